@@ -1,0 +1,292 @@
+//! Kubernetes `Status` errors: what clients match on is `code`, `reason` and `details`, what people
+//! read is `message`. Constructors mirror apimachinery's `errors` package so that texts agree.
+
+use std::fmt;
+
+use capstan_schema::field::FieldError;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// A failed request, ready to be sent as a `v1.Status`.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason, such as `NotFound`.
+    pub reason: &'static str,
+    /// Text for people.
+    pub message: String,
+    /// `details` object, if any.
+    pub details: Option<Box<Details>>,
+    /// Extra response headers (`Retry-After`).
+    pub retry_after: Option<u32>,
+}
+
+/// `details` of a [`Status`].
+#[derive(Debug, Clone, Default)]
+pub struct Details {
+    /// Object name.
+    pub name: String,
+    /// API group.
+    pub group: String,
+    /// Kind, or resource for some reasons, as upstream mixes them.
+    pub kind: String,
+    /// Object uid.
+    pub uid: String,
+    /// Causes.
+    pub causes: Vec<Cause>,
+    /// Seconds after which a retry makes sense.
+    pub retry_after_seconds: u32,
+}
+
+/// One entry of `details.causes`.
+#[derive(Debug, Clone, Default)]
+pub struct Cause {
+    /// Reason, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// Field path.
+    pub field: String,
+}
+
+/// Shorthand for results of request handling.
+pub type Result<T, E = Status> = std::result::Result<T, E>;
+
+impl Status {
+    /// A status without details.
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code: code.as_u16(), reason, message: message.into(), details: None, retry_after: None }
+    }
+
+    fn with_details(mut self, details: Details) -> Self {
+        self.details = Some(Box::new(details));
+        self
+    }
+
+    /// 400, the request itself is wrong.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403 for an object: `secrets "x" is forbidden: why`.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: impl fmt::Display) -> Self {
+        let qualified = qualified(group, resource);
+        let message = match (resource.is_empty(), name.is_empty()) {
+            (true, _) => format!("forbidden: {why}"),
+            (_, true) => format!("{qualified} is forbidden: {why}"),
+            (_, false) => format!("{qualified} {name:?} is forbidden: {why}"),
+        };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with_details(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: resource.into(),
+            ..Details::default()
+        })
+    }
+
+    /// 404 for an object.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("{} {name:?} not found", qualified(group, resource)),
+        )
+        .with_details(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: resource.into(),
+            ..Details::default()
+        })
+    }
+
+    /// 404 for a path nobody serves.
+    pub fn no_such_path() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+            .with_details(Details::default())
+    }
+
+    /// 409 on create.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "AlreadyExists",
+            format!("{} {name:?} already exists", qualified(group, resource)),
+        )
+        .with_details(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: resource.into(),
+            ..Details::default()
+        })
+    }
+
+    /// 409 on a stale update.
+    pub fn conflict(group: &str, resource: &str, name: &str, why: impl fmt::Display) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "Conflict",
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, resource)),
+        )
+        .with_details(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: resource.into(),
+            ..Details::default()
+        })
+    }
+
+    /// 422 with one cause per field error, in their order.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let qualified = qualified(group, kind);
+        let texts: Vec<String> = dedup(errors.iter().map(ToString::to_string));
+        let body = match texts.as_slice() {
+            [] => "<nil>".to_owned(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{qualified} {name:?} is invalid: {body}");
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with_details(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: kind.into(),
+            causes: errors
+                .iter()
+                .map(|e| Cause {
+                    reason: e.kind.reason().into(),
+                    message: e.body(),
+                    field: e.field.clone(),
+                })
+                .collect(),
+            ..Details::default()
+        })
+    }
+
+    /// 405.
+    pub fn method_not_supported(group: &str, resource: &str, action: &str) -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            format!("{action} is not supported on resources of kind {:?}", qualified(group, resource)),
+        )
+        .with_details(Details { group: group.into(), kind: resource.into(), ..Details::default() })
+    }
+
+    /// 410, history the client asks for is gone.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// 413.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// 406, naming what could have been had.
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// 415.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// 500. The text must hold no secret: it goes to the client and to the log.
+    pub fn internal(why: impl fmt::Display) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {why}"),
+        )
+        .with_details(Details {
+            causes: vec![Cause { message: why.to_string(), ..Cause::default() }],
+            ..Details::default()
+        })
+    }
+
+    /// 503, try later.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    /// 504 after a time limit.
+    pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let message = message.into();
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {message}"))
+            .with_details(Details { retry_after_seconds, ..Details::default() })
+    }
+
+    /// The `v1.Status` object.
+    pub fn to_json(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.to_json();
+        }
+        status
+    }
+}
+
+impl Details {
+    fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        let mut text = |key: &str, value: &str| {
+            if !value.is_empty() {
+                out.insert(key.into(), value.into());
+            }
+        };
+        text("name", &self.name);
+        text("group", &self.group);
+        text("kind", &self.kind);
+        text("uid", &self.uid);
+        if !self.causes.is_empty() {
+            let causes: Vec<Value> = self.causes.iter().map(Cause::to_json).collect();
+            out.insert("causes".into(), causes.into());
+        }
+        if self.retry_after_seconds > 0 {
+            out.insert("retryAfterSeconds".into(), self.retry_after_seconds.into());
+        }
+        Value::Object(out)
+    }
+}
+
+impl Cause {
+    fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        for (key, value) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !value.is_empty() {
+                out.insert(key.into(), value.as_str().into());
+            }
+        }
+        Value::Object(out)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// `resource.group`, or `resource` in the core group.
+pub fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.into() } else { format!("{resource}.{group}") }
+}
+
+fn dedup(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    texts.filter(|t| seen.insert(t.clone())).collect()
+}

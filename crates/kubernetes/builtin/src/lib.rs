@@ -1,0 +1,1 @@
+//! Facts about the built-in Kubernetes kinds: names, fields, wire numbers, schemas.

@@ -1,0 +1,1 @@
+//! Durable, embedded multi-version store with ordered watches.
