@@ -1,6 +1,7 @@
 //! Kubernetes `Status` errors: what clients match on is `code`, `reason` and `details`, what people
 //! read is `message`. Constructors mirror apimachinery's `errors` package so that texts agree.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use capstan_schema::field::FieldError;
@@ -12,8 +13,8 @@ use serde_json::{Map, Value, json};
 pub struct Status {
     /// HTTP status code.
     pub code: u16,
-    /// Machine-readable reason, such as `NotFound`.
-    pub reason: &'static str,
+    /// Machine-readable reason, such as `NotFound`; webhooks may answer one of their own.
+    pub reason: Cow<'static, str>,
     /// Text for people.
     pub message: String,
     /// `details` object, if any.
@@ -55,8 +56,14 @@ pub type Result<T, E = Status> = std::result::Result<T, E>;
 
 impl Status {
     /// A status without details.
-    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, retry_after: None }
+    pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.as_u16(),
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            retry_after: None,
+        }
     }
 
     fn with_details(mut self, details: Details) -> Self {
@@ -157,11 +164,7 @@ impl Status {
             kind: kind.into(),
             causes: errors
                 .iter()
-                .map(|e| Cause {
-                    reason: e.kind.reason().into(),
-                    message: e.body(),
-                    field: e.field.clone(),
-                })
+                .map(|e| Cause { reason: e.kind.reason().into(), message: e.body(), field: e.field.clone() })
                 .collect(),
             ..Details::default()
         })
@@ -229,7 +232,7 @@ impl Status {
             "message": self.message, "code": self.code,
         });
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = self.reason.as_ref().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json();

@@ -1,1 +1,9 @@
 //! What stands between a decoded request and the store: webhooks and the checks compiled in.
+
+mod attributes;
+mod warnings;
+
+pub use attributes::{
+    Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
+};
+pub use warnings::Warnings;

@@ -1,9 +1,33 @@
 //! Who is asking, and may they.
+//!
+//! ```text
+//! headers, client certificate ──► Authenticator ──► User ──► impersonation ──► Attributes ──► Authorizer ──► Decision
+//!                                     │                                                          │
+//!                                     └── ServiceAccounts, Secrets ◄── ObjectSource ──► RBAC objects
+//! ```
+//!
+//! Nothing here knows the store or the HTTP server: stored objects are read through [`ObjectSource`],
+//! time and randomness come from [`crate::env::Env`].
+
+mod decision;
+mod source;
 
 use std::collections::BTreeMap;
 
+pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceRule, RulesForUser};
+pub use source::{ObjectSource, bucket, key};
+
+/// Group of every user who proved an identity.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// Group of users who did not.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Name of users who did not prove an identity.
+pub const ANONYMOUS: &str = "system:anonymous";
+/// Group that may do everything, whatever the stored policy says.
+pub const MASTERS: &str = "system:masters";
+
 /// An authenticated user.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct User {
     /// `admin`, `system:serviceaccount:ns:name`, `system:anonymous`.
     pub name: String,
@@ -15,12 +39,35 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+impl User {
+    /// A user with a name and groups and nothing else.
+    pub fn new<G: Into<String>>(name: impl Into<String>, groups: impl IntoIterator<Item = G>) -> Self {
+        Self { name: name.into(), groups: groups.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// `system:anonymous`.
+    pub fn anonymous() -> Self {
+        Self::new(ANONYMOUS, [UNAUTHENTICATED])
+    }
+
+    /// The plane itself, for work no client asked for.
+    pub fn privileged(name: impl Into<String>) -> Self {
+        Self::new(name, [MASTERS, AUTHENTICATED])
+    }
+
+    /// Whether the user is in a group.
+    pub fn in_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|g| g == group)
+    }
+}
+
 /// What a request is about, as authorizers and admission see it.
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
     /// Who asks.
     pub user: User,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, …
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, …; of a
+    /// non-resource request the HTTP method in lower case.
     pub verb: String,
     /// API group of the resource.
     pub group: String,
@@ -36,4 +83,11 @@ pub struct Attributes {
     pub name: String,
     /// URL path, for non-resource requests.
     pub path: String,
+}
+
+impl Attributes {
+    /// Whether the request is about a resource rather than a bare path.
+    pub fn is_resource_request(&self) -> bool {
+        !self.resource.is_empty()
+    }
 }
