@@ -2,7 +2,6 @@
 //! no clock, no randomness.
 
 pub mod field;
+pub mod schema;
 
-/// A compiled structural schema.
-#[derive(Debug, Default)]
-pub struct Schema {}
+pub use schema::Schema;
