@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::golang;
+
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -21,8 +23,12 @@ pub enum ErrorKind {
     Forbidden,
     /// A text is too long.
     TooLong,
+    /// A text is too short.
+    TooShort,
     /// A list or map has too many entries.
     TooMany,
+    /// A list or map has too few entries.
+    TooFew,
     /// The server could not tell.
     Internal,
     /// A value has the wrong JSON type.
@@ -40,7 +46,9 @@ impl ErrorKind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
             Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
             Self::TypeInvalid => "FieldValueTypeInvalid",
         }
@@ -55,7 +63,9 @@ impl ErrorKind {
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
             Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
             Self::Internal => "Internal error",
         }
     }
@@ -113,7 +123,7 @@ impl FieldError {
 
     /// A value outside of a closed set; `supported` is shown in the order given.
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
-        let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let quoted: Vec<String> = supported.iter().map(|s| golang::quote(s)).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -122,18 +132,66 @@ impl FieldError {
         Self::new(ErrorKind::NotSupported, field, BadValue::Json(value.into()), detail)
     }
 
+    /// A value of the wrong JSON type.
+    pub fn type_invalid(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::new(ErrorKind::TypeInvalid, field, BadValue::Json(value.into()), detail)
+    }
+
+    /// A value that must be unique and is not.
+    pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(ErrorKind::Duplicate, field, BadValue::Json(value.into()), "")
+    }
+
+    /// A value that refers to nothing.
+    pub fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(ErrorKind::NotFound, field, BadValue::Json(value.into()), "")
+    }
+
+    /// A text of more than `max` bytes.
+    pub fn too_long(field: impl Into<String>, max: i64) -> Self {
+        let detail = match max {
+            i64::MIN..=-1 => "value is too long".into(),
+            1 => "may not be more than 1 byte".into(),
+            _ => format!("may not be more than {max} bytes"),
+        };
+        Self::new(ErrorKind::TooLong, field, BadValue::Omitted, detail)
+    }
+
+    /// A list or map of `actual` entries where `max` are allowed.
+    pub fn too_many(field: impl Into<String>, actual: i64, max: i64) -> Self {
+        let detail = match max {
+            i64::MIN..=-1 => "has too many items".into(),
+            1 => "must have at most 1 item".into(),
+            _ => format!("must have at most {max} items"),
+        };
+        let bad_value = if actual < 0 { BadValue::Omitted } else { BadValue::Json(actual.into()) };
+        Self::new(ErrorKind::TooMany, field, bad_value, detail)
+    }
+
+    /// The server could not tell.
+    pub fn internal(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, field, BadValue::Omitted, detail)
+    }
+
     /// The message without the field: a cause's text.
     pub fn body(&self) -> String {
         let mut out = self.kind.text().to_owned();
         let shows_value = match self.kind {
-            ErrorKind::Required | ErrorKind::Forbidden | ErrorKind::TooLong | ErrorKind::Internal => false,
+            ErrorKind::Required
+            | ErrorKind::Forbidden
+            | ErrorKind::TooLong
+            | ErrorKind::TooShort
+            | ErrorKind::Internal => false,
             _ => self.bad_value != BadValue::Omitted,
         };
         if shows_value {
             out.push_str(": ");
             match &self.bad_value {
-                BadValue::Json(Value::Null) => out.push_str("\"null\""),
-                BadValue::Json(value) => out.push_str(&value.to_string()),
+                BadValue::Json(value) => out.push_str(&golang::bad_value(value)),
                 BadValue::Text(text) => out.push_str(text),
                 BadValue::Omitted => {}
             }

@@ -2,6 +2,10 @@
 //! no clock, no randomness.
 
 pub mod field;
+pub mod golang;
+pub mod meta;
+pub mod path;
 pub mod schema;
+pub mod selector;
 
 pub use schema::Schema;

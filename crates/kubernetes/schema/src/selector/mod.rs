@@ -1,0 +1,12 @@
+//! Label and field selectors of lists, watches and `LabelSelector` objects.
+
+pub mod fields;
+pub mod labels;
+
+pub use fields::FieldSelector;
+pub use labels::LabelSelector;
+
+/// A selector that cannot be understood, in apimachinery's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(pub String);
