@@ -1,1 +1,34 @@
 //! Durable, embedded multi-version store with ordered watches.
+//!
+//! ```text
+//!  write ──► queue ──► leader: check ─► stamp ─► log + fdatasync ─► publish ─► acknowledge
+//!                                                                     │
+//!  get, snapshot, snapshot_at ◄────────── State (persistent maps) ◄───┤
+//!  watch ◄──────────────────────────────── bucket history ◄───────────┘
+//! ```
+//!
+//! All current state is in memory, in persistent (structure-sharing) maps behind one atomic pointer: a
+//! reader takes that pointer and has a consistent view for as long as it likes, without blocking a writer
+//! or being blocked by one. Every commit is written to a log and synced before readers see it or its
+//! writer hears of it. Each bucket keeps the events of the history window; a watcher is a cursor into that
+//! shared history, so a slow one costs nothing, and one event is one allocation for any number of watchers.
+//!
+//! Vocabulary: a *bucket* is what one watch or list covers (one resource type), a *key* names an entry in
+//! it, the *revision* is one counter for the whole store, raised by each transaction.
+
+mod commit;
+mod entry;
+mod error;
+mod options;
+mod snapshot;
+mod state;
+mod store;
+mod watch;
+mod window;
+
+pub use entry::{Digest, Entry, Event, Expect, Stamped, Write, Written};
+pub use error::{HistoryError, WatchError, WriteError};
+pub use options::{Clock, Options};
+pub use snapshot::Snapshot;
+pub use store::Store;
+pub use watch::{Batch, Watch};

@@ -1,0 +1,250 @@
+//! What is stored: entries, the events that change them, and the writes that ask for a change.
+
+use std::{
+    fmt,
+    io::Write as _,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// What readers want to know of a value without parsing it each time (labels, owner, ...). Computed when
+/// first asked for, once per entry, and shared by all readers.
+pub trait Digest: Send + Sync + 'static {
+    /// Reads the digest out of a stored value.
+    fn of(bucket: &str, key: &str, value: &Bytes) -> Self;
+}
+
+impl Digest for () {
+    fn of(_: &str, _: &str, _: &Bytes) {}
+}
+
+/// The decimal digits of the revision inside a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub start: u32,
+    pub len: u8,
+}
+
+/// A stored value: the exact bytes that every get, list and watch serves.
+pub struct Entry<D> {
+    /// The bucket that holds the entry.
+    pub bucket: Arc<str>,
+    /// The name of the entry in its bucket.
+    pub key: Arc<str>,
+    /// The revision of the transaction that wrote this value.
+    pub revision: u64,
+    /// The value, with `revision` stamped in.
+    pub value: Bytes,
+    pub(crate) stamp: Stamp,
+    digest: OnceLock<D>,
+}
+
+impl<D> Entry<D> {
+    pub(crate) fn new(bucket: Arc<str>, key: Arc<str>, revision: u64, value: Bytes, stamp: Stamp) -> Self {
+        Self { bucket, key, revision, value, stamp, digest: OnceLock::new() }
+    }
+
+    /// The same bytes with another revision at the stamp.
+    pub fn restamped(&self, revision: u64) -> Bytes {
+        let start = self.stamp.start as usize;
+        let end = start + usize::from(self.stamp.len);
+        stamp(&self.value[..start], revision, &self.value[end..]).0
+    }
+
+    /// The value around its stamp: the parts from which a write of the same value is built.
+    pub fn unstamped(&self) -> Stamped {
+        let start = self.stamp.start as usize;
+        let end = start + usize::from(self.stamp.len);
+        Stamped { head: self.value.slice(..start), tail: self.value.slice(end..) }
+    }
+
+    /// Bytes this entry accounts for when the size of the live data is measured.
+    pub(crate) fn weight(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+}
+
+impl<D: Digest> Entry<D> {
+    /// The digest of the value. The first reader pays for it, off the commit path and not at start-up.
+    pub fn digest(&self) -> &D {
+        self.digest.get_or_init(|| D::of(&self.bucket, &self.key, &self.value))
+    }
+}
+
+impl<D> fmt::Debug for Entry<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}@{}", self.bucket, self.key, self.revision)
+    }
+}
+
+/// A value with a gap for its revision: `head`, decimal revision, `tail`. The committer assigns the revision
+/// and writes the final bytes once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamped {
+    /// The bytes before the revision.
+    pub head: Bytes,
+    /// The bytes after the revision.
+    pub tail: Bytes,
+}
+
+impl Stamped {
+    /// The final bytes for a revision.
+    pub(crate) fn at(&self, revision: u64) -> (Bytes, Stamp) {
+        stamp(&self.head, revision, &self.tail)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+}
+
+fn stamp(head: &[u8], revision: u64, tail: &[u8]) -> (Bytes, Stamp) {
+    let mut digits = [0u8; 20];
+    let mut rest = &mut digits[..];
+    // Twenty bytes hold every u64, so the write cannot fail.
+    let _ = write!(rest, "{revision}");
+    let len = 20 - rest.len();
+    let mut value = BytesMut::with_capacity(head.len() + len + tail.len());
+    value.put_slice(head);
+    value.put_slice(&digits[..len]);
+    value.put_slice(tail);
+    (value.freeze(), Stamp { start: head.len() as u32, len: len as u8 })
+}
+
+/// What a write requires of the present entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// There is none.
+    Absent,
+    /// It was last written at this revision.
+    Revision(u64),
+    /// Nothing is required.
+    Any,
+}
+
+/// One change of one key.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Creates or replaces an entry.
+    Put {
+        /// The bucket to write to.
+        bucket: Arc<str>,
+        /// The key to write.
+        key: Arc<str>,
+        /// The new value.
+        value: Stamped,
+        /// The condition under which to write.
+        expect: Expect,
+    },
+    /// Removes an entry. A key that holds nothing is a conflict, whatever is expected.
+    Delete {
+        /// The bucket to delete from.
+        bucket: Arc<str>,
+        /// The key to delete.
+        key: Arc<str>,
+        /// The final state, carried by the event.
+        last: Stamped,
+        /// The condition under which to delete.
+        expect: Expect,
+    },
+}
+
+impl Write {
+    pub(crate) fn bucket(&self) -> &Arc<str> {
+        match self {
+            Self::Put { bucket, .. } | Self::Delete { bucket, .. } => bucket,
+        }
+    }
+
+    pub(crate) fn key(&self) -> &Arc<str> {
+        match self {
+            Self::Put { key, .. } | Self::Delete { key, .. } => key,
+        }
+    }
+
+    pub(crate) fn body(&self) -> &Stamped {
+        match self {
+            Self::Put { value: body, .. } | Self::Delete { last: body, .. } => body,
+        }
+    }
+
+    /// Whether the write may happen where `current` is what the key holds.
+    pub(crate) fn admits<D>(&self, current: Option<&Arc<Entry<D>>>) -> bool {
+        let (expect, deletes) = match self {
+            Self::Put { expect, .. } => (expect, false),
+            Self::Delete { expect, .. } => (expect, true),
+        };
+        match expect {
+            Expect::Absent => current.is_none() && !deletes,
+            Expect::Revision(revision) => current.is_some_and(|entry| entry.revision == *revision),
+            Expect::Any => current.is_some() || !deletes,
+        }
+    }
+}
+
+/// What a successful write did.
+pub struct Written<D> {
+    /// The revision of the transaction.
+    pub revision: u64,
+    /// The new entry; none after a delete.
+    pub entry: Option<Arc<Entry<D>>>,
+    /// What the key held before.
+    pub previous: Option<Arc<Entry<D>>>,
+    /// The final bytes of a deleted entry, stamped with `revision`.
+    pub last: Option<Bytes>,
+}
+
+impl<D> fmt::Debug for Written<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written")
+            .field("revision", &self.revision)
+            .field("entry", &self.entry)
+            .field("previous", &self.previous)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One change of one key, as watchers see it.
+pub struct Event<D> {
+    /// The revision of the transaction; all events of one transaction share it.
+    pub revision: u64,
+    /// The new entry; none if it was deleted.
+    pub current: Option<Arc<Entry<D>>>,
+    /// What the key held before; none if it was created.
+    pub previous: Option<Arc<Entry<D>>>,
+    /// The final bytes of a deleted entry, stamped with `revision`.
+    pub last: Option<Bytes>,
+}
+
+impl<D> Event<D> {
+    /// The key that changed.
+    pub fn key(&self) -> &str {
+        match (&self.current, &self.previous) {
+            (Some(entry), _) | (None, Some(entry)) => &entry.key,
+            // The committer builds no event without an entry on one side.
+            (None, None) => "",
+        }
+    }
+}
+
+impl<D> fmt::Debug for Event<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}: {:?} -> {:?}", self.key(), self.revision, self.previous, self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restamping_changes_only_the_revision() {
+        let stamped = Stamped { head: Bytes::from_static(b"{\"v\":\""), tail: Bytes::from_static(b"\"}") };
+        let (value, stamp) = stamped.at(9);
+        let entry = Entry::<()>::new("b".into(), "k".into(), 9, value, stamp);
+        assert_eq!(entry.value, "{\"v\":\"9\"}");
+        assert_eq!(entry.restamped(u64::MAX), format!("{{\"v\":\"{}\"}}", u64::MAX));
+        assert_eq!(entry.unstamped(), stamped);
+    }
+}

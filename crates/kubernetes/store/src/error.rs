@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use std::{fmt, sync::Arc};
+
+use crate::Entry;
+
+/// Why a write did not happen.
+#[derive(thiserror::Error)]
+pub enum WriteError<D> {
+    /// The key does not hold what the write expects.
+    #[error("write {index} of the transaction conflicts with the present entry {current:?}")]
+    Conflict {
+        /// Which write of the transaction conflicts.
+        index: usize,
+        /// What the key holds.
+        current: Option<Arc<Entry<D>>>,
+    },
+    /// The write can never be accepted.
+    #[error("write refused: {0}")]
+    Invalid(&'static str),
+    /// The disk is full. Nothing was written; a later write succeeds once there is space again.
+    #[error("the store's disk is full: free some space, then write again")]
+    Full,
+    /// The disk failed. Whether this write survives a restart is unknown; no write is accepted until then.
+    #[error("the store is read-only after a disk failure ({0}): check the disk, then restart")]
+    Failed(Arc<str>),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl<D> fmt::Debug for WriteError<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a revision cannot be read or watched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    /// The history of that revision is gone.
+    #[error("revision {requested} is compacted: the oldest readable revision is {compacted}")]
+    Compacted {
+        /// The revision that was asked for.
+        requested: u64,
+        /// The oldest revision that can be asked for.
+        compacted: u64,
+    },
+    /// The store has not reached that revision.
+    #[error("revision {requested} is in the future: the store is at {current}")]
+    Future {
+        /// The revision that was asked for.
+        requested: u64,
+        /// The store's revision.
+        current: u64,
+    },
+}
+
+/// Why a watch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// The watcher was too slow: more events waited for it than [`crate::Options::watch_lag`] allows.
+    #[error("the watcher is more than {limit} events behind")]
+    Lagged {
+        /// The most events that may wait.
+        limit: usize,
+    },
+    /// Events the watcher had not read were compacted.
+    #[error("the watcher is behind the compacted revision {compacted}")]
+    Compacted {
+        /// The oldest revision that can be watched from.
+        compacted: u64,
+    },
+    /// The store was closed; every event before that was delivered.
+    #[error("the store is closed")]
+    Closed,
+}

@@ -1,0 +1,54 @@
+//! How a store is set up.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// Where the store takes the time from.
+pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// How a store is set up. The defaults suit a management plane; tests make them small.
+#[derive(Clone)]
+pub struct Options {
+    /// Transactions kept for watches to resume from and for reads of older revisions.
+    pub history_revisions: u64,
+    /// Age at which history goes even if it is short.
+    pub history_age: Duration,
+    /// Events that may wait for a watcher before it is told that it lags.
+    pub watch_lag: usize,
+    /// Log bytes after which a snapshot is written, if the live data is smaller than that.
+    pub checkpoint_bytes: u64,
+    /// Size at which the log goes on in a new file.
+    pub segment_bytes: u64,
+    /// Where the time comes from. It decides only the age of history.
+    pub clock: Clock,
+}
+
+impl Options {
+    /// The defaults, with a clock.
+    pub fn with_clock(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..Self::default() }
+    }
+
+    /// Milliseconds since 1970: what the log records.
+    pub(crate) fn now(&self) -> u64 {
+        (self.clock)()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Default for Options {
+    /// One hour or 100,000 transactions of history, with a clock that stands still.
+    fn default() -> Self {
+        Self {
+            history_revisions: 100_000,
+            history_age: Duration::from_secs(3600),
+            watch_lag: 10_000,
+            checkpoint_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+            clock: Arc::new(|| SystemTime::UNIX_EPOCH),
+        }
+    }
+}

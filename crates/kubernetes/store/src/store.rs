@@ -1,0 +1,114 @@
+//! The handle through which a store is used.
+
+use std::{pin::pin, sync::Arc};
+
+use crate::{
+    Digest, Entry, HistoryError, Options, Snapshot, Watch, Write, WriteError, Written, commit::Shared,
+    state::State,
+};
+
+/// A store. Cloning gives another handle to the same one; when the last handle goes, watches end.
+pub struct Store<D> {
+    handle: Arc<Handle<D>>,
+}
+
+struct Handle<D> {
+    shared: Arc<Shared<D>>,
+}
+
+impl<D> Drop for Handle<D> {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl<D> Clone for Store<D> {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle.clone() }
+    }
+}
+
+impl<D: Digest> Store<D> {
+    /// A store without a disk. It needs no threads and costs a few kilobytes.
+    pub fn in_memory(options: Options) -> Self {
+        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::new(State::empty(), options)) }) }
+    }
+
+    fn shared(&self) -> &Arc<Shared<D>> {
+        &self.handle.shared
+    }
+
+    /// The revision of the last published transaction.
+    pub fn revision(&self) -> u64 {
+        self.shared().state.load().revision
+    }
+
+    /// The oldest revision that can be read or watched from.
+    pub fn compacted(&self) -> u64 {
+        self.shared().state.load().compacted
+    }
+
+    /// The revision of the last change in a bucket, deletes included; 0 if there was none.
+    pub fn bucket_revision(&self, bucket: &str) -> u64 {
+        self.shared().state.load().buckets.get(bucket).map_or(0, |bucket| bucket.revision)
+    }
+
+    /// The buckets that were ever written to, in order.
+    pub fn buckets(&self) -> Vec<Arc<str>> {
+        self.shared().state.load().buckets.keys().cloned().collect()
+    }
+
+    /// The entry of a key.
+    pub fn get(&self, bucket: &str, key: &str) -> Option<Arc<Entry<D>>> {
+        self.shared().state.load().get(bucket, key).cloned()
+    }
+
+    /// The present view of a bucket, in O(1).
+    pub fn snapshot(&self, bucket: &str) -> Snapshot<D> {
+        self.shared().state.load().snapshot(bucket)
+    }
+
+    /// The view of a bucket as it was at an older revision; takes time in proportion to what changed since.
+    pub fn snapshot_at(&self, bucket: &str, revision: u64) -> Result<Snapshot<D>, HistoryError> {
+        self.shared().state.load_full().snapshot_at(bucket, revision)
+    }
+
+    /// Commits one write. When it returns, the write is durable and visible. A future dropped before it
+    /// returned leaves the write done or not done, never half done.
+    pub async fn write(&self, write: Write) -> Result<Written<D>, WriteError<D>> {
+        let mut written = self.write_all(vec![write]).await?;
+        written.pop().ok_or(WriteError::Closed)
+    }
+
+    /// Commits several writes as one transaction of one revision: all of them or none.
+    pub async fn write_all(&self, writes: Vec<Write>) -> Result<Vec<Written<D>>, WriteError<D>> {
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.shared().submit(writes).await
+    }
+
+    /// Forgets the history that has become too old. Writes do this as they go; a store that may be quiet
+    /// for hours wants it called now and then.
+    pub async fn compact(&self) -> Result<(), WriteError<D>> {
+        self.shared().submit(Vec::new()).await.map(|_| ())
+    }
+
+    /// The events with a revision above `from` of the keys of a bucket that begin with `prefix`.
+    pub fn watch(&self, bucket: &str, prefix: &str, from: u64) -> Result<Watch<D>, HistoryError> {
+        Watch::new(self.shared().clone(), bucket, prefix, from)
+    }
+
+    /// Waits until the store has published a revision. Never returns if the store closes before that.
+    pub async fn reached(&self, revision: u64) {
+        let shared = self.shared();
+        loop {
+            let mut published = pin!(shared.published.notified());
+            published.as_mut().enable();
+            if shared.state.load().revision >= revision {
+                return;
+            }
+            published.await;
+        }
+    }
+}

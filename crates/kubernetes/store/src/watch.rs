@@ -1,0 +1,113 @@
+//! Watches: cursors into the shared history of a bucket.
+
+use std::{pin::pin, sync::Arc};
+
+use tokio::sync::Notify;
+
+use crate::{Event, HistoryError, WatchError, commit::Shared};
+
+/// Most events in a batch, but for a larger transaction, which is never split.
+const BATCH: usize = 1024;
+
+/// Events in the order of their revisions, whole transactions only.
+pub struct Batch<D> {
+    /// The events, without gaps to the batch before.
+    pub events: Vec<Arc<Event<D>>>,
+    /// Every event of the watched range up to this revision has been delivered.
+    pub progress: u64,
+}
+
+/// A watch of the keys of a bucket that begin with a prefix.
+pub struct Watch<D> {
+    shared: Arc<Shared<D>>,
+    bell: Arc<Notify>,
+    bucket: Arc<str>,
+    prefix: Arc<str>,
+    /// Position in the bucket's history of the next event to look at.
+    cursor: u64,
+    /// Where the history ended when the watch began. What it asked to replay does not count as its delay.
+    replayed: u64,
+    progress: u64,
+}
+
+impl<D> Watch<D> {
+    pub(crate) fn new(
+        shared: Arc<Shared<D>>,
+        bucket: &str,
+        prefix: &str,
+        from: u64,
+    ) -> Result<Self, HistoryError> {
+        let state = shared.state.load();
+        state.check(from)?;
+        let history = state.buckets.get(bucket).map(|bucket| &bucket.history);
+        let (cursor, replayed) = history.map_or((0, 0), |history| (history.after(from), history.end()));
+        drop(state);
+        let bell = shared.bell(bucket);
+        let (bucket, prefix) = (bucket.into(), prefix.into());
+        Ok(Self { shared, bell, bucket, prefix, cursor, replayed, progress: from })
+    }
+
+    /// The next events; waits until there are some. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Batch<D>, WatchError> {
+        let bell = self.bell.clone();
+        loop {
+            let mut rung = pin!(bell.notified());
+            // Listening begins before looking, so that no commit falls between the two.
+            rung.as_mut().enable();
+            let closed = self.shared.is_closed();
+            if let Some(batch) = self.ready()? {
+                return Ok(batch);
+            }
+            if closed {
+                return Err(WatchError::Closed);
+            }
+            rung.await;
+        }
+    }
+
+    /// The next events if there are any now.
+    pub fn ready(&mut self) -> Result<Option<Batch<D>>, WatchError> {
+        let state = self.shared.state.load();
+        let Some(bucket) = state.buckets.get(&*self.bucket) else {
+            self.progress = state.revision;
+            return Ok(None);
+        };
+        let history = &bucket.history;
+        if self.cursor < history.first {
+            return Err(WatchError::Compacted { compacted: state.compacted });
+        }
+        let limit = self.shared.options.watch_lag;
+        if history.end() - self.cursor.max(self.replayed) > limit as u64 {
+            return Err(WatchError::Lagged { limit });
+        }
+        let skip = (self.cursor - history.first) as usize;
+        let mut events: Vec<Arc<Event<D>>> = Vec::new();
+        let mut last = 0;
+        let mut all = true;
+        for event in history.events.focus().narrow(skip..).into_iter() {
+            if events.len() >= BATCH && event.revision != last {
+                all = false;
+                break;
+            }
+            last = event.revision;
+            self.cursor += 1;
+            if event.key().starts_with(&*self.prefix) {
+                events.push(event.clone());
+            }
+        }
+        self.progress = if all { state.revision } else { last };
+        let progress = self.progress;
+        Ok((!events.is_empty()).then_some(Batch { events, progress }))
+    }
+
+    /// A revision up to which every event of the watched range has been delivered: what a bookmark may say.
+    /// It follows the store also while the bucket is quiet.
+    pub fn progress(&mut self) -> u64 {
+        let state = self.shared.state.load();
+        let end = state.buckets.get(&*self.bucket).map_or(0, |bucket| bucket.history.end());
+        if self.cursor == end {
+            self.progress = state.revision;
+        }
+        self.progress
+    }
+}

@@ -1,0 +1,6 @@
+//! What the store promises, each promise as a test that fails when it is broken.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap in a test helper fails the test")]
+
+mod support;
+
+mod writes;
