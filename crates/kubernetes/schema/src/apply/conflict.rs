@@ -1,0 +1,60 @@
+//! Conflicts: fields a configuration sets that belong to somebody else.
+
+use std::collections::BTreeMap;
+
+use super::fieldpath::{Path, PathText};
+use super::managed::ManagerId;
+
+/// A field owned by somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// Who owns it.
+    pub manager: ManagerId,
+    /// The field.
+    pub path: Path,
+}
+
+/// All conflicts of one request, by manager and path. Answered with 409, reason `Conflict`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+/// One cause in the details of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// `FieldManagerConflict`
+    pub reason: &'static str,
+    /// `conflict with "kubectl" using v1`
+    pub message: String,
+    /// `.spec.replicas`
+    pub field: String,
+}
+
+impl Conflicts {
+    /// The message of the answer.
+    pub fn message(&self) -> String {
+        if let [one] = self.0.as_slice() {
+            let (manager, path) = (one.manager.describe(), PathText(&one.path));
+            return format!("Apply failed with 1 conflict: conflict with {manager}: {path}");
+        }
+        let mut by_manager: BTreeMap<&ManagerId, Vec<&Path>> = BTreeMap::new();
+        for conflict in &self.0 {
+            by_manager.entry(&conflict.manager).or_default().push(&conflict.path);
+        }
+        let mut lines = Vec::new();
+        for (manager, paths) in by_manager {
+            lines.push(format!("conflicts with {}:", manager.describe()));
+            lines.extend(paths.into_iter().map(|path| format!("- {}", PathText(path))));
+        }
+        format!("Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
+    }
+
+    /// The causes of the answer.
+    pub fn causes(&self) -> Vec<Cause> {
+        let cause = |conflict: &Conflict| Cause {
+            reason: "FieldManagerConflict",
+            message: format!("conflict with {}", conflict.manager.describe()),
+            field: PathText(&conflict.path).to_string(),
+        };
+        self.0.iter().map(cause).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! The annotation of `kubectl apply` on the client side. When `kubectl` applies on the server instead,
+//! what the annotation shows as its own is not a conflict, and the annotation is kept up to date for
+//! those who go back.
+
+use serde_json::Value;
+
+use super::fieldpath::Set;
+use super::typed::{self, Duplicates, Type};
+use crate::Schema;
+use crate::golang;
+
+/// The manager whose annotation it is.
+pub(super) const MANAGER: &str = "kubectl";
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Most bytes of all annotations together.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+fn annotation(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The fields that the annotation shows as applied and that are still as they were.
+pub(super) fn owned(live: &Value, api_version: &str, schema: &Schema) -> Option<Set> {
+    let last: Value = serde_json::from_str(annotation(live)?).ok()?;
+    last.get("kind").and_then(Value::as_str).filter(|kind| !kind.is_empty())?;
+    if last.get("apiVersion").and_then(Value::as_str) != Some(api_version) {
+        return None;
+    }
+    let of = Type::object(schema);
+    typed::validate(live, of, Duplicates::Refused).ok()?;
+    typed::validate(&last, of, Duplicates::Refused).ok()?;
+    let changed = typed::compare(&last, live, of).ok()?;
+    let set = typed::field_set(&last, of);
+    Some(set.difference(&changed.modified).difference(&changed.added).difference(&changed.removed))
+}
+
+/// Writes the applied configuration into the annotation, if the object has it.
+pub(super) fn refresh(object: &mut Value, applied: &Value) {
+    if annotation(object).is_none() {
+        return;
+    }
+    let mut applied = applied.clone();
+    if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(ANNOTATION);
+    }
+    let mut text = golang::json(&applied);
+    text.push('\n');
+    let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    annotations.insert(ANNOTATION.to_owned(), Value::String(text));
+    let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
+    if size > MAX_ANNOTATIONS {
+        annotations.remove(ANNOTATION);
+    }
+}

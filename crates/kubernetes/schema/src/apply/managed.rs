@@ -1,0 +1,286 @@
+//! `metadata.managedFields`: who owns which fields, on the wire and in memory.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::fieldpath::Set;
+use crate::golang;
+
+/// Most bytes of a manager's name.
+pub const MAX_MANAGER_LENGTH: usize = 128;
+
+/// What a manager did to own its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Applied a configuration.
+    Apply,
+    /// Wrote the object in any other way.
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// One entry of `managedFields` as it is written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entry {
+    /// `manager`
+    pub manager: String,
+    /// `operation`
+    pub operation: String,
+    /// `apiVersion`
+    pub api_version: String,
+    /// `time`
+    pub time: Option<String>,
+    /// `fieldsType`
+    pub fields_type: String,
+    /// `fieldsV1`
+    pub fields: Option<Value>,
+    /// `subresource`
+    pub subresource: String,
+}
+
+impl Entry {
+    fn read(value: &Value) -> Option<Self> {
+        let map = value.as_object()?;
+        let text = |name: &str| match map.get(name) {
+            None | Some(Value::Null) => Some(String::new()),
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(_) => None,
+        };
+        let time = match map.get("time") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(time)) => Some(time.parse::<Timestamp>().ok().map(|_| time.clone())?),
+            Some(_) => return None,
+        };
+        Some(Self {
+            manager: text("manager")?,
+            operation: text("operation")?,
+            api_version: text("apiVersion")?,
+            time,
+            fields_type: text("fieldsType")?,
+            fields: map.get("fieldsV1").filter(|v| !v.is_null()).cloned(),
+            subresource: text("subresource")?,
+        })
+    }
+
+    fn write(self) -> Value {
+        let mut map = Map::new();
+        for (name, text) in [
+            ("manager", self.manager),
+            ("operation", self.operation),
+            ("apiVersion", self.api_version),
+            ("fieldsType", self.fields_type),
+            ("subresource", self.subresource),
+        ] {
+            if !text.is_empty() {
+                map.insert(name.to_owned(), Value::String(text));
+            }
+        }
+        map.extend(self.time.map(|time| ("time".to_owned(), Value::String(time))));
+        map.extend(self.fields.map(|fields| ("fieldsV1".to_owned(), fields)));
+        Value::Object(map)
+    }
+}
+
+/// The entries of an object; none when there are none or one cannot be read at all.
+pub fn entries(object: &Value) -> Option<Vec<Entry>> {
+    object.get("metadata")?.get("managedFields")?.as_array()?.iter().map(Entry::read).collect()
+}
+
+/// Takes the entries off an object.
+pub fn clear(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
+
+/// Who a set of fields belongs to. Ordered by upstream's text of it, which decides between entries of
+/// one second.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ManagerId {
+    text: String,
+    /// Name the manager goes by.
+    pub name: String,
+    /// What it did.
+    pub operation: Operation,
+    /// Version it wrote in; empty for appliers, which are one manager in all versions.
+    pub api_version: String,
+    /// Subresource it wrote through, or empty.
+    pub subresource: String,
+}
+
+impl ManagerId {
+    /// An identity. A manager without a name is `unknown`.
+    pub fn new(name: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+        let api_version = if operation == Operation::Apply { "" } else { api_version };
+        let mut text = String::from("{");
+        for (key, value) in [
+            ("manager", name),
+            ("operation", operation.as_str()),
+            ("apiVersion", api_version),
+            ("subresource", subresource),
+        ] {
+            if !value.is_empty() {
+                let comma = if text.len() > 1 { "," } else { "" };
+                text.push_str(&format!("{comma}\"{key}\":{}", json!(value)));
+            }
+        }
+        text.push('}');
+        Self {
+            text,
+            name: name.to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+        }
+    }
+
+    /// The manager in a conflict: `"kubectl" with subresource "scale" using apps/v1`.
+    pub fn describe(&self) -> String {
+        let mut out = golang::quote(&self.name);
+        if !self.subresource.is_empty() {
+            out.push_str(" with subresource ");
+            out.push_str(&golang::quote(&self.subresource));
+        }
+        if self.operation == Operation::Update {
+            out.push_str(" using ");
+            out.push_str(&self.api_version);
+        }
+        out
+    }
+}
+
+/// Fields a manager owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// The fields.
+    pub set: Set,
+    /// Version whose schema the paths follow.
+    pub api_version: String,
+    /// Whether they were applied.
+    pub applied: bool,
+}
+
+/// All owners of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// What each owns.
+    pub fields: BTreeMap<ManagerId, Owned>,
+    /// When each last changed something.
+    pub times: BTreeMap<ManagerId, String>,
+}
+
+impl Managed {
+    /// Reads the owners from entries.
+    ///
+    /// # Errors
+    /// Upstream's text of what is wrong with an entry.
+    pub fn decode(entries: &[Entry]) -> Result<Self, String> {
+        let mut managed = Self::default();
+        for (i, entry) in entries.iter().enumerate() {
+            let operation = match entry.operation.as_str() {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+            };
+            if entry.api_version.is_empty() {
+                return Err("apiVersion must not be empty".to_owned());
+            }
+            match entry.fields_type.as_str() {
+                "FieldsV1" => {}
+                "" => return Err(format!("missing fieldsType in managed fields entry {i}")),
+                other => {
+                    return Err(format!(
+                        "invalid fieldsType {} in managed fields entry {i}",
+                        golang::quote(other)
+                    ));
+                }
+            }
+            let set = match &entry.fields {
+                Some(fields) => Set::from_fields_v1(fields)
+                    .map_err(|e| format!("error decoding versioned set from {i}: error decoding set: {e}"))?,
+                None => Set::new(),
+            };
+            let id = ManagerId::new(&entry.manager, operation, &entry.api_version, &entry.subresource);
+            match &entry.time {
+                Some(time) => managed.times.insert(id.clone(), time.clone()),
+                None => managed.times.remove(&id),
+            };
+            let applied = operation == Operation::Apply;
+            managed.fields.insert(id, Owned { set, api_version: entry.api_version.clone(), applied });
+        }
+        Ok(managed)
+    }
+
+    /// Writes the owners into an object, in upstream's order: appliers first, then by time and name.
+    pub fn encode(self, object: &mut Value) {
+        let Self { fields, mut times } = self;
+        let mut entries: Vec<Entry> = fields
+            .into_iter()
+            .map(|(id, owned)| Entry {
+                time: times.remove(&id),
+                manager: id.name,
+                operation: id.operation.as_str().to_owned(),
+                api_version: owned.api_version,
+                fields_type: "FieldsV1".to_owned(),
+                fields: Some(owned.set.to_fields_v1()),
+                subresource: id.subresource,
+            })
+            .collect();
+        if entries.is_empty() {
+            return clear(object);
+        }
+        entries.sort_by_cached_key(|e| {
+            let time = seconds(e.time.as_deref());
+            (e.operation.clone(), time, e.manager.clone(), e.api_version.clone(), e.subresource.clone())
+        });
+        let entries: Vec<Value> = entries.into_iter().map(Entry::write).collect();
+        if let Some(object) = object.as_object_mut() {
+            let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.insert("managedFields".to_owned(), Value::Array(entries));
+            }
+        }
+    }
+}
+
+/// Whole seconds of a time, 0 for none.
+pub(super) fn seconds(time: Option<&str>) -> i64 {
+    time.and_then(|time| time.parse::<Timestamp>().ok()).map_or(0, Timestamp::as_second)
+}
+
+/// Whether the entries of a request mean "forget all owners": an empty list or one empty entry.
+pub(super) fn is_reset(entries: Option<&[Entry]>) -> bool {
+    match entries {
+        None => false,
+        Some([]) => true,
+        Some([one]) => *one == Entry::default(),
+        Some(_) => false,
+    }
+}
+
+/// The name a request's writes are owned under: its `fieldManager`, or what stands before the first
+/// slash of its user agent, without what cannot be printed and cut to the allowed length.
+pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
+    if !field_manager.is_empty() {
+        return field_manager.to_owned();
+    }
+    let product = user_agent.split('/').next().unwrap_or_default();
+    let mut name = String::new();
+    for c in product.chars().filter(|c| golang::is_print(*c)) {
+        if name.len() + c.len_utf8() > MAX_MANAGER_LENGTH {
+            break;
+        }
+        name.push(c);
+    }
+    name
+}

@@ -1,0 +1,326 @@
+//! Values seen through a schema: what is one leaf, what is merged field by field, and how list entries
+//! are told apart.
+//!
+//! [`Type`] reads a [`Schema`] the way upstream derives its merge types from published schemas. A value
+//! may be of several kinds at once (an untyped field may hold a scalar, a list or an object), so a type
+//! resolves to an [`Atom`] that lists them, and the value at hand narrows it down.
+
+mod compare;
+mod extract;
+mod field_set;
+mod items;
+mod merge;
+mod reconcile;
+mod validate;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+pub use compare::{Comparison, compare};
+pub use extract::{extract, remove};
+pub use field_set::{field_set, with_named_parents};
+pub use merge::merge;
+pub use reconcile::reconcile;
+pub use validate::{Duplicates, validate};
+
+use super::metadata;
+use crate::schema::{Additional, ListType, MapType, Schema, TypeName};
+
+/// The type of a value.
+#[derive(Clone, Copy)]
+pub struct Type<'s>(Source<'s>);
+
+#[derive(Clone, Copy)]
+enum Source<'s> {
+    /// Declared by a schema. `preserve` is inherited from the nearest ancestors that keep unknown
+    /// fields; `object` adds the fields every object has.
+    Declared { schema: &'s Schema, preserve: bool, object: bool },
+    /// Nothing is declared: objects merge by field, lists are leaves.
+    Deduced,
+    /// Nothing is declared, inside of a leaf.
+    Opaque,
+    /// No value is allowed here.
+    Undeclared,
+}
+
+/// The kinds of value a type allows.
+#[derive(Clone, Copy)]
+struct Atom<'s> {
+    map: Option<MapAtom<'s>>,
+    scalar: Option<Scalar>,
+    list: Option<ListAtom<'s>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scalar {
+    Numeric,
+    String,
+    Boolean,
+    Untyped,
+}
+
+#[derive(Clone, Copy)]
+struct MapAtom<'s> {
+    declared: Option<&'s Schema>,
+    preserve: bool,
+    object: bool,
+    element: Type<'s>,
+    atomic: bool,
+}
+
+#[derive(Clone, Copy)]
+struct ListAtom<'s> {
+    element: Type<'s>,
+    associative: bool,
+    keys: Keys<'s>,
+}
+
+#[derive(Clone, Copy)]
+enum Keys<'s> {
+    Many(&'s [String]),
+    One(&'s str),
+}
+
+static STRING: LazyLock<Schema> = LazyLock::new(|| Schema::of(TypeName::String));
+
+impl<'s> Type<'s> {
+    /// The type of whole objects of a schema: they have `apiVersion`, `kind` and `metadata` whether the
+    /// schema declares them or not.
+    pub fn object(schema: &'s Schema) -> Self {
+        Self(Source::Declared { schema, preserve: false, object: true })
+    }
+
+    /// The type of a value of a schema.
+    pub fn of(schema: &'s Schema) -> Self {
+        Self(Source::Declared { schema, preserve: false, object: false })
+    }
+
+    /// The type of objects nothing is known about.
+    pub fn deduced() -> Self {
+        Self(Source::Deduced)
+    }
+
+    fn child(schema: &'s Schema, preserve: bool) -> Self {
+        Self(Source::Declared { schema, preserve, object: false })
+    }
+
+    fn is_declared(self) -> bool {
+        !matches!(self.0, Source::Undeclared)
+    }
+
+    /// Whether entries of this type follow from their values alone. Sets of such entries are left alone
+    /// when a schema changes.
+    fn is_deduced(self) -> bool {
+        match self.0 {
+            Source::Deduced => true,
+            Source::Declared { .. } => self.atom().scalar == Some(Scalar::Untyped),
+            Source::Opaque | Source::Undeclared => false,
+        }
+    }
+
+    fn atom(self) -> Atom<'s> {
+        let (schema, preserve, object) = match self.0 {
+            Source::Declared { schema, preserve, object } => (schema, preserve, object),
+            Source::Deduced => return Atom::untyped(false),
+            Source::Opaque => return Atom::untyped(true),
+            Source::Undeclared => return Atom { map: None, scalar: None, list: None },
+        };
+        let none = Atom { map: None, scalar: None, list: None };
+        match schema.kind {
+            None => Atom {
+                map: Some(MapAtom::of(schema, preserve, object)),
+                scalar: Some(Scalar::Untyped),
+                list: Some(ListAtom::of(schema, preserve)),
+            },
+            Some(TypeName::Object) => Atom { map: Some(MapAtom::of(schema, preserve, object)), ..none },
+            Some(TypeName::Array) => Atom { list: Some(ListAtom::of(schema, preserve)), ..none },
+            Some(TypeName::Integer | TypeName::Number) => Atom { scalar: Some(Scalar::Numeric), ..none },
+            Some(TypeName::Boolean) => Atom { scalar: Some(Scalar::Boolean), ..none },
+            Some(TypeName::String) => {
+                let format = schema.checks.as_ref().and_then(|checks| checks.format.as_deref());
+                let plain = matches!(format, None | Some("" | "byte")) && !schema.int_or_string;
+                Atom { scalar: Some(if plain { Scalar::String } else { Scalar::Untyped }), ..none }
+            }
+        }
+    }
+}
+
+impl<'s> Atom<'s> {
+    fn untyped(opaque: bool) -> Self {
+        let leaf = Type(Source::Opaque);
+        Self {
+            map: Some(MapAtom {
+                declared: None,
+                preserve: false,
+                object: false,
+                element: if opaque { leaf } else { Type(Source::Deduced) },
+                atomic: opaque,
+            }),
+            scalar: Some(Scalar::Untyped),
+            list: Some(ListAtom { element: leaf, associative: false, keys: Keys::Many(&[]) }),
+        }
+    }
+
+    /// The kinds left when the value is known. A value of a kind that is not allowed leaves all of them,
+    /// and so does null, which is of any kind.
+    fn for_value(self, value: &Value) -> Self {
+        let none = Self { map: None, scalar: None, list: None };
+        match value {
+            Value::Null => self,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => match self.scalar {
+                Some(_) => Self { scalar: self.scalar, ..none },
+                None => self,
+            },
+            Value::Array(_) => match self.list {
+                Some(_) => Self { list: self.list, ..none },
+                None => self,
+            },
+            Value::Object(_) => match self.map {
+                Some(_) => Self { map: self.map, ..none },
+                None => self,
+            },
+        }
+    }
+
+    fn same_kinds(&self, other: &Self) -> bool {
+        self.map.is_some() == other.map.is_some()
+            && self.scalar.is_some() == other.scalar.is_some()
+            && self.list.is_some() == other.list.is_some()
+    }
+
+    fn kind(self) -> AtomKind<'s> {
+        match (self.map, self.scalar, self.list) {
+            (Some(map), _, _) => AtomKind::Map(map),
+            (None, Some(scalar), _) => AtomKind::Scalar(scalar),
+            (None, None, Some(list)) => AtomKind::List(list),
+            (None, None, None) => AtomKind::None,
+        }
+    }
+}
+
+/// The kind a walk treats a value as.
+enum AtomKind<'s> {
+    Map(MapAtom<'s>),
+    Scalar(Scalar),
+    List(ListAtom<'s>),
+    None,
+}
+
+impl<'s> MapAtom<'s> {
+    fn of(schema: &'s Schema, preserve: bool, object: bool) -> Self {
+        let preserve = preserve || schema.preserve_unknown;
+        let object = object || schema.embedded_resource;
+        let element = match &schema.additional {
+            // An object that declares nothing takes anything.
+            Additional::None if preserve || (schema.properties.is_empty() && !object) => {
+                Type(Source::Deduced)
+            }
+            Additional::None | Additional::Any(false) => Type(Source::Undeclared),
+            Additional::Any(true) => Type(Source::Deduced),
+            Additional::Schema(schema) => Type::child(schema, preserve),
+        };
+        let atomic = schema.map_type == Some(MapType::Atomic);
+        Self { declared: Some(schema), preserve, object, element, atomic }
+    }
+
+    /// The type of a named field, if it is declared.
+    fn field(&self, name: &str) -> Option<Type<'s>> {
+        if self.object {
+            match name {
+                "apiVersion" | "kind" => return Some(Type::of(&STRING)),
+                "metadata" => return Some(Type::of(metadata::schema())),
+                _ => {}
+            }
+        }
+        let schema = self.declared?.properties.get(name)?;
+        Some(Type::child(schema, self.preserve))
+    }
+
+    /// The type of any key: its declared field, or what other keys hold.
+    fn child(&self, name: &str) -> Type<'s> {
+        self.field(name).unwrap_or(self.element)
+    }
+
+    fn declares_nothing(&self) -> bool {
+        !self.object && self.declared.is_none_or(|schema| schema.properties.is_empty())
+    }
+
+    fn default_of(&self, name: &str) -> Option<&'s Value> {
+        self.declared?.properties.get(name)?.default.as_ref().filter(|value| !value.is_null())
+    }
+}
+
+impl<'s> ListAtom<'s> {
+    fn of(schema: &'s Schema, preserve: bool) -> Self {
+        let preserve = preserve || schema.preserve_unknown;
+        let element =
+            schema.items.as_ref().map_or(Type(Source::Opaque), |items| Type::child(items, preserve));
+        // Without a list type, the strategy of strategic merge patches decides, as upstream.
+        let merges = || matches!(schema.patch_strategy.as_deref(), Some("merge" | "merge,retainKeys"));
+        let (associative, keys) = match schema.list_type {
+            Some(ListType::Atomic) => (false, Keys::Many(&[])),
+            Some(ListType::Set) => (true, Keys::Many(&[])),
+            Some(ListType::Map) => (true, Keys::Many(&schema.list_map_keys)),
+            None if merges() => (true, schema.patch_merge_key.as_deref().map_or(Keys::Many(&[]), Keys::One)),
+            None => (false, Keys::Many(&[])),
+        };
+        Self { element, associative, keys }
+    }
+}
+
+impl<'s> Keys<'s> {
+    fn iter(self) -> impl Iterator<Item = &'s str> {
+        let (many, one) = match self {
+            Keys::Many(keys) => (keys, None),
+            Keys::One(key) => (&[][..], Some(key)),
+        };
+        many.iter().map(String::as_str).chain(one)
+    }
+
+    fn is_empty(self) -> bool {
+        matches!(self, Keys::Many([]))
+    }
+}
+
+/// One thing wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedError {
+    /// Where, as messages show paths.
+    pub path: String,
+    /// What.
+    pub message: String,
+}
+
+/// Everything found wrong with a value; never empty when returned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TypedErrors(pub Vec<TypedError>);
+
+impl TypedErrors {
+    fn one(path: String, message: impl Into<String>) -> Self {
+        Self(vec![TypedError { path, message: message.into() }])
+    }
+}
+
+impl fmt::Display for TypedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
+    }
+}
+
+impl fmt::Display for TypedErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [one] = self.0.as_slice() {
+            return one.fmt(f);
+        }
+        f.write_str("errors:")?;
+        self.0.iter().try_for_each(|error| write!(f, "\n  {error}"))
+    }
+}
+
+impl std::error::Error for TypedErrors {}

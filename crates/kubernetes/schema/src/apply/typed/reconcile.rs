@@ -1,0 +1,74 @@
+//! Field sets after a schema changed: who owned parts of what is a leaf now owns the leaf.
+
+use super::{AtomKind, ListAtom, MapAtom, Type};
+use crate::apply::fieldpath::{Path, PathElement, Set};
+
+/// The set as the type now divides the object; `None` when nothing changes. (Leaves that became
+/// divisible are left alone: their owner keeps the whole, as upstream.)
+pub fn reconcile(set: &Set, of: Type<'_>) -> Option<Set> {
+    let mut walk = Reconcile { path: Path::new(), leaves: None };
+    walk.level(Some(set), of, false);
+    // The root of a leaf is both taken out with all below it and put back.
+    walk.leaves.map(|leaves| set.recursive_difference(&leaves).union(&leaves))
+}
+
+struct Reconcile {
+    path: Path,
+    leaves: Option<Set>,
+}
+
+impl Reconcile {
+    fn level(&mut self, set: Option<&Set>, of: Type<'_>, leaf: bool) {
+        match of.atom().kind() {
+            AtomKind::Map(atom) => self.map(set, atom, leaf),
+            AtomKind::List(atom) => self.list(set, atom, leaf),
+            AtomKind::Scalar(_) | AtomKind::None => {}
+        }
+    }
+
+    fn map(&mut self, set: Option<&Set>, atom: MapAtom<'_>, leaf: bool) {
+        if atom.element.is_deduced() && atom.declares_nothing() {
+            return;
+        }
+        if !leaf && atom.atomic {
+            if set.is_some_and(|set| !set.is_empty()) {
+                self.leaves.get_or_insert_default().insert(&self.path);
+            }
+            return;
+        }
+        let Some(set) = set else { return };
+        for element in elements(set) {
+            let of = match element {
+                PathElement::Field(name) => atom.child(name),
+                _ => atom.element,
+            };
+            if of.is_declared() {
+                self.below(set, element, of);
+            }
+        }
+    }
+
+    fn list(&mut self, set: Option<&Set>, atom: ListAtom<'_>, leaf: bool) {
+        if !leaf && !atom.associative {
+            self.leaves.get_or_insert_default().insert(&self.path);
+            return;
+        }
+        let Some(set) = set else { return };
+        for element in elements(set) {
+            self.below(set, element, atom.element);
+        }
+    }
+
+    fn below(&mut self, set: &Set, element: &PathElement, of: Type<'_>) {
+        let children = set.children.get(element);
+        let leaf = set.members.contains(element) && children.is_none();
+        self.path.push(element.clone());
+        self.level(children, of, leaf);
+        self.path.pop();
+    }
+}
+
+fn elements(set: &Set) -> impl Iterator<Item = &PathElement> {
+    let only_children = set.children.keys().filter(|element| !set.members.contains(element));
+    only_children.chain(&set.members)
+}

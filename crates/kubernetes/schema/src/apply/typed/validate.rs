@@ -1,0 +1,122 @@
+//! Whether a value is of a type: the shape only, no bounds or formats.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{AtomKind, ListAtom, MapAtom, Scalar, Type, TypedError, TypedErrors};
+use crate::apply::fieldpath::{Path, PathElement, PathText};
+use crate::patch::go;
+
+/// Whether two entries of one list may have the same key or value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates {
+    /// They may: stored objects.
+    Allowed,
+    /// They may not: applied configurations.
+    Refused,
+}
+
+/// Checks a value against a type.
+///
+/// # Errors
+/// Everything that is wrong, except that an undeclared field ends the search in its object and an entry
+/// that cannot be told apart ends it in its list.
+pub fn validate(value: &Value, of: Type<'_>, duplicates: Duplicates) -> Result<(), TypedErrors> {
+    let mut walk = Validate { duplicates, path: Path::new(), errors: Vec::new() };
+    walk.value(value, of);
+    if walk.errors.is_empty() { Ok(()) } else { Err(TypedErrors(walk.errors)) }
+}
+
+struct Validate {
+    duplicates: Duplicates,
+    path: Path,
+    errors: Vec<TypedError>,
+}
+
+impl Validate {
+    fn error(&mut self, message: impl Into<String>) {
+        self.errors.push(TypedError { path: PathText(&self.path).to_string(), message: message.into() });
+    }
+
+    fn below(&mut self, element: PathElement, value: &Value, of: Type<'_>) {
+        self.path.push(element);
+        self.value(value, of);
+        self.path.pop();
+    }
+
+    fn value(&mut self, value: &Value, of: Type<'_>) {
+        match of.atom().for_value(value).kind() {
+            AtomKind::Map(map) => self.map(value, map),
+            AtomKind::Scalar(scalar) => {
+                if let Some(message) = scalar_error(scalar, value) {
+                    self.error(message);
+                }
+            }
+            AtomKind::List(list) => self.list(value, list),
+            AtomKind::None => self.error("schema error: invalid atom: inlined"),
+        }
+    }
+
+    fn map(&mut self, value: &Value, atom: MapAtom<'_>) {
+        let map = match value {
+            Value::Object(map) => map,
+            Value::Null => return,
+            other => return self.error(format!("expected map, got &{{{}}}", go::v(other))),
+        };
+        for (name, value) in map {
+            let of = atom.child(name);
+            if of.is_declared() {
+                self.below(PathElement::field(name.as_str()), value, of);
+            } else {
+                self.path.push(PathElement::field(name.as_str()));
+                self.error("field not declared in schema");
+                self.path.pop();
+                return;
+            }
+        }
+    }
+
+    fn list(&mut self, value: &Value, atom: ListAtom<'_>) {
+        let items = match value {
+            Value::Array(items) => items,
+            Value::Null => return,
+            other => return self.error(format!("expected list, got &{{{}}}", go::v(other))),
+        };
+        let mut seen = BTreeSet::new();
+        for (i, item) in items.iter().enumerate() {
+            let element = if atom.associative {
+                match atom.element_of(item) {
+                    Ok(element) => {
+                        let new = seen.insert(element.clone());
+                        if !new && self.duplicates == Duplicates::Refused {
+                            self.error(format!("duplicate entries for key {element}"));
+                        }
+                        element
+                    }
+                    Err(why) => return self.error(format!("element {i}: {why}")),
+                }
+            } else {
+                PathElement::Index(i64::try_from(i).unwrap_or(i64::MAX))
+            };
+            self.below(element, item, atom.element);
+        }
+    }
+}
+
+/// What is wrong with a scalar, if anything; null is any scalar.
+pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
+    let (fits, message): (bool, fn(&Value) -> String) = match scalar {
+        Scalar::Numeric => {
+            (value.is_number(), |v| format!("expected numeric (int or float), got {}", go::type_name(v)))
+        }
+        Scalar::String => (value.is_string(), |v| {
+            format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::sharp_v(v))
+        }),
+        Scalar::Boolean => (value.is_boolean(), |v| format!("expected boolean, got &{{{}}}", go::v(v))),
+        Scalar::Untyped => (value.is_number() || value.is_string() || value.is_boolean(), |v| {
+            format!("expected any scalar, got &{{{}}}", go::v(v))
+        }),
+    };
+    (!fits && !value.is_null()).then(|| message(value))
+}

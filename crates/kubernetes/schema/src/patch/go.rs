@@ -1,0 +1,179 @@
+//! Go's renderings of values (`%v`, `%#v`, `%T`), because upstream's messages contain them and people
+//! search for those messages.
+
+use serde_json::{Number, Value};
+
+use crate::golang::quote;
+
+/// A number the way Go's decoder keeps it: whole numbers that fit are integers, all others floats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Num {
+    /// `int64`
+    Int(i64),
+    /// `float64`
+    Float(f64),
+}
+
+/// Reads a JSON number as Go would.
+pub(crate) fn num(number: &Number) -> Num {
+    number.as_i64().map_or_else(|| Num::Float(number.as_f64().unwrap_or(f64::MAX)), Num::Int)
+}
+
+/// `%v`
+pub(crate) fn v(value: &Value) -> String {
+    let mut out = String::new();
+    write_v(&mut out, value);
+    out
+}
+
+fn write_v(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("<nil>"),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Number(n) => out.push_str(&number(n)),
+        Value::String(s) => out.push_str(s),
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(' ');
+                }
+                write_v(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            out.push_str("map[");
+            for (i, (key, item)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.push(' ');
+                }
+                out.push_str(key);
+                out.push(':');
+                write_v(out, item);
+            }
+            out.push(']');
+        }
+    }
+}
+
+/// `%#v`
+pub(crate) fn sharp_v(value: &Value) -> String {
+    let mut out = String::new();
+    write_sharp_v(&mut out, value);
+    out
+}
+
+fn write_sharp_v(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("interface {}(nil)"),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Number(n) => out.push_str(&number(n)),
+        Value::String(s) => out.push_str(&quote(s)),
+        Value::Array(items) => {
+            out.push_str("[]interface {}{");
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                write_sharp_v(out, item);
+            }
+            out.push('}');
+        }
+        Value::Object(map) => {
+            out.push_str("map[string]interface {}{");
+            for (i, (key, item)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(&quote(key));
+                out.push(':');
+                write_sharp_v(out, item);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// `%T`
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) => match num(n) {
+            Num::Int(_) => "int64",
+            Num::Float(_) => "float64",
+        },
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The JSON type as Go's decoder names it in its errors.
+pub(crate) fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// `%v` of a number.
+pub(crate) fn number(n: &Number) -> String {
+    match num(n) {
+        Num::Int(i) => i.to_string(),
+        Num::Float(f) => float(f),
+    }
+}
+
+/// `%v` of a float: the shortest digits, with an exponent below 1e-4 and from 1e6 on.
+pub(crate) fn float(f: f64) -> String {
+    let scientific = format!("{f:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let Ok(exp) = exponent.parse::<i32>() else { return scientific };
+    if (-4..6).contains(&exp) {
+        format!("{f}")
+    } else {
+        let sign = if exp < 0 { '-' } else { '+' };
+        format!("{mantissa}e{sign}{:02}", exp.abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_render_as_go_renders_them() {
+        let value = json!({"b": [1, 2.5, "x", null, true], "a": {"c": "d e"}});
+        assert_eq!(v(&value), "map[a:map[c:d e] b:[1 2.5 x <nil> true]]");
+        assert_eq!(
+            sharp_v(&value),
+            r#"map[string]interface {}{"a":map[string]interface {}{"c":"d e"}, "b":[]interface {}{1, 2.5, "x", interface {}(nil), true}}"#
+        );
+        assert_eq!(type_name(&json!([])), "[]interface {}");
+    }
+
+    #[test]
+    fn floats_switch_to_exponents_where_go_does() {
+        for (f, text) in [
+            (0.5, "0.5"),
+            (1.0, "1"),
+            (123_456.0, "123456"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1_000_000.0, "1e+06"),
+            (1_234_567.0, "1.234567e+06"),
+            (1e21, "1e+21"),
+            (1.5e300, "1.5e+300"),
+        ] {
+            assert_eq!(float(f), text);
+        }
+    }
+}
