@@ -1,0 +1,198 @@
+//! A small Kubernetes client: requests as bytes and JSON, nothing cached, nothing retried, so that what a suite
+//! sees is what the server said.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::Value;
+
+use crate::bed::kubeconfig::{self, Access};
+
+/// How long any answer but a watch may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Content types a request body may have.
+pub mod content {
+    pub const JSON: &str = "application/json";
+    pub const APPLY: &str = "application/apply-patch+yaml";
+    pub const MERGE_PATCH: &str = "application/merge-patch+json";
+}
+
+/// One client of one server; clones share connections.
+#[derive(Clone, Debug)]
+pub struct Api {
+    base: String,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Reply {
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("not JSON ({}): {}", self.status, String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The body of a success; any other status is an error that carries the server's words.
+    pub fn success(self) -> Result<Value> {
+        let body = self.json()?;
+        if !self.status.is_success() {
+            bail!("{}: {}", self.status, body["message"].as_str().unwrap_or("no message"));
+        }
+        Ok(body)
+    }
+
+    /// Texts of the Warning headers.
+    pub fn warnings(&self) -> Vec<String> {
+        self.headers
+            .get_all("warning")
+            .iter()
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect()
+    }
+}
+
+/// Which HTTP versions a client offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http {
+    Both,
+    One,
+}
+
+impl Api {
+    pub fn from_kubeconfig(path: &Path) -> Result<Self> {
+        Self::new(&kubeconfig::read(path)?, Http::Both)
+    }
+
+    pub fn new(access: &Access, http: Http) -> Result<Self> {
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls_config(access)?).https_only();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let connector = match http {
+            Http::Both => tls.enable_http1().enable_http2().wrap_connector(tcp),
+            Http::One => tls.enable_http1().wrap_connector(tcp),
+        };
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { base: access.url.trim_end_matches('/').to_owned(), client })
+    }
+
+    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Request<Full<Bytes>>> {
+        let uri: Uri = format!("{}{path}", self.base).parse().with_context(|| path.to_owned())?;
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Ok(request.body(Full::new(body))?)
+    }
+
+    /// Sends one request and reads the whole answer.
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Reply> {
+        let what = format!("{method} {path}");
+        let request = self.request(method, path, headers, body)?;
+        let answer = async {
+            let response = self.client.request(request).await.map_err(|error| anyhow!(error))?;
+            let (parts, incoming) = response.into_parts();
+            let body = incoming.collect().await?.to_bytes();
+            anyhow::Ok(Reply { status: parts.status, headers: parts.headers, body })
+        };
+        tokio::time::timeout(PATIENCE, answer).await.map_err(|_| anyhow!("no answer in {PATIENCE:?}"))?.context(what)
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Reply> {
+        self.send(Method::GET, path, &[], Bytes::new()).await
+    }
+
+    pub async fn post(&self, path: &str, object: &Value) -> Result<Reply> {
+        self.send(Method::POST, path, &[("content-type", content::JSON)], Bytes::from(object.to_string())).await
+    }
+
+    pub async fn put(&self, path: &str, object: &Value) -> Result<Reply> {
+        self.send(Method::PUT, path, &[("content-type", content::JSON)], Bytes::from(object.to_string())).await
+    }
+
+    pub async fn patch(&self, path: &str, kind: &str, object: &Value) -> Result<Reply> {
+        self.send(Method::PATCH, path, &[("content-type", kind)], Bytes::from(object.to_string())).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Reply> {
+        self.send(Method::DELETE, path, &[], Bytes::new()).await
+    }
+
+    /// Opens a watch; `path` carries its own query.
+    pub async fn watch(&self, path: &str) -> Result<Events> {
+        let response = self.client.request(self.request(Method::GET, path, &[], Bytes::new())?).await?;
+        if !response.status().is_success() {
+            bail!("watch {path}: {}", response.status());
+        }
+        Ok(Events { body: response.into_body(), buffer: BytesMut::new() })
+    }
+}
+
+/// The lines of a watch.
+#[derive(Debug)]
+pub struct Events {
+    body: Incoming,
+    buffer: BytesMut,
+}
+
+impl Events {
+    /// Next event as bytes; `None` when the server closed the stream.
+    pub async fn next_line(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end + 1).freeze();
+                return Ok(Some(line.slice(..end)));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame?.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Next event.
+    pub async fn next(&mut self) -> Result<Option<Value>> {
+        self.next_line().await?.map(|line| serde_json::from_slice(&line).context("watch event")).transpose()
+    }
+}
+
+/// TLS with the server's authority and the user's certificate.
+pub fn tls_config(access: &Access) -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&access.authority_pem) {
+        roots.add(certificate.map_err(|error| anyhow!("certificate authority: {error:?}"))?)?;
+    }
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate_pem).collect();
+    let chain = chain.map_err(|error| anyhow!("client certificate: {error:?}"))?;
+    let key =
+        PrivateKeyDer::from_pem_slice(&access.key_pem).map_err(|error| anyhow!("client key: {error:?}"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)?)
+}

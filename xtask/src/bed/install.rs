@@ -1,0 +1,164 @@
+//! CRDs and webhook configurations as their modules ship them, pointed at loopback.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+
+use super::wait;
+use crate::api::Api;
+use crate::peers::{Cache, module_dir};
+
+/// Objects to create, in the order a server must get them.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    namespaces: Vec<Value>,
+    definitions: Vec<Value>,
+    webhooks: Vec<Value>,
+}
+
+/// `kubectl kustomize` of folders of a module, kept in the cache.
+pub fn rendered(cache: &Cache, name: &str, module: &str, version: &str, folders: &[&str]) -> Result<String> {
+    let kept = cache.folder("manifests")?.join(format!("{name}.yaml"));
+    if let Ok(text) = std::fs::read_to_string(&kept) {
+        return Ok(text);
+    }
+    let root = module_dir(module, version)?;
+    let mut text = String::new();
+    for folder in folders {
+        let output = Command::new(cache.built("kubectl")?).arg("kustomize").arg(root.join(folder)).output()?;
+        if !output.status.success() {
+            bail!("kubectl kustomize {folder}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        text.push_str("---\n");
+        text.push_str(&String::from_utf8(output.stdout)?);
+    }
+    let unfinished = kept.with_extension(format!("{}.unfinished", std::process::id()));
+    std::fs::write(&unfinished, &text)?;
+    std::fs::rename(&unfinished, &kept).with_context(|| format!("write {}", kept.display()))?;
+    Ok(text)
+}
+
+/// All documents of a YAML text.
+pub fn documents(text: &str) -> Result<Vec<Value>> {
+    let options = serde_saphyr::options! { budget: None };
+    let all: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)?;
+    Ok(all.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+/// All `.yaml` files directly in a folder, as documents.
+pub fn documents_in(folder: &PathBuf) -> Result<Vec<Value>> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .with_context(|| folder.display().to_string())?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)?;
+        all.extend(documents(&text).with_context(|| path.display().to_string())?);
+    }
+    Ok(all)
+}
+
+impl Manifests {
+    /// Sorts out rendered manifests; services become loopback addresses, with the authority that signed their certificate.
+    pub fn add(&mut self, text: &str, port: u16, authority: &[u8]) -> Result<()> {
+        let authority = BASE64.encode(authority);
+        for mut object in documents(text)? {
+            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+            match kind.as_str() {
+                "Namespace" => self.namespaces.push(object),
+                "CustomResourceDefinition" => {
+                    if object["spec"]["conversion"]["strategy"] == "Webhook" {
+                        let config = &mut object["spec"]["conversion"]["webhook"]["clientConfig"];
+                        point_at_loopback(config, port, &authority);
+                    }
+                    self.definitions.push(object);
+                }
+                "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+                    for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+                        point_at_loopback(&mut webhook["clientConfig"], port, &authority);
+                    }
+                    self.webhooks.push(object);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates namespaces and CRDs and waits until every CRD is established.
+    pub async fn create_kinds(&self, api: &Api) -> Result<()> {
+        for namespace in &self.namespaces {
+            create(api, "/api/v1/namespaces", namespace).await?;
+        }
+        create_definitions(api, &self.definitions).await
+    }
+
+    /// Creates the webhook configurations.
+    pub async fn create_webhooks(&self, api: &Api) -> Result<()> {
+        for webhook in &self.webhooks {
+            let plural = webhook["kind"].as_str().unwrap_or_default().to_lowercase() + "s";
+            create(api, &format!("/apis/admissionregistration.k8s.io/v1/{plural}"), webhook).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Creates CRDs and waits until each is established.
+pub async fn create_definitions(api: &Api, definitions: &[Value]) -> Result<()> {
+    const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for definition in definitions {
+        create(api, PATH, definition).await?;
+    }
+    wait::until("every CRD is established", Duration::from_secs(60), || async {
+        let list = api.get(PATH).await?.success()?;
+        let established = |item: &Value| {
+            let conditions = item["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Established" && c["status"] == "True"))
+        };
+        let items = list["items"].as_array().context("no items")?;
+        Ok((items.len() >= definitions.len() && items.iter().all(established)).then_some(()))
+    })
+    .await
+}
+
+async fn create(api: &Api, path: &str, object: &Value) -> Result<()> {
+    let name = &object["metadata"]["name"];
+    api.post(path, object).await?.success().with_context(|| format!("create {} {name}", object["kind"]))?;
+    Ok(())
+}
+
+fn point_at_loopback(config: &mut Value, port: u16, authority: &str) {
+    if let Some(service) = config.get("service") {
+        let path = service["path"].as_str().unwrap_or("/");
+        *config = json!({"url": format!("https://127.0.0.1:{port}{path}")});
+    }
+    config["caBundle"] = authority.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_becomes_a_loopback_url() {
+        let mut config = json!({"service": {"name": "s", "namespace": "n", "path": "/convert"}});
+        point_at_loopback(&mut config, 9443, "Y2E=");
+        assert_eq!(config, json!({"url": "https://127.0.0.1:9443/convert", "caBundle": "Y2E="}));
+    }
+
+    #[test]
+    fn objects_are_sorted_by_what_must_come_first() {
+        let mut manifests = Manifests::default();
+        let text = "kind: Namespace\n---\nkind: Deployment\n---\nkind: CustomResourceDefinition\nspec: {}\n";
+        manifests.add(text, 1, b"ca").unwrap();
+        assert_eq!((manifests.namespaces.len(), manifests.definitions.len(), manifests.webhooks.len()), (1, 1, 0));
+    }
+}

@@ -1,0 +1,165 @@
+//! Cluster API's Go managers as plain local processes, against any API server.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::install::{self, Manifests};
+use super::pki::Pki;
+use super::ports::free_port;
+use super::process::{Process, Program, Usage};
+use crate::api::Api;
+use crate::peers::Cache;
+use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
+
+/// One manager program.
+#[derive(Clone, Copy, Debug)]
+pub struct Manager {
+    pub program: &'static str,
+    pub module: &'static str,
+    /// Kustomize folder with its CRDs, webhooks and namespace.
+    pub manifests: &'static str,
+    feature_gates: &'static str,
+}
+
+/// Core, kubeadm bootstrap, kubeadm control plane and the development provider.
+pub const MANAGERS: [Manager; 4] = [
+    Manager {
+        program: "capi-core",
+        module: CLUSTER_API_MODULE,
+        manifests: "core/config/default",
+        feature_gates: "MachinePool=true,ClusterTopology=true",
+    },
+    Manager {
+        program: "capi-bootstrap",
+        module: CLUSTER_API_MODULE,
+        manifests: "bootstrap/kubeadm/config/default",
+        feature_gates: "MachinePool=true",
+    },
+    Manager {
+        program: "capi-controlplane",
+        module: CLUSTER_API_MODULE,
+        manifests: "controlplane/kubeadm/config/default",
+        feature_gates: "MachinePool=true,ClusterTopology=true",
+    },
+    Manager {
+        program: "capd",
+        module: CLUSTER_API_TEST_MODULE,
+        manifests: "infrastructure/docker/config/default",
+        feature_gates: "MachinePool=true,ClusterTopology=true",
+    },
+];
+
+impl Manager {
+    /// Its manifests as kustomize renders them, kept in the cache: rendering takes seconds.
+    pub fn render(&self, cache: &Cache) -> Result<String> {
+        install::rendered(cache, self.program, self.module, &format!("v{CLUSTER_API}"), &[self.manifests])
+    }
+}
+
+/// The four managers, running.
+#[derive(Debug)]
+pub struct Managers {
+    processes: Vec<Process>,
+    /// The development provider listens on a fixed port for its debug pages, so one machine runs one of it.
+    _only_one: File,
+}
+
+impl Managers {
+    /// Installs CRDs, starts the managers, waits until they are ready, installs the webhooks.
+    pub async fn start(folder: &Path, kubeconfig: &Path) -> Result<Self> {
+        let cache = Cache::locate()?;
+        let programs: Result<Vec<_>> = MANAGERS.iter().map(|manager| cache.built(manager.program)).collect();
+        let programs = programs?;
+        let only_one = only_one(&cache)?;
+        std::fs::create_dir_all(folder)?;
+        let pki = Pki::create(&folder.join("pki"))?;
+        let api = Api::from_kubeconfig(kubeconfig)?;
+
+        let mut manifests = Manifests::default();
+        let mut webhook_ports = Vec::new();
+        for manager in &MANAGERS {
+            let port = free_port()?;
+            webhook_ports.push(port);
+            manifests.add(&manager.render(&cache)?, port, &pki.read("ca.crt")?)?;
+        }
+        manifests.create_kinds(&api).await?;
+
+        let mut running = Self { processes: Vec::new(), _only_one: only_one };
+        let mut health_ports = Vec::new();
+        for ((manager, program), webhook_port) in MANAGERS.iter().zip(programs).zip(webhook_ports) {
+            let health_port = free_port()?;
+            health_ports.push(health_port);
+            running.processes.push(
+                Program::new(manager.program, program)
+                    .arg(format!("--kubeconfig={}", kubeconfig.display()))
+                    .arg(format!("--webhook-cert-dir={}", pki.webhook_folder().display()))
+                    .arg(format!("--webhook-port={webhook_port}"))
+                    .arg(format!("--health-addr=127.0.0.1:{health_port}"))
+                    .arg(format!("--feature-gates={}", manager.feature_gates))
+                    .args(["--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics=true", "--v=0"])
+                    .env("POD_IP", "127.0.0.1")
+                    .env("POD_NAMESPACE", "default")
+                    .env("POD_NAME", manager.program)
+                    .env("POD_UID", "bed")
+                    .start(folder)?,
+            );
+        }
+        for (process, port) in running.processes.iter_mut().zip(health_ports) {
+            wait_ready(process, port).await?;
+        }
+        manifests.create_webhooks(&api).await?;
+        Ok(running)
+    }
+
+    /// Fails if one of them has left.
+    pub fn check(&mut self) -> Result<()> {
+        self.processes.iter_mut().try_for_each(Process::check)
+    }
+
+    pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
+        self.processes.iter().map(|process| Ok((process.name().to_owned(), process.usage()?))).collect()
+    }
+
+    /// Name and log of each.
+    pub fn logs(&self) -> Vec<(String, PathBuf)> {
+        self.processes.iter().map(|process| (process.name().to_owned(), process.log().to_owned())).collect()
+    }
+}
+
+fn only_one(cache: &Cache) -> Result<File> {
+    let path = cache.root()?.join("capd.lock");
+    let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        println!("another suite runs capd on this machine, waiting for it …");
+        file.lock().with_context(|| format!("lock {}", path.display()))?;
+    }
+    Ok(file)
+}
+
+async fn wait_ready(process: &mut Process, port: u16) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !answers_ready(port).await {
+        process.check()?;
+        if Instant::now() > deadline {
+            bail!("{} is not ready; see {}", process.name(), process.log().display());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// Health endpoints are plain HTTP.
+async fn answers_ready(port: u16) -> bool {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer.starts_with("HTTP/1.1 200"))
+    };
+    tokio::time::timeout(Duration::from_secs(2), ask).await.is_ok_and(|answer| answer.unwrap_or(false))
+}

@@ -1,0 +1,211 @@
+//! Which real programs the suites are held against, and how each is built from its Go module.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+
+/// Kubernetes release the peers are built from.
+pub const KUBERNETES: &str = "1.36.3";
+/// etcd release.
+pub const ETCD: &str = "3.6.5";
+/// Cluster API release. Its `test` module of 1.14.1 and 1.14.2 was never published, so all three modules stay at 1.14.0.
+pub const CLUSTER_API: &str = "1.14.0";
+/// Release of the CloudStack provider for Cluster API.
+pub const CAPC: &str = "0.6.1";
+
+/// Module path of Cluster API's managers.
+pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
+/// Module path of Cluster API's development provider (CAPD) and its templates.
+pub const CLUSTER_API_TEST_MODULE: &str = "sigs.k8s.io/cluster-api/test";
+/// Module path of the CloudStack provider.
+pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
+
+/// Programs that come out of one wrapper module, and so share one dependency graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    Kubernetes,
+    Etcd,
+    ClusterApi,
+    Capc,
+}
+
+/// One program.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub name: &'static str,
+    pub family: Family,
+    pub package: &'static str,
+    /// `go test -c` rather than `go build`.
+    pub is_test_binary: bool,
+    /// Built by `--only ci`: the suites of `cargo xtask interop` run it.
+    pub needed_by_ci: bool,
+}
+
+const fn peer(name: &'static str, family: Family, package: &'static str) -> Peer {
+    Peer { name, family, package, is_test_binary: false, needed_by_ci: true }
+}
+
+const fn later(peer: Peer) -> Peer {
+    Peer { needed_by_ci: false, ..peer }
+}
+
+/// Every peer, those that CI needs first.
+pub const PEERS: &[Peer] = &[
+    peer("kubectl", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubectl"),
+    peer("etcd", Family::Etcd, "go.etcd.io/etcd/server/v3"),
+    peer("kube-apiserver", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-apiserver"),
+    peer("kube-controller-manager", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    peer("capi-core", Family::ClusterApi, "sigs.k8s.io/cluster-api/core"),
+    peer("capi-bootstrap", Family::ClusterApi, "sigs.k8s.io/cluster-api/bootstrap/kubeadm"),
+    peer("capi-controlplane", Family::ClusterApi, "sigs.k8s.io/cluster-api/controlplane/kubeadm"),
+    peer("capd", Family::ClusterApi, "sigs.k8s.io/cluster-api/test/infrastructure/docker"),
+    peer("clusterctl", Family::ClusterApi, "sigs.k8s.io/cluster-api/cmd/clusterctl"),
+    Peer {
+        is_test_binary: true,
+        ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e")
+    },
+    later(peer("etcdctl", Family::Etcd, "go.etcd.io/etcd/etcdctl/v3")),
+    later(peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm")),
+    later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
+    later(peer("capc", Family::Capc, CAPC_MODULE)),
+];
+
+/// The peers named on the command line, in build order; `ci` stands for all that CI needs, nothing for all.
+pub fn select(only: &[String]) -> Result<Vec<Peer>> {
+    for name in only {
+        if name != "ci" && !PEERS.iter().any(|peer| peer.name == name) {
+            let known: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
+            bail!("{name}: no such peer; known are ci, {}", known.join(", "));
+        }
+    }
+    let wanted = |peer: &&Peer| {
+        only.is_empty()
+            || only.iter().any(|name| name == peer.name || (name == "ci" && peer.needed_by_ci))
+    };
+    Ok(PEERS.iter().filter(wanted).copied().collect())
+}
+
+/// Name of the cache folder that holds exactly these versions.
+pub fn version_set() -> String {
+    format!("kubernetes-{KUBERNETES}_etcd-{ETCD}_cluster-api-{CLUSTER_API}_capc-{CAPC}")
+}
+
+impl Family {
+    /// Name of the wrapper module's folder.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Kubernetes => "kubernetes",
+            Family::Etcd => "etcd",
+            Family::ClusterApi => "cluster-api",
+            Family::Capc => "capc",
+        }
+    }
+
+    /// The module whose own go.mod must be read to write the wrapper's, with its version.
+    pub fn main_module(self) -> (&'static str, String) {
+        match self {
+            Family::Kubernetes => ("k8s.io/kubernetes", format!("v{KUBERNETES}")),
+            Family::Etcd => ("go.etcd.io/etcd/server/v3", format!("v{ETCD}")),
+            Family::ClusterApi => (CLUSTER_API_MODULE, format!("v{CLUSTER_API}")),
+            Family::Capc => (CAPC_MODULE, format!("v{CAPC}")),
+        }
+    }
+
+    /// The wrapper's go.mod, given that of the main module.
+    pub fn go_mod(self, upstream: &str) -> String {
+        let mut out = format!("module capstan.peers/{}\n\ngo 1.26.0\n\n", self.name());
+        let mut line = |text: String| writeln!(out, "{text}").unwrap_or_default();
+        let (main, version) = self.main_module();
+        line(format!("require {main} {version}"));
+        match self {
+            Family::Kubernetes => {
+                // Its staging modules are published one by one under v0.<minor>.<patch>.
+                let staged = KUBERNETES.replacen('1', "0", 1);
+                for module in staging_modules(upstream) {
+                    line(format!("replace {module} => {module} v{staged}"));
+                }
+            }
+            Family::Etcd => line(format!("require go.etcd.io/etcd/etcdctl/v3 {version}")),
+            Family::ClusterApi => {
+                for module in ["sigs.k8s.io/cluster-api/api", CLUSTER_API_TEST_MODULE] {
+                    line(format!("require {module} {version}"));
+                }
+                // The `test` module replaces these two by folders of its own repository.
+                for module in [CLUSTER_API_MODULE, "sigs.k8s.io/cluster-api/api"] {
+                    line(format!("replace {module} => {module} {version}"));
+                }
+            }
+            Family::Capc => {
+                line("replace github.com/dgrijalva/jwt-go => github.com/golang-jwt/jwt/v4 v4.0.0".into());
+            }
+        }
+        out
+    }
+
+    /// A Go file that imports every program of the family, so that `go mod tidy` keeps their dependencies.
+    pub fn tools_go(self) -> String {
+        let mut out = "//go:build tools\n\npackage tools\n\nimport (\n".to_owned();
+        for peer in PEERS.iter().filter(|peer| peer.family == self) {
+            writeln!(out, "\t_ \"{}\"", peer.package).unwrap_or_default();
+        }
+        out.push_str(")\n");
+        out
+    }
+
+    /// What `go mod tidy` is called with.
+    pub fn tidy_arguments(self) -> &'static [&'static str] {
+        match self {
+            // A generated package of its own tests is not in the module.
+            Family::Capc => &["mod", "tidy", "-e"],
+            _ => &["mod", "tidy"],
+        }
+    }
+
+    /// Linker flags: the version each program prints.
+    pub fn linker_flags(self) -> String {
+        let stamped = |package: &str, version: &str| {
+            let mut parts = version.split('.');
+            let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            format!(
+                "-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+            )
+        };
+        match self {
+            Family::Kubernetes => stamped("k8s.io/component-base/version", KUBERNETES),
+            Family::ClusterApi => stamped("sigs.k8s.io/cluster-api/version", CLUSTER_API),
+            Family::Etcd | Family::Capc => "-s -w".to_owned(),
+        }
+    }
+}
+
+fn staging_modules(go_mod: &str) -> Vec<&str> {
+    go_mod
+        .lines()
+        .filter_map(|line| line.trim().trim_start_matches("replace ").split_once(" => ./staging/src/"))
+        .map(|(module, _)| module.trim())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staging_replaces_become_published_versions() {
+        let upstream = "replace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tk8s.io/client-go => ./staging/src/k8s.io/client-go\n)\n";
+        let ours = Family::Kubernetes.go_mod(upstream);
+        assert!(ours.contains("replace k8s.io/api => k8s.io/api v0.36.3"), "{ours}");
+        assert!(ours.contains("replace k8s.io/client-go => k8s.io/client-go v0.36.3"), "{ours}");
+    }
+
+    #[test]
+    fn ci_peers_come_first() {
+        let order: Vec<_> = PEERS.iter().map(|peer| peer.needed_by_ci).collect();
+        assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
+    }
+
+    #[test]
+    fn an_unknown_peer_is_refused_by_name() {
+        assert!(select(&["helm".into()]).unwrap_err().to_string().starts_with("helm: no such peer"));
+    }
+}

@@ -1,0 +1,125 @@
+//! The Go tool: wrapper modules, builds, and the extracted sources of a module.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::catalog::{Family, Peer};
+use super::{Cache, wrapper};
+
+const NEEDED: (u32, u32) = (1, 26);
+
+const INSTALL: &str = "install Go 1.26 or newer (https://go.dev/dl/, or your distribution's golang package) and put it on PATH";
+
+/// Refuses an absent or too old Go with what to install.
+pub fn check_version(cache: &Cache) -> Result<()> {
+    let output = Command::new("go")
+        .args(["env", "GOVERSION"])
+        .current_dir(cache.root()?)
+        .output()
+        .map_err(|error| anyhow!("go cannot be run ({error}); {INSTALL}"))?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !parse_version(&version).is_some_and(|found| found >= NEEDED) {
+        bail!("the peers need go 1.26 and this is {version}; {INSTALL}");
+    }
+    Ok(())
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.strip_prefix("go")?.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Writes the wrapper module of a family and resolves its dependencies, once.
+pub fn prepare(cache: &Cache, family: Family) -> Result<()> {
+    let folder = wrapper(cache, family)?;
+    let (module, version) = family.main_module();
+    let upstream = module_dir(module, &version)?.join("go.mod");
+    let upstream = std::fs::read_to_string(&upstream).with_context(|| upstream.display().to_string())?;
+    let (go_mod, tools) = (family.go_mod(&upstream), family.tools_go());
+    let wanted = format!("{go_mod}\n{tools}");
+    let mark = folder.join("resolved-from");
+    if std::fs::read_to_string(&mark).is_ok_and(|text| text == wanted) {
+        return Ok(());
+    }
+    std::fs::write(folder.join("go.mod"), go_mod)?;
+    std::fs::write(folder.join("tools.go"), tools)?;
+    run(cache, &folder, &format!("{}-tidy", family.name()), family.tidy_arguments())?;
+    std::fs::write(mark, wanted)?;
+    Ok(())
+}
+
+/// Builds one program into the cache; it appears there whole or not at all.
+pub fn build(cache: &Cache, peer: &Peer) -> Result<()> {
+    cache.folder("bin")?;
+    let program = cache.program(peer);
+    let unfinished = program.with_extension("unfinished");
+    let flags = peer.family.linker_flags();
+    let output = unfinished.to_str().context("the cache's path is not UTF-8")?;
+    let verb: &[&str] = if peer.is_test_binary { &["test", "-c"] } else { &["build"] };
+    let arguments = [verb, &["-trimpath", "-ldflags", &flags, "-o", output, peer.package]].concat();
+    run(cache, &wrapper(cache, peer.family)?, peer.name, &arguments)?;
+    std::fs::rename(&unfinished, &program).with_context(|| format!("move {} into place", peer.name))
+}
+
+fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
+    let log = cache.folder("logs")?.join(format!("{name}.log"));
+    let output = std::fs::File::create(&log).with_context(|| format!("create {}", log.display()))?;
+    let status = Command::new("go")
+        .args(arguments)
+        .current_dir(folder)
+        .env("CGO_ENABLED", "0")
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOWORK", "off")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()
+        .context("run go")?;
+    if !status.success() {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let tail: Vec<_> = text.lines().rev().take(15).collect();
+        let tail: Vec<_> = tail.into_iter().rev().collect();
+        bail!("go {} failed for {name} ({status}); whole log in {}\n{}", arguments[0], log.display(), tail.join("\n"));
+    }
+    Ok(())
+}
+
+/// The extracted sources of a module: CRDs, webhook manifests and templates are read from there at test time.
+pub fn module_dir(module: &str, version: &str) -> Result<PathBuf> {
+    static KNOWN: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let query = format!("{module}@{version}");
+    let mut known = KNOWN.lock().map_err(|_| anyhow!("a module look-up panicked"))?;
+    if let Some(found) = known.get(&query) {
+        return Ok(found.clone());
+    }
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", &query])
+        .current_dir("/")
+        .env("GOWORK", "off")
+        .output()
+        .map_err(|error| anyhow!("go cannot be run ({error}); {INSTALL}"))?;
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("go mod download {query}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    if let Some(error) = answer["Error"].as_str() {
+        bail!("go mod download {query}: {error}");
+    }
+    let found = PathBuf::from(answer["Dir"].as_str().with_context(|| format!("{query} has no folder"))?);
+    known.insert(query, found.clone());
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_versions_are_read() {
+        assert_eq!(parse_version("go1.26.8"), Some((1, 26)));
+        assert_eq!(parse_version("go1.27rc1"), Some((1, 27)));
+        assert_eq!(parse_version("devel"), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask peers`: the real programs of the outside world, built once from pinned Go modules.
+//!
+//! Nothing here is downloaded as a binary: Go's module proxy and checksum database vouch for the sources.
+
+pub mod cache;
+pub mod catalog;
+mod go;
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+pub use cache::Cache;
+use catalog::{Family, Peer};
+pub use go::module_dir;
+
+use crate::text::{human_bytes, human_duration};
+
+/// Builds the chosen peers (all, when none is named) that are not built yet.
+pub fn build(only: &[String]) -> Result<()> {
+    let chosen = catalog::select(only)?;
+    let cache = Cache::locate()?;
+    println!("peers: {}", cache.root()?.display());
+    let _lock = lock(&cache)?;
+    go::check_version(&cache)?;
+    let started = Instant::now();
+    let mut built = 0;
+    for (position, peer) in chosen.iter().enumerate() {
+        let label = format!("[{}/{}] {}", position + 1, chosen.len(), peer.name);
+        if is_current(&cache, peer)? {
+            println!("{label}: present");
+            continue;
+        }
+        println!("{label}: building …");
+        let since = Instant::now();
+        go::prepare(&cache, peer.family)?;
+        go::build(&cache, peer)?;
+        std::fs::write(stamp_path(&cache, peer)?, stamp(peer))?;
+        let size = std::fs::metadata(cache.program(peer))?.len();
+        println!("{label}: built in {}, {}", human_duration(since.elapsed()), human_bytes(size));
+        built += 1;
+    }
+    println!("peers: {} ready, {built} built in {}", chosen.len(), human_duration(started.elapsed()));
+    Ok(())
+}
+
+/// Holds other runs off: two builds into one folder would write the same files.
+fn lock(cache: &Cache) -> Result<File> {
+    let path = cache.root()?.join("lock");
+    let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        println!("peers: another run is building here, waiting for it …");
+        file.lock().with_context(|| format!("lock {}", path.display()))?;
+    }
+    Ok(file)
+}
+
+fn stamp_path(cache: &Cache, peer: &Peer) -> Result<std::path::PathBuf> {
+    Ok(cache.folder("stamps")?.join(peer.name))
+}
+
+/// What a program was built from: if this changes, it is built again.
+fn stamp(peer: &Peer) -> String {
+    let (module, version) = peer.family.main_module();
+    format!("{module}@{version} {} {}\n", peer.package, peer.family.linker_flags())
+}
+
+fn is_current(cache: &Cache, peer: &Peer) -> Result<bool> {
+    let stamped = std::fs::read_to_string(stamp_path(cache, peer)?).unwrap_or_default();
+    Ok(stamped == stamp(peer) && Path::is_file(&cache.program(peer)))
+}
+
+/// Folder of the wrapper module of a family.
+fn wrapper(cache: &Cache, family: Family) -> Result<std::path::PathBuf> {
+    cache.folder(&format!("src/{}", family.name()))
+}
