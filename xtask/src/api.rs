@@ -96,7 +96,13 @@ impl Api {
         Ok(Self { base: access.url.trim_end_matches('/').to_owned(), client })
     }
 
-    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Request<Full<Bytes>>> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>> {
         let uri: Uri = format!("{}{path}", self.base).parse().with_context(|| path.to_owned())?;
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
@@ -106,7 +112,13 @@ impl Api {
     }
 
     /// Sends one request and reads the whole answer.
-    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Reply> {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Reply> {
         let what = format!("{method} {path}");
         let request = self.request(method, path, headers, body)?;
         let answer = async {
@@ -115,7 +127,10 @@ impl Api {
             let body = incoming.collect().await?.to_bytes();
             anyhow::Ok(Reply { status: parts.status, headers: parts.headers, body })
         };
-        tokio::time::timeout(PATIENCE, answer).await.map_err(|_| anyhow!("no answer in {PATIENCE:?}"))?.context(what)
+        tokio::time::timeout(PATIENCE, answer)
+            .await
+            .map_err(|_| anyhow!("no answer in {PATIENCE:?}"))?
+            .context(what)
     }
 
     pub async fn get(&self, path: &str) -> Result<Reply> {
@@ -123,11 +138,13 @@ impl Api {
     }
 
     pub async fn post(&self, path: &str, object: &Value) -> Result<Reply> {
-        self.send(Method::POST, path, &[("content-type", content::JSON)], Bytes::from(object.to_string())).await
+        self.send(Method::POST, path, &[("content-type", content::JSON)], Bytes::from(object.to_string()))
+            .await
     }
 
     pub async fn put(&self, path: &str, object: &Value) -> Result<Reply> {
-        self.send(Method::PUT, path, &[("content-type", content::JSON)], Bytes::from(object.to_string())).await
+        self.send(Method::PUT, path, &[("content-type", content::JSON)], Bytes::from(object.to_string()))
+            .await
     }
 
     pub async fn patch(&self, path: &str, kind: &str, object: &Value) -> Result<Reply> {

@@ -5,8 +5,14 @@
 
 mod api;
 mod bed;
+mod diff;
+mod discovery;
+mod e2e;
+mod parity;
 mod peers;
 mod text;
+mod upstream;
+mod verdicts;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +49,14 @@ enum Command {
         #[arg(long)]
         capstan: Option<PathBuf>,
     },
+    /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
+    UpstreamOnCapstan(upstream::Options),
+    /// Run Kubernetes' own end-to-end tests that need no node
+    E2e(e2e::Options),
+    /// Compare kubectl against capstan and against kube-apiserver
+    KubectlParity(parity::Options),
+    /// Compare the verdicts of both servers on generated objects of upstream's CRDs
+    SchemaVerdicts(verdicts::Options),
 }
 
 #[tokio::main]
@@ -61,5 +75,9 @@ async fn run(command: Command) -> Result<()> {
     match command {
         Command::Peers { only } => peers::build(&only),
         Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
+        Command::UpstreamOnCapstan(options) => upstream::run(options).await,
+        Command::E2e(options) => e2e::run(options).await,
+        Command::KubectlParity(options) => parity::run(options).await,
+        Command::SchemaVerdicts(options) => verdicts::run(options).await,
     }
 }

@@ -30,7 +30,8 @@ pub fn rendered(cache: &Cache, name: &str, module: &str, version: &str, folders:
     let root = module_dir(module, version)?;
     let mut text = String::new();
     for folder in folders {
-        let output = Command::new(cache.built("kubectl")?).arg("kustomize").arg(root.join(folder)).output()?;
+        let output =
+            Command::new(cache.built("kubectl")?).arg("kustomize").arg(root.join(folder)).output()?;
         if !output.status.success() {
             bail!("kubectl kustomize {folder}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -121,7 +122,8 @@ pub async fn create_definitions(api: &Api, definitions: &[Value]) -> Result<()> 
         let list = api.get(PATH).await?.success()?;
         let established = |item: &Value| {
             let conditions = item["status"]["conditions"].as_array();
-            conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Established" && c["status"] == "True"))
+            conditions
+                .is_some_and(|all| all.iter().any(|c| c["type"] == "Established" && c["status"] == "True"))
         };
         let items = list["items"].as_array().context("no items")?;
         Ok((items.len() >= definitions.len() && items.iter().all(established)).then_some(()))
@@ -159,6 +161,9 @@ mod tests {
         let mut manifests = Manifests::default();
         let text = "kind: Namespace\n---\nkind: Deployment\n---\nkind: CustomResourceDefinition\nspec: {}\n";
         manifests.add(text, 1, b"ca").unwrap();
-        assert_eq!((manifests.namespaces.len(), manifests.definitions.len(), manifests.webhooks.len()), (1, 1, 0));
+        assert_eq!(
+            (manifests.namespaces.len(), manifests.definitions.len(), manifests.webhooks.len()),
+            (1, 1, 0)
+        );
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 pub use managers::Managers;
-pub use server::{Flavour, Server};
+pub use server::{Controllers, Flavour, Server};
 pub use workdir::Workdir;
 
 use crate::text::human_duration;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 /// Paths of the files written.
@@ -29,7 +30,8 @@ impl Pki {
         pki.write("ca.crt", &certificate.pem())?;
         let issuer = Issuer::new(authority, authority_key);
 
-        let names = ["127.0.0.1", "10.0.0.1", "localhost", "kubernetes.default.svc"].map(String::from).to_vec();
+        let names =
+            ["127.0.0.1", "10.0.0.1", "localhost", "kubernetes.default.svc"].map(String::from).to_vec();
         let mut server = CertificateParams::new(names)?;
         server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -78,6 +78,13 @@ pub struct Process {
     status: Option<ExitStatus>,
 }
 
+/// How a program that was waited for ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending {
+    Left(ExitStatus),
+    TimedOut,
+}
+
 /// Resident memory and processor time of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
@@ -102,7 +109,12 @@ impl Process {
     /// Fails with the end of the log if the program has left.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {
-            bail!("{} left early ({status}); {} ends with\n{}", self.name, self.log.display(), tail(&self.log, 15));
+            bail!(
+                "{} left early ({status}); {} ends with\n{}",
+                self.name,
+                self.log.display(),
+                tail(&self.log, 15)
+            );
         }
         Ok(())
     }
@@ -112,6 +124,22 @@ impl Process {
             self.status = self.child.try_wait()?;
         }
         Ok(self.status)
+    }
+
+    /// Waits until it leaves, and kills it when it takes longer than `limit`.
+    pub async fn wait(&mut self, limit: Duration) -> Result<Ending> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.exited()? {
+                self.forget();
+                return Ok(Ending::Left(status));
+            }
+            if Instant::now() > deadline {
+                self.kill()?;
+                return Ok(Ending::TimedOut);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// SIGTERM, and SIGKILL if it has not left within `patience`.
@@ -178,7 +206,8 @@ pub fn usage_of(id: u32) -> Result<Usage> {
 
 /// Last lines of a file.
 pub fn tail(path: &Path, lines: usize) -> String {
-    let text = std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let text =
+        std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let all: Vec<_> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

@@ -31,6 +31,34 @@ impl Flavour {
     }
 }
 
+/// What kube-controller-manager runs beside kube-apiserver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// It is not started.
+    None,
+    /// Those that a management plane has too.
+    Plane,
+    /// All that make sense without nodes.
+    All,
+}
+
+impl Controllers {
+    fn list(self) -> &'static str {
+        match self {
+            Controllers::None => "",
+            Controllers::Plane => {
+                "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
+                 serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
+                 clusterrole-aggregation-controller,resourcequota-controller"
+            }
+            // No node ever reports here: these three would only mark and evict.
+            Controllers::All => {
+                "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
+            }
+        }
+    }
+}
+
 /// A running API server with everything it needs; stops when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -46,15 +74,13 @@ impl Server {
     /// Starts the given flavour in a folder of its own; `capstan` is the path of our binary.
     pub async fn start(flavour: Flavour, folder: &Path, capstan: Option<&Path>) -> Result<Self> {
         match flavour {
-            Flavour::Kube => Self::kube(folder, true).await,
-            Flavour::Capstan => {
-                Self::capstan(folder, &super::capstan::binary(capstan)?, free_port()?).await
-            }
+            Flavour::Kube => Self::kube(folder, Controllers::All).await,
+            Flavour::Capstan => Self::capstan(folder, &super::capstan::binary(capstan)?, free_port()?).await,
         }
     }
 
-    /// etcd and kube-apiserver, and kube-controller-manager if `controllers`.
-    pub async fn kube(folder: &Path, controllers: bool) -> Result<Self> {
+    /// etcd and kube-apiserver, and kube-controller-manager with the given controllers.
+    pub async fn kube(folder: &Path, controllers: Controllers) -> Result<Self> {
         let cache = Cache::locate()?;
         let [etcd, apiserver, manager] =
             ["etcd", "kube-apiserver", "kube-controller-manager"].map(|name| cache.built(name));
@@ -100,7 +126,7 @@ impl Server {
         )?;
         server.wait_ready().await?;
         server.start_time = started.elapsed();
-        if controllers {
+        if controllers != Controllers::None {
             server.run(
                 Program::new("kube-controller-manager", manager)
                     .arg(format!("--kubeconfig={}", server.kubeconfig.display()))
@@ -109,12 +135,11 @@ impl Server {
                     .arg("--bind-address=127.0.0.1")
                     .arg(format!("--secure-port={}", free_port()?))
                     .arg("--use-service-account-credentials=false")
-                    // No node ever reports here: these three would only mark and evict.
-                    .arg("--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller")
+                    .arg(format!("--controllers={}", controllers.list()))
                     .args(["--leader-elect=false", "--kube-api-qps=200", "--kube-api-burst=400"]),
             )?;
         }
-        server.wait_namespaces(controllers).await?;
+        server.wait_namespaces(controllers != Controllers::None).await?;
         Ok(server)
     }
 
@@ -163,7 +188,9 @@ impl Server {
             match answer {
                 Ok(reply) if reply.status.is_success() => return Ok(()),
                 _ if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                Ok(reply) => bail!("{} is not ready: {}", self.flavour.name(), String::from_utf8_lossy(&reply.body)),
+                Ok(reply) => {
+                    bail!("{} is not ready: {}", self.flavour.name(), String::from_utf8_lossy(&reply.body))
+                }
                 Err(error) => return Err(error.context(format!("{} does not answer", self.flavour.name()))),
             }
         }

@@ -15,7 +15,8 @@ pub struct Cache {
 impl Cache {
     /// `$CAPSTAN_PEERS`, else `$XDG_CACHE_HOME/capstan/peers`, else `~/.cache/capstan/peers`.
     pub fn locate() -> Result<Self> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = variable("CAPSTAN_PEERS")
             .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("capstan/peers")))
             .or_else(|| Some(variable("HOME")?.join(".cache/capstan/peers")))

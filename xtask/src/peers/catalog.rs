@@ -60,10 +60,7 @@ pub const PEERS: &[Peer] = &[
     peer("capi-controlplane", Family::ClusterApi, "sigs.k8s.io/cluster-api/controlplane/kubeadm"),
     peer("capd", Family::ClusterApi, "sigs.k8s.io/cluster-api/test/infrastructure/docker"),
     peer("clusterctl", Family::ClusterApi, "sigs.k8s.io/cluster-api/cmd/clusterctl"),
-    Peer {
-        is_test_binary: true,
-        ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e")
-    },
+    Peer { is_test_binary: true, ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e") },
     later(peer("etcdctl", Family::Etcd, "go.etcd.io/etcd/etcdctl/v3")),
     later(peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm")),
     later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
@@ -79,8 +76,7 @@ pub fn select(only: &[String]) -> Result<Vec<Peer>> {
         }
     }
     let wanted = |peer: &&Peer| {
-        only.is_empty()
-            || only.iter().any(|name| name == peer.name || (name == "ci" && peer.needed_by_ci))
+        only.is_empty() || only.iter().any(|name| name == peer.name || (name == "ci" && peer.needed_by_ci))
     };
     Ok(PEERS.iter().filter(wanted).copied().collect())
 }

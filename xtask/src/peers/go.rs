@@ -12,7 +12,8 @@ use super::{Cache, wrapper};
 
 const NEEDED: (u32, u32) = (1, 26);
 
-const INSTALL: &str = "install Go 1.26 or newer (https://go.dev/dl/, or your distribution's golang package) and put it on PATH";
+const INSTALL: &str =
+    "install Go 1.26 or newer (https://go.dev/dl/, or your distribution's golang package) and put it on PATH";
 
 /// Refuses an absent or too old Go with what to install.
 pub fn check_version(cache: &Cache) -> Result<()> {
@@ -83,7 +84,12 @@ fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<(
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         let tail: Vec<_> = text.lines().rev().take(15).collect();
         let tail: Vec<_> = tail.into_iter().rev().collect();
-        bail!("go {} failed for {name} ({status}); whole log in {}\n{}", arguments[0], log.display(), tail.join("\n"));
+        bail!(
+            "go {} failed for {name} ({status}); whole log in {}\n{}",
+            arguments[0],
+            log.display(),
+            tail.join("\n")
+        );
     }
     Ok(())
 }

@@ -1,0 +1,115 @@
+//! One upstream test in one process.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use regex::Regex;
+
+use crate::bed::process::{Ending, Program};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Passed,
+    Failed,
+    Skipped,
+    TimedOut,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "FAILED",
+            // A test that skips itself proves nothing.
+            Verdict::Skipped => "SKIPPED",
+            Verdict::TimedOut => "TIMED OUT",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: String,
+    pub verdict: Verdict,
+    pub took: Duration,
+    pub log: PathBuf,
+}
+
+/// Runs the test of exactly that name.
+pub async fn run_one(
+    program: &Path,
+    kubeconfig: &Path,
+    logs: &Path,
+    name: String,
+    limit: Duration,
+) -> Result<Outcome> {
+    let started = Instant::now();
+    let mut process = Program::new(&file_name(&name), program)
+        .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .args(["--provider=local", "--allowed-not-ready-nodes=-1", "--minStartupPods=0"])
+        .args(["--system-pods-startup-timeout=1s", "--disable-log-dump", "--ginkgo.no-color"])
+        .arg(format!("--ginkgo.focus={}$", focus(&name)))
+        .start(logs)?;
+    let ending = process.wait(limit).await?;
+    let text = std::fs::read(process.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
+    let verdict = match ending {
+        Ending::TimedOut => Verdict::TimedOut,
+        Ending::Left(_) => verdict(&text),
+    };
+    Ok(Outcome { name, verdict, took: started.elapsed(), log: process.log().to_owned() })
+}
+
+/// Ginkgo matches against the text of all containers and the test, joined by spaces.
+fn focus(name: &str) -> String {
+    regex::escape(name)
+}
+
+fn file_name(name: &str) -> String {
+    let mut out = String::new();
+    for part in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
+        if !out.is_empty() {
+            out.push('-');
+        }
+        out.push_str(part);
+    }
+    out.truncate(150);
+    out
+}
+
+fn verdict(text: &str) -> Verdict {
+    let Ok(summary) = Regex::new(r"(\d+) Passed \| (\d+) Failed") else { return Verdict::Failed };
+    match summary.captures(text).map(|found| (found[1].to_owned(), found[2].to_owned())) {
+        Some((passed, failed)) if failed == "0" => {
+            if passed == "0" {
+                Verdict::Skipped
+            } else {
+                Verdict::Passed
+            }
+        }
+        _ => Verdict::Failed,
+    }
+}
+
+/// The lines of a log that say what went wrong.
+pub fn failure(log: &Path) -> String {
+    let text =
+        std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    let start = lines.iter().position(|line| line.contains("[FAILED]") || line.contains("[PANICKED]"));
+    let start = start.unwrap_or_else(|| lines.len().saturating_sub(12));
+    lines[start..].iter().take(12).map(|line| format!("    {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ginkgo_summaries_are_read() {
+        assert_eq!(verdict("1 Passed | 0 Failed | 0 Pending"), Verdict::Passed);
+        assert_eq!(verdict("0 Passed | 1 Failed"), Verdict::Failed);
+        assert_eq!(verdict("0 Passed | 0 Failed"), Verdict::Skipped);
+        assert_eq!(verdict("panic"), Verdict::Failed);
+    }
+}

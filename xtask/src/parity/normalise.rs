@@ -1,0 +1,131 @@
+//! Takes out of an output what no two servers, and no two runs, have in common.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+/// Facts of one side that must not count as a difference.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Address of the server.
+    pub url: String,
+    /// Working folder of the scenario.
+    pub folder: String,
+}
+
+/// Output of a command with everything that varies replaced.
+pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
+    let host = side.url.trim_start_matches("https://");
+    let mut out =
+        raw.replace(&side.url, "<server>").replace(host, "<server>").replace(&side.folder, "<folder>");
+    for mask in masks {
+        out = mask.replace_all(&out, "<masked>").into_owned();
+    }
+    out = numbered_uids(&out);
+    for (pattern, with) in RULES.iter() {
+        out = pattern.replace_all(&out, *with).into_owned();
+    }
+    if sorted {
+        let mut lines: Vec<_> = out.lines().collect();
+        lines.sort_unstable();
+        out = lines.join("\n");
+    }
+    out
+}
+
+static UID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
+
+static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let rules = [
+        // kubectl's own log lines carry time, process id and source line.
+        (r"(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ ([\w.]+):\d+\]", "<log> $1]"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
+        (r#"(resourceVersion"?: ?"?)\d+"#, "${1}<version>"),
+        (r"(?m)^(Resource Version:\s+)\d+", "${1}<version>"),
+        (r"(?m)^(Creation Timestamp:\s+|Deletion Timestamp:\s+|\s*Time:\s+).*$", "${1}<time>"),
+        (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
+        // Ages in tables, then the padding that depends on them.
+        (r"(?m)([ \t]|^)(\d+d)?(\d+h)?(\d+m)?(\d+s|\d+m|\d+h|\d+d)([ \t]|$)", "${1}<age>${6}"),
+        (r"<invalid>", "<age>"),
+        (r"[ \t]{2,}", "  "),
+        (r"(?m)[ \t]+$", ""),
+    ];
+    rules.into_iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
+});
+
+/// The same uid twice is the same placeholder twice, so that an owner reference must name its owner.
+fn numbered_uids(text: &str) -> String {
+    let Some(pattern) = UID.as_ref() else { return text.to_owned() };
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    pattern
+        .replace_all(text, |found: &Captures<'_>| {
+            let next = known.len() + 1;
+            format!("<uid-{}>", known.entry(found[0].to_owned()).or_insert(next))
+        })
+        .into_owned()
+}
+
+/// Stored objects as text to compare: keys sorted, one value per line.
+pub fn objects(mut list: Value, side: &Side) -> String {
+    if let Some(items) = list["items"].as_array_mut() {
+        items.sort_by_key(|item| {
+            let meta = &item["metadata"];
+            (meta["namespace"].to_string(), meta["name"].to_string())
+        });
+        items.iter_mut().for_each(object);
+    }
+    let items = &list["items"];
+    text(&serde_json::to_string_pretty(items).unwrap_or_default(), side, &[], false)
+}
+
+fn object(item: &mut Value) {
+    // Entries of one second are ordered by chance of the clock.
+    if let Some(entries) = item["metadata"]["managedFields"].as_array_mut() {
+        let part = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        entries.sort_by_key(|entry| {
+            ["operation", "manager", "apiVersion", "subresource"].map(|field| part(entry, field))
+        });
+    }
+    // The server's authority and the tokens it signs are its own.
+    if item["metadata"]["name"] == "kube-root-ca.crt" {
+        item["data"]["ca.crt"] = "<certificate>".into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side() -> Side {
+        Side { url: "https://127.0.0.1:6443".into(), folder: "/tmp/x".into() }
+    }
+
+    #[test]
+    fn varying_output_becomes_equal() {
+        let cases = [
+            ("NAME   AGE\na      5s\n", "NAME    AGE\na       12m30s\n"),
+            ("resourceVersion: \"12\"", "resourceVersion: \"4711\""),
+            ("uid: 1b4e28ba-2fa1-11d2-883f-0016d3cca427", "uid: 6fa459ea-ee8a-3ca4-894e-db77e160355e"),
+            ("at 2026-01-02T03:04:05Z", "at 2027-01-02T03:04:05.123456Z"),
+            ("E1115 05:16:23.123456   12 a.go:3] x", "E1116 07:16:23.123456    9 a.go:4] x"),
+        ];
+        for (left, right) in cases {
+            assert_eq!(text(left, &side(), &[], false), text(right, &side(), &[], false));
+        }
+    }
+
+    #[test]
+    fn an_owner_must_still_be_the_owner() {
+        let same = "uid: 1b4e28ba-2fa1-11d2-883f-0016d3cca427\nowner: 1b4e28ba-2fa1-11d2-883f-0016d3cca427";
+        let other = "uid: 1b4e28ba-2fa1-11d2-883f-0016d3cca427\nowner: 6fa459ea-ee8a-3ca4-894e-db77e160355e";
+        assert_ne!(text(same, &side(), &[], false), text(other, &side(), &[], false));
+    }
+
+    #[test]
+    fn values_are_not_taken_for_ages() {
+        assert_eq!(text("data: x5s\nport: 80", &side(), &[], false), "data: x5s\nport: 80");
+    }
+}

@@ -1,0 +1,219 @@
+//! The clusters of one run: made from upstream's in-memory templates, watched, grown, deleted.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::bed::{install, wait};
+use crate::discovery::Discovery;
+use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_TEST_MODULE};
+use crate::peers::module_dir;
+
+const NAMESPACE: &str = "fleet";
+/// A workload version that Cluster API 1.14 supports; nothing of it is run, the backend only pretends.
+const WORKLOAD_VERSION: &str = "v1.34.0";
+const PATIENCE: Duration = Duration::from_secs(600);
+const CLUSTERS: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet/clusters";
+
+#[derive(Debug)]
+pub struct Fleet<'a> {
+    api: &'a Api,
+    discovery: Discovery,
+    names: Vec<String>,
+    template: String,
+    classes: Vec<Value>,
+}
+
+impl<'a> Fleet<'a> {
+    /// Creates the namespace and the ClusterClass with its templates.
+    pub async fn prepare(api: &'a Api, count: usize) -> Result<Self> {
+        let folder = module_dir(CLUSTER_API_TEST_MODULE, &format!("v{CLUSTER_API}"))?
+            .join("infrastructure/docker/templates");
+        let read = |name: &str| {
+            std::fs::read_to_string(folder.join(name)).with_context(|| format!("{}/{name}", folder.display()))
+        };
+        let classes = install::documents(&read("clusterclass-in-memory.yaml")?)?;
+        let template = read("cluster-template-in-memory.yaml")?;
+        let discovery = Discovery::read(api).await?;
+        api.post("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}})).await?.success()?;
+        for class in &classes {
+            discovery.create(api, class, Some(NAMESPACE)).await?;
+        }
+        let names = (1..=count).map(|n| format!("fleet-{n}")).collect();
+        Ok(Self { api, discovery, names, template, classes })
+    }
+
+    /// Creates every cluster with one control-plane machine and one worker.
+    pub async fn create(&self) -> Result<()> {
+        for name in &self.names {
+            let text = substituted(&self.template, |variable| match variable {
+                "CLUSTER_NAME" => Some(name.clone()),
+                "NAMESPACE" => Some(NAMESPACE.to_owned()),
+                "KUBERNETES_VERSION" => Some(WORKLOAD_VERSION.to_owned()),
+                "CONTROL_PLANE_MACHINE_COUNT" | "WORKER_MACHINE_COUNT" => Some("1".to_owned()),
+                _ => None,
+            })?;
+            for object in install::documents(&text)? {
+                self.discovery.create(self.api, &object, Some(NAMESPACE)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until every cluster is Available with that many ready machines.
+    pub async fn wait_available(
+        &self,
+        control_plane: i64,
+        workers: i64,
+        healthy: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut reported = usize::MAX;
+        loop {
+            healthy()?;
+            let list = self.api.get(CLUSTERS).await?.success()?;
+            let items = list["items"].as_array().context("no items")?;
+            let waiting: Vec<_> =
+                items.iter().filter(|cluster| !is_there(cluster, control_plane, workers)).collect();
+            if waiting.is_empty() && items.len() == self.names.len() {
+                return Ok(());
+            }
+            if waiting.len() != reported {
+                reported = waiting.len();
+                println!(
+                    "    {} of {} at {control_plane}+{workers}",
+                    items.len() - reported,
+                    self.names.len()
+                );
+            }
+            if Instant::now() > deadline {
+                let first = waiting.first().context("clusters are missing")?;
+                bail!(
+                    "{} of {} clusters did not become Available at {control_plane}+{workers} within {PATIENCE:?}; {} says {}",
+                    waiting.len(),
+                    items.len(),
+                    first["metadata"]["name"],
+                    first["status"]["conditions"]
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Sets the replicas of every cluster's control plane and workers.
+    pub async fn scale(&self, control_plane: i64, workers: i64) -> Result<()> {
+        let patch = json!([
+            {"op": "replace", "path": "/spec/topology/controlPlane/replicas", "value": control_plane},
+            {"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": workers},
+        ]);
+        for name in &self.names {
+            let path = format!("{CLUSTERS}/{name}");
+            self.api.patch(&path, "application/json-patch+json", &patch).await?.success()?;
+        }
+        Ok(())
+    }
+
+    /// Deletes every cluster, waits, and looks for what was left behind.
+    pub async fn delete(&self, healthy: &mut impl FnMut() -> Result<()>) -> Result<()> {
+        for name in &self.names {
+            self.api.delete(&format!("{CLUSTERS}/{name}")).await?.success()?;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            healthy()?;
+            let left = self.left_behind().await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("still there {PATIENCE:?} after the clusters were deleted: {}", left.join(", "));
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Objects in the namespace that are neither the ClusterClass and its templates nor what every namespace has.
+    async fn left_behind(&self) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for resource in &self.discovery.resources {
+            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
+            let expected = |name: &str| match resource.kind.as_str() {
+                "Event" => true,
+                "ServiceAccount" => name == "default",
+                "ConfigMap" => name == "kube-root-ca.crt",
+                _ => self
+                    .classes
+                    .iter()
+                    .any(|class| class["kind"] == resource.kind && class["metadata"]["name"] == name),
+            };
+            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
+                continue;
+            }
+            let list = self.api.get(&resource.collection(Some(NAMESPACE))).await?.success()?;
+            for item in list["items"].as_array().into_iter().flatten() {
+                let name = item["metadata"]["name"].as_str().unwrap_or_default();
+                if !expected(name) {
+                    left.push(format!("{} {name}", resource.kind));
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// Deletes the namespace with the templates in it and waits until it is gone.
+    pub async fn delete_namespace(&self) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}");
+        self.api.delete(&path).await?.success()?;
+        wait::until("the namespace is gone", Duration::from_secs(120), || async {
+            Ok((self.api.get(&path).await?.status == 404).then_some(()))
+        })
+        .await
+    }
+}
+
+fn is_there(cluster: &Value, control_plane: i64, workers: i64) -> bool {
+    let status = &cluster["status"];
+    let available = status["conditions"].as_array().is_some_and(|conditions| {
+        conditions.iter().any(|condition| condition["type"] == "Available" && condition["status"] == "True")
+    });
+    let counts = |part: &str, wanted: i64| {
+        ["replicas", "readyReplicas", "upToDateReplicas"].iter().all(|count| status[part][*count] == wanted)
+    };
+    available && counts("controlPlane", control_plane) && counts("workers", workers)
+}
+
+/// clusterctl's template variables: `${NAME}` and `${NAME:=default}`.
+fn substituted(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<String> {
+    let pattern = Regex::new(r"\$\{(\w+)(?::=([^}]*))?\}")?;
+    let mut missing = Vec::new();
+    let text = pattern.replace_all(template, |found: &regex::Captures<'_>| {
+        value(&found[1]).or_else(|| found.get(2).map(|default| default.as_str().to_owned())).unwrap_or_else(
+            || {
+                missing.push(found[1].to_owned());
+                String::new()
+            },
+        )
+    });
+    let text = text.into_owned();
+    if !missing.is_empty() {
+        bail!("the template wants variables nobody set: {}", missing.join(", "));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn template_variables_have_values_or_defaults() {
+        let text =
+            substituted("a: ${A}\nb: ${B:=[\"x\"]}\n", |name| (name == "A").then(|| "1".into())).unwrap();
+        assert_eq!(text, "a: 1\nb: [\"x\"]\n");
+        assert!(substituted("${C}", |_| None).unwrap_err().to_string().contains('C'));
+    }
+}
