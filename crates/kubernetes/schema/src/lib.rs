@@ -2,12 +2,19 @@
 //! no clock, no randomness.
 
 pub mod apply;
+pub mod correlate;
+pub mod default;
+pub mod embedded;
 pub mod field;
+pub mod format;
 pub mod golang;
+pub mod lists;
 pub mod meta;
 pub mod patch;
 pub mod path;
+pub mod prune;
 pub mod schema;
 pub mod selector;
+pub mod validate;
 
 pub use schema::Schema;

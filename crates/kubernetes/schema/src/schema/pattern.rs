@@ -9,7 +9,7 @@ use regex::Regex;
 #[derive(Debug, Clone)]
 pub struct Pattern {
     source: String,
-    compiled: OnceLock<Option<Regex>>,
+    compiled: OnceLock<Result<Regex, String>>,
 }
 
 impl Pattern {
@@ -23,9 +23,10 @@ impl Pattern {
         &self.source
     }
 
-    /// The compiled expression, or nothing if it does not compile.
-    pub fn regex(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(&self.source).ok()).as_ref()
+    /// The compiled expression, or why it does not compile.
+    pub fn regex(&self) -> Result<&Regex, &str> {
+        let compiled = self.compiled.get_or_init(|| Regex::new(&self.source).map_err(|e| e.to_string()));
+        compiled.as_ref().map_err(String::as_str)
     }
 }
 
