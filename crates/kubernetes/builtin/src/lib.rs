@@ -1,1 +1,21 @@
-//! Facts about the built-in Kubernetes kinds: names, fields, wire numbers, schemas.
+//! Facts about the built-in Kubernetes kinds: names, fields, wire numbers, schemas. Static and shared by
+//! the whole process; pure functions over `serde_json::Value`, no I/O, no clock.
+//!
+//! ```text
+//! table ── the Go types, as facts ──┬── schema    for patches, apply, OpenAPI
+//! kinds ── names, verbs             ├── protobuf  wire format ↔ JSON
+//!                                   └── decode    typed JSON: strictness, Go's zero values
+//! ```
+
+mod error;
+pub mod kinds;
+pub mod protobuf;
+pub mod quantity;
+pub mod schema;
+pub mod table;
+pub mod time;
+mod zero;
+
+pub use error::Error;
+pub use kinds::{Kind, Subresource, kind, kinds};
+pub use schema::schema;

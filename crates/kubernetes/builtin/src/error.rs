@@ -1,0 +1,45 @@
+//! Why a body could not be understood.
+
+/// What is wrong with a body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The protobuf envelope is missing.
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    Prefix,
+    /// The kind is not built in.
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownKind {
+        /// As the envelope says.
+        api_version: String,
+        /// As the envelope says.
+        kind: String,
+    },
+    /// A message is cut off or has a field of the wrong wire type.
+    #[error("proto: {message}: {reason}")]
+    Malformed {
+        /// Type of the message.
+        message: &'static str,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// An embedded JSON text is no JSON.
+    #[error("proto: {message}: embedded json: {reason}")]
+    EmbeddedJson {
+        /// Type of the message.
+        message: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A quantity is malformed.
+    #[error(transparent)]
+    Quantity(#[from] crate::quantity::QuantityError),
+    /// Messages are nested too deep.
+    #[error("proto: exceeded max depth")]
+    TooDeep,
+    /// The body holds too many values.
+    #[error("proto: more than {limit} values")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+}

@@ -1,0 +1,63 @@
+//! The `application/vnd.kubernetes.protobuf` format: an envelope that names the kind, around a message
+//! whose fields the table knows by number.
+
+mod decode;
+mod encode;
+mod wire;
+
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::table::{Table, TypeId, table};
+
+/// What every protobuf body of Kubernetes starts with.
+pub const MAGIC: [u8; 4] = *b"k8s\0";
+
+/// Messages nested deeper than this are refused.
+const MAX_DEPTH: usize = 128;
+/// Most values a body may hold: a few bytes on the wire can stand for a large default object, so the
+/// bound on the body's size does not bound memory.
+const MAX_VALUES: usize = 300_000;
+
+/// Decodes a body into the JSON object that Go would write of it, `apiVersion` and `kind` included.
+pub fn decode(body: &[u8]) -> Result<Value, Error> {
+    let payload = body.strip_prefix(&MAGIC).ok_or(Error::Prefix)?;
+    let envelope = decode::envelope(payload)?;
+    let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
+    let id = table().kind(group, version, &envelope.kind).ok_or_else(|| Error::UnknownKind {
+        api_version: envelope.api_version.clone(),
+        kind: envelope.kind.clone(),
+    })?;
+    let mut object = decode_message(id, envelope.raw)?;
+    object.insert("apiVersion".to_owned(), Value::String(envelope.api_version));
+    object.insert("kind".to_owned(), Value::String(envelope.kind));
+    Ok(Value::Object(object))
+}
+
+/// Decodes a bare message of a known type.
+pub fn decode_message(id: TypeId, raw: &[u8]) -> Result<Map<String, Value>, Error> {
+    decode::Decoder::new(table()).object(id, raw)
+}
+
+/// Encodes an object of a built-in kind; its `apiVersion` and `kind` name the type. `None` if there is no
+/// such built-in kind, or the object does not fit its type.
+pub fn encode(object: &Value) -> Option<Vec<u8>> {
+    let api_version = object.get("apiVersion")?.as_str()?;
+    let kind = object.get("kind")?.as_str()?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let id = table().kind(group, version, kind)?;
+    let raw = encode_message(table(), id, object)?;
+    let mut body = MAGIC.to_vec();
+    encode::envelope(&mut body, api_version, kind, &raw);
+    Some(body)
+}
+
+/// Encodes a bare message. Built-in objects carry no `apiVersion` and `kind` inside of lists and watches.
+fn encode_message(table: &Table, id: TypeId, object: &Value) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    encode::message(table, id, object.as_object()?, &mut out)?;
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;
