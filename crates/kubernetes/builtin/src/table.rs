@@ -536,10 +536,7 @@ mod tests {
             ("meta/v1.ObjectMeta", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
             ("resource.Quantity", "io.k8s.apimachinery.pkg.api.resource.Quantity"),
             ("intstr.IntOrString", "io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
-            (
-                "apiextensions/v1.JSON",
-                "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
-            ),
+            ("apiextensions/v1.JSON", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"),
             (
                 "apiregistration/v1.APIService",
                 "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService",

@@ -146,9 +146,8 @@ pub fn parse(text: &str, layout: Layout) -> Result<Moment, String> {
     }
     let date = civil::Date::new(year as i16, month as i8, day as i8)
         .map_err(|_| format!("parsing time {text:?}: day out of range"))?;
-    let days = date
-        .since((jiff::Unit::Day, civil::date(1970, 1, 1)))
-        .map_or(0, |span| i64::from(span.get_days()));
+    let days =
+        date.since((jiff::Unit::Day, civil::date(1970, 1, 1))).map_or(0, |span| i64::from(span.get_days()));
     Ok(Moment { seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset, nanos })
 }
 
@@ -207,8 +206,16 @@ mod tests {
                 Layout::Seconds,
                 r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#,
             ),
-            ("2024-13-01T00:00:00Z", Layout::Seconds, r#"parsing time "2024-13-01T00:00:00Z": month out of range"#),
-            ("2024-02-30T00:00:00Z", Layout::Seconds, r#"parsing time "2024-02-30T00:00:00Z": day out of range"#),
+            (
+                "2024-13-01T00:00:00Z",
+                Layout::Seconds,
+                r#"parsing time "2024-13-01T00:00:00Z": month out of range"#,
+            ),
+            (
+                "2024-02-30T00:00:00Z",
+                Layout::Seconds,
+                r#"parsing time "2024-02-30T00:00:00Z": day out of range"#,
+            ),
             (
                 "2024-02-29T12:00:00Z",
                 Layout::Micros,

@@ -154,12 +154,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        item: &Expr,
-        bytes: &[u8],
-        message: &'static str,
-    ) -> Result<(String, Value), Error> {
+    fn entry(&mut self, item: &Expr, bytes: &[u8], message: &'static str) -> Result<(String, Value), Error> {
         let mut key = String::new();
         let mut value = None;
         for (number, field) in fields(message, bytes)? {
@@ -278,8 +273,7 @@ impl<'a> Decoder<'a> {
             object.insert("kind".to_owned(), Value::String(inner.kind));
             return Ok(Value::Object(object));
         }
-        serde_json::from_slice(raw)
-            .map_err(|e| Error::EmbeddedJson { message: name, reason: e.to_string() })
+        serde_json::from_slice(raw).map_err(|e| Error::EmbeddedJson { message: name, reason: e.to_string() })
     }
 }
 
