@@ -1,4 +1,4 @@
-//! The commit lane: writes queue up, and whoever finds the lane free commits everything that waits.
+//! The commit lane: one group at a time is checked, stamped, logged, published and acknowledged.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,14 +6,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use crate::{
-    Digest, Options, Write, WriteError, Written,
+    Digest, Health, Options, Write, WriteError, Written,
+    log::{AppendError, Log, frame::FrameBuilder, recover::Recovered},
+    metrics::Counters,
+    queue::{Job, Outcome, Queue, Request},
     state::{Change, State},
     window::Window,
 };
@@ -23,44 +27,74 @@ const MAX_TRANSACTION: usize = 64 << 20;
 /// Revisions the floor may rise before the events of quiet buckets are forgotten as well.
 const SWEEP: u64 = 1024;
 
-pub(crate) type Outcome<D> = Result<Vec<Written<D>>, WriteError<D>>;
-
-/// A transaction that waits to be committed.
-struct Request<D> {
-    writes: Vec<Write>,
-    reply: oneshot::Sender<Outcome<D>>,
-}
-
 /// What all handles and watches of a store share.
 pub(crate) struct Shared<D> {
     pub options: Options,
     pub state: ArcSwap<State<D>>,
-    /// Rung whenever a commit is published.
+    pub counters: Counters,
+    pub health: Mutex<Health>,
+    /// Rung whenever a commit is published, a checkpoint ends, or the store closes.
     pub published: Notify,
     /// Rung when a bucket changes, for the buckets that were ever watched.
     bells: Mutex<BTreeMap<Arc<str>, Arc<Notify>>>,
-    queue: Mutex<Vec<Request<D>>>,
-    lane: Mutex<Lane>,
+    pub queue: Mutex<Queue<D>>,
+    pub lane: Mutex<Lane>,
+    /// Revisions of the snapshots on disk, oldest first.
+    pub snapshots: Mutex<Vec<u64>>,
+    pub checkpointing: AtomicBool,
+    /// The lane's work returns at once and is done on the writer's task.
+    pub inline: bool,
+    pub durable: bool,
     closed: AtomicBool,
 }
 
 /// What belongs to the one who commits.
-struct Lane {
+pub(crate) struct Lane {
+    /// None in memory, and once closed.
+    pub log: Option<Log>,
+    frame: FrameBuilder,
     window: Window,
     /// The floor at the last sweep over all buckets.
     swept: u64,
+    /// Log bytes since the last snapshot was begun.
+    pub since_snapshot: u64,
 }
 
 impl<D> Shared<D> {
-    pub fn new(state: State<D>, options: Options) -> Self {
+    pub fn in_memory(options: Options) -> Self {
         let window = Window::new(options.history_revisions, options.history_age);
+        Self::new(options, State::empty(), window, None, Vec::new(), 0)
+    }
+
+    pub fn recovered(options: Options, recovered: Recovered<D>) -> Self {
+        let Recovered { state, window, log, snapshots, since_snapshot } = recovered;
+        Self::new(options, state, window, Some(log), snapshots, since_snapshot)
+    }
+
+    fn new(
+        options: Options,
+        state: State<D>,
+        window: Window,
+        log: Option<Log>,
+        snapshots: Vec<u64>,
+        since_snapshot: u64,
+    ) -> Self {
+        let durable = log.is_some();
+        let inline = log.as_ref().is_none_or(|log| log.disk().immediate());
+        let frame = FrameBuilder::default();
         Self {
             options,
             state: ArcSwap::from_pointee(state),
+            counters: Counters::default(),
+            health: Mutex::default(),
             published: Notify::new(),
             bells: Mutex::default(),
             queue: Mutex::default(),
-            lane: Mutex::new(Lane { window, swept: 0 }),
+            lane: Mutex::new(Lane { log, frame, window, swept: 0, since_snapshot }),
+            snapshots: Mutex::new(snapshots),
+            checkpointing: AtomicBool::new(false),
+            inline,
+            durable,
             closed: AtomicBool::new(false),
         }
     }
@@ -79,65 +113,22 @@ impl<D> Shared<D> {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Ends the watches and takes no more writes.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        *self.health.lock() = Health::Closed;
         for bell in self.bells.lock().values() {
             bell.notify_waiters();
         }
         self.published.notify_waiters();
     }
-}
 
-impl<D: Digest> Shared<D> {
-    pub async fn submit(self: &Arc<Self>, writes: Vec<Write>) -> Outcome<D> {
-        validate(&writes)?;
-        let (reply, answer) = oneshot::channel();
-        self.queue.lock().push(Request { writes, reply });
-        self.commit_pending();
-        answer.await.unwrap_or(Err(WriteError::Closed))
-    }
-
-    /// Commits everything that waits.
-    fn commit_pending(&self) {
-        let mut lane = self.lane.lock();
-        let requests = std::mem::take(&mut *self.queue.lock());
-        // The writer of an abandoned request has gone: what it asked for never happens.
-        let requests: Vec<_> = requests.into_iter().filter(|request| !request.reply.is_closed()).collect();
-        if !requests.is_empty() {
-            self.commit(&mut lane, requests);
-        }
-    }
-
-    fn commit(&self, lane: &mut Lane, requests: Vec<Request<D>>) {
-        if self.is_closed() {
-            for request in requests {
-                let _ = request.reply.send(Err(WriteError::Closed));
-            }
-            return;
-        }
-        let mut next = State::clone(&self.state.load());
-        let mut touched = BTreeSet::new();
-        let mut answers = Vec::with_capacity(requests.len());
-        for Request { writes, reply } in requests {
-            answers.push((reply, transact(&mut next, &writes, &mut touched)));
-        }
-        let now = self.options.now();
-        lane.window.committed(next.revision, now);
-        self.compact(lane, &mut next, now, &touched);
-        self.publish(next, &touched);
-        for (reply, outcome) in answers {
-            let _ = reply.send(outcome);
-        }
-    }
-
-    fn compact(&self, lane: &mut Lane, next: &mut State<D>, now: u64, touched: &BTreeSet<Arc<str>>) {
-        let floor = lane.window.floor(next.revision, now);
-        if touched.is_empty() || floor >= lane.swept.saturating_add(SWEEP) {
-            lane.swept = floor;
-            let all: Vec<_> = next.buckets.keys().cloned().collect();
-            next.forget(floor, all.iter().map(|name| &**name));
-        } else {
-            next.forget(floor, touched.iter().map(|name| &**name));
+    /// Lets go of the disk of a closed store. Whoever holds the lane meanwhile does this when it is done.
+    pub fn release_if_closed(&self) {
+        if self.is_closed()
+            && let Some(mut lane) = self.lane.try_lock()
+        {
+            lane.log = None;
         }
     }
 
@@ -152,19 +143,143 @@ impl<D: Digest> Shared<D> {
         }
         self.published.notify_waiters();
     }
+
+    fn set_health(&self, health: Health) {
+        let mut present = self.health.lock();
+        if *present != health {
+            match &health {
+                Health::Full => tracing::error!("the store's disk is full: writes fail until there is space"),
+                Health::Failed(reason) => tracing::error!(%reason, "the store is read-only: its disk failed"),
+                Health::Writable => tracing::info!("the store takes writes again"),
+                Health::Closed => {}
+            }
+            *present = health;
+        }
+    }
 }
 
-fn validate<D>(writes: &[Write]) -> Result<(), WriteError<D>> {
+impl<D: Digest> Shared<D> {
+    /// Commits a group. Nobody sees or hears of any of it before all of it is durable.
+    pub fn commit(self: &Arc<Self>, lane: &mut Lane, group: Vec<Request<D>>) {
+        if group.is_empty() {
+            return;
+        }
+        if self.is_closed() {
+            group.into_iter().for_each(|request| drop(request.reply.send(Err(WriteError::Closed))));
+            return;
+        }
+        let base = self.state.load_full();
+        let mut next = State::clone(&base);
+        let mut touched = BTreeSet::new();
+        let mut writers = Vec::with_capacity(group.len());
+        let mut others = Vec::new();
+        let (mut compact, mut checkpoint, mut close) = (false, false, false);
+        lane.frame.clear();
+        for Request { job, reply } in group {
+            match job {
+                Job::Write(writes) => {
+                    let frame = lane.log.is_some().then_some(&mut lane.frame);
+                    writers.push((reply, transact(&mut next, &writes, &mut touched, frame)));
+                    continue;
+                }
+                Job::Compact => compact = true,
+                Job::Checkpoint => checkpoint = true,
+                Job::Close => close = true,
+            }
+            others.push(reply);
+        }
+        let now = self.options.now();
+        let written = next.revision - base.revision;
+        if written > 0 {
+            match self.log(lane, base.revision + 1, now) {
+                Ok(()) => {
+                    lane.window.committed(next.revision, now);
+                    self.counters.committed(written);
+                }
+                Err(error) => {
+                    // Conflicts too: what they conflict with may be a write that did not happen.
+                    writers.iter_mut().for_each(|(_, outcome)| *outcome = Err(WriteError::from(&error)));
+                    next = State::clone(&base);
+                    touched.clear();
+                }
+            }
+        }
+        if compact || next.revision > base.revision {
+            forget(lane, &mut next, now, &touched, compact);
+            self.publish(next, &touched);
+        }
+        if close {
+            self.write_close_mark(lane, now);
+            self.close();
+        }
+        for (reply, outcome) in writers {
+            let _ = reply.send(outcome);
+        }
+        for reply in others {
+            let _ = reply.send(Ok(Vec::new()));
+        }
+        self.maintain(lane, checkpoint);
+    }
+
+    /// Makes the frame that was built durable.
+    fn log(&self, lane: &mut Lane, first: u64, now: u64) -> Result<(), AppendError> {
+        let Some(log) = &mut lane.log else { return Ok(()) };
+        let begun = Instant::now();
+        match log.append(&mut lane.frame, first, now) {
+            Ok(bytes) => {
+                let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.counters.logged(bytes, micros);
+                lane.since_snapshot += bytes;
+                self.set_health(Health::Writable);
+                Ok(())
+            }
+            Err(error) => {
+                self.set_health(match &error {
+                    AppendError::Full => Health::Full,
+                    AppendError::Failed(reason) => Health::Failed(reason.clone()),
+                });
+                Err(error)
+            }
+        }
+    }
+
+    /// A mark at the end of the log makes damage of the last commit detectable, which otherwise looks like
+    /// a commit that a crash cut short. A store that cannot write it is closed all the same.
+    fn write_close_mark(&self, lane: &mut Lane, now: u64) {
+        lane.frame.clear();
+        let revision = self.state.load().revision + 1;
+        if let Err(error) = self.log(lane, revision, now) {
+            tracing::warn!(?error, "the store could not mark its log as complete");
+        }
+        lane.log = None;
+    }
+}
+
+/// Forgets history: of the buckets at hand always, of all of them now and then.
+fn forget<D>(lane: &mut Lane, next: &mut State<D>, now: u64, touched: &BTreeSet<Arc<str>>, all: bool) {
+    let floor = lane.window.floor(next.revision, now);
+    if all || floor >= lane.swept.saturating_add(SWEEP) {
+        lane.swept = floor;
+        let names: Vec<_> = next.buckets.keys().cloned().collect();
+        next.forget(floor, names.iter().map(|name| &**name));
+    } else {
+        next.forget(floor, touched.iter().map(|name| &**name));
+    }
+}
+
+/// Refuses what could not be committed whatever the state.
+pub(crate) fn validate<D>(writes: &[Write]) -> Result<(), WriteError<D>> {
     let mut size = 0;
-    for (index, write) in writes.iter().enumerate() {
+    let mut keys = BTreeSet::new();
+    for write in writes {
         let (bucket, key) = (write.bucket(), write.key());
         if bucket.len() > usize::from(u16::MAX) || key.len() > usize::from(u16::MAX) {
             return Err(WriteError::Invalid("a bucket or key is longer than 65,535 bytes"));
         }
-        size += bucket.len() + key.len() + write.body().len();
-        if writes[..index].iter().any(|other| other.key() == key && other.bucket() == bucket) {
+        if writes.len() > 1 && !keys.insert((bucket, key)) {
             return Err(WriteError::Invalid("a transaction writes the same key twice"));
         }
+        size += bucket.len() + key.len() + write.body().len();
     }
     if size > MAX_TRANSACTION {
         return Err(WriteError::Invalid("a transaction is larger than 64 MiB"));
@@ -173,10 +288,11 @@ fn validate<D>(writes: &[Write]) -> Result<(), WriteError<D>> {
 }
 
 /// Checks one transaction against the state its predecessors leave, and applies it if it holds.
-fn transact<D: Digest>(
+fn transact<D>(
     next: &mut State<D>,
     writes: &[Write],
     touched: &mut BTreeSet<Arc<str>>,
+    frame: Option<&mut FrameBuilder>,
 ) -> Outcome<D> {
     for (index, write) in writes.iter().enumerate() {
         let current = next.get(write.bucket(), write.key());
@@ -185,14 +301,26 @@ fn transact<D: Digest>(
         }
     }
     let revision = next.revision + 1;
-    let mut written = Vec::with_capacity(writes.len());
-    for write in writes {
-        let event = next.apply(Change::new(write, revision), revision);
-        if !touched.contains(write.bucket()) {
-            touched.insert(write.bucket().clone());
-        }
-        let (entry, previous) = (event.current.clone(), event.previous.clone());
-        written.push(Written { revision, entry, previous, last: event.last.clone() });
+    let changes: Vec<_> = writes.iter().map(|write| Change::new(write, revision)).collect();
+    if let Some(frame) = frame {
+        frame.transaction(changes.iter());
     }
-    Ok(written)
+    let apply = |change: Change| {
+        if !touched.contains(&change.bucket) {
+            touched.insert(change.bucket.clone());
+        }
+        let event = next.apply(change, revision);
+        let (entry, previous) = (event.current.clone(), event.previous.clone());
+        Written { revision, entry, previous, last: event.last.clone() }
+    };
+    Ok(changes.into_iter().map(apply).collect())
+}
+
+impl<D> From<&AppendError> for WriteError<D> {
+    fn from(error: &AppendError) -> Self {
+        match error {
+            AppendError::Full => Self::Full,
+            AppendError::Failed(reason) => Self::Failed(reason.clone()),
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! What can go wrong.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, io, path::PathBuf, sync::Arc};
 
-use crate::Entry;
+use crate::{Entry, codec::VERSION};
 
 /// Why a write did not happen.
 #[derive(thiserror::Error)]
@@ -74,4 +74,52 @@ pub enum WatchError {
     /// The store was closed; every event before that was delivered.
     #[error("the store is closed")]
     Closed,
+}
+
+/// Why a store cannot be opened, backed up or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has the directory.
+    #[error("{} is in use by another process: stop that one, or choose another directory", directory.display())]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A newer program wrote the file.
+    #[error("{file} has format {found}, this program reads up to {VERSION}: use the newer program")]
+    Newer {
+        /// The file.
+        file: String,
+        /// The format it has.
+        found: u32,
+    },
+    /// A file is not as it was written.
+    #[error("{file} is damaged at byte {offset}: {reason}; restore a backup into an empty directory")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where the damage begins.
+        offset: u64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A file that must be there is not.
+    #[error("{file} is missing: put it back, or restore a backup into an empty directory")]
+    Missing {
+        /// The file.
+        file: String,
+    },
+    /// A restore needs an empty directory.
+    #[error("the directory already holds a store: restore into an empty one")]
+    NotEmpty,
+    /// The operating system refused.
+    #[error("cannot {operation} {file}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        file: String,
+        /// The cause.
+        source: io::Error,
+    },
 }

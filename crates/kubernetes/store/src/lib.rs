@@ -16,18 +16,29 @@
 //! Vocabulary: a *bucket* is what one watch or list covers (one resource type), a *key* names an entry in
 //! it, the *revision* is one counter for the whole store, raised by each transaction.
 
+mod backup;
+mod checkpoint;
+mod codec;
 mod commit;
+pub mod disk;
 mod entry;
 mod error;
+mod image;
+mod log;
+mod metrics;
 mod options;
+mod queue;
 mod snapshot;
 mod state;
 mod store;
 mod watch;
 mod window;
 
+pub use backup::{Restored, restore};
+pub use disk::{RealDisk, SimDisk};
 pub use entry::{Digest, Entry, Event, Expect, Stamped, Write, Written};
-pub use error::{HistoryError, WatchError, WriteError};
+pub use error::{HistoryError, OpenError, WatchError, WriteError};
+pub use metrics::{Health, Metrics};
 pub use options::{Clock, Options};
 pub use snapshot::Snapshot;
 pub use store::Store;

@@ -86,9 +86,14 @@ impl<D> State<D> {
     /// Applies one change of the transaction `revision` and returns its event.
     pub fn apply(&mut self, change: Change, revision: u64) -> Arc<Event<D>> {
         let Change { bucket: name, key, value, stamp, deletes } = change;
-        if !self.buckets.contains_key(&*name) {
-            self.buckets.insert(name.clone(), Arc::new(Bucket::empty()));
-        }
+        // Names are shared with what is there already, not kept once per write.
+        let name = match self.buckets.get_key_value(&*name) {
+            Some((name, _)) => name.clone(),
+            None => {
+                self.buckets.insert(name.clone(), Arc::new(Bucket::empty()));
+                name
+            }
+        };
         self.revision = revision;
         let Some(slot) = self.buckets.get_mut(&*name) else { unreachable!("inserted above") };
         let bucket = Arc::make_mut(slot);
@@ -97,6 +102,7 @@ impl<D> State<D> {
             let previous = bucket.entries.remove(&*key);
             Event { revision, current: None, previous, last: Some(value) }
         } else {
+            let key = bucket.entries.get(&*key).map_or(key, |entry| entry.key.clone());
             let entry = Arc::new(Entry::new(name, key.clone(), revision, value, stamp));
             let previous = bucket.entries.insert(key, entry.clone());
             Event { revision, current: Some(entry), previous, last: None }

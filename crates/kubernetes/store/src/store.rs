@@ -1,10 +1,17 @@
 //! The handle through which a store is used.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+};
 
 use crate::{
-    Digest, Entry, HistoryError, Options, Snapshot, Watch, Write, WriteError, Written, commit::Shared,
-    state::State,
+    Digest, Entry, Health, HistoryError, Metrics, OpenError, Options, Snapshot, Watch, Write, WriteError,
+    Written,
+    commit::{Shared, validate},
+    disk::Disk,
+    log::recover::recover,
+    queue::Job,
 };
 
 /// A store. Cloning gives another handle to the same one; when the last handle goes, watches end.
@@ -19,6 +26,7 @@ struct Handle<D> {
 impl<D> Drop for Handle<D> {
     fn drop(&mut self) {
         self.shared.close();
+        self.shared.release_if_closed();
     }
 }
 
@@ -31,10 +39,24 @@ impl<D> Clone for Store<D> {
 impl<D: Digest> Store<D> {
     /// A store without a disk. It needs no threads and costs a few kilobytes.
     pub fn in_memory(options: Options) -> Self {
-        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::new(State::empty(), options)) }) }
+        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options)) }) }
     }
 
-    fn shared(&self) -> &Arc<Shared<D>> {
+    /// Opens the store on a disk, or creates one on an empty disk. Blocks on reading all of it. On a disk
+    /// that is not [immediate](Disk::immediate), writes need a Tokio runtime, whose blocking threads do the I/O.
+    pub fn open(disk: impl Disk, options: Options) -> Result<Self, OpenError> {
+        let recovered = recover(Arc::new(disk), &options)?;
+        Ok(Self { handle: Arc::new(Handle { shared: Arc::new(Shared::recovered(options, recovered)) }) })
+    }
+
+    /// Closes the store: waits for writes under way, marks the log complete and releases the disk. Reads
+    /// still work afterwards.
+    pub async fn close(&self) {
+        let _ = self.shared().submit(Job::Close).await;
+        self.checkpoint_over().await;
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared<D>> {
         &self.handle.shared
     }
 
@@ -85,13 +107,45 @@ impl<D: Digest> Store<D> {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
-        self.shared().submit(writes).await
+        validate(&writes)?;
+        self.shared().submit(Job::Write(writes)).await
     }
 
     /// Forgets the history that has become too old. Writes do this as they go; a store that may be quiet
     /// for hours wants it called now and then.
     pub async fn compact(&self) -> Result<(), WriteError<D>> {
-        self.shared().submit(Vec::new()).await.map(|_| ())
+        self.shared().submit(Job::Compact).await.map(|_| ())
+    }
+
+    /// Writes a snapshot now, unless one is being written, and waits for it. The store does this by itself
+    /// whenever the log has outgrown the data; what failed shows in [`Self::metrics`].
+    pub async fn checkpoint(&self) -> Result<(), WriteError<D>> {
+        self.shared().submit(Job::Checkpoint).await?;
+        self.checkpoint_over().await;
+        Ok(())
+    }
+
+    async fn checkpoint_over(&self) {
+        let shared = self.shared();
+        loop {
+            let mut changed = pin!(shared.published.notified());
+            changed.as_mut().enable();
+            if !shared.checkpointing.load(Ordering::Acquire) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// What the store has done and how large it is.
+    pub fn metrics(&self) -> Metrics {
+        let state = self.shared().state.load();
+        self.shared().counters.read(state.count, state.weight)
+    }
+
+    /// Whether the store takes writes.
+    pub fn health(&self) -> Health {
+        self.shared().health.lock().clone()
     }
 
     /// The events with a revision above `from` of the keys of a bucket that begin with `prefix`.

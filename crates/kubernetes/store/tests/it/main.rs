@@ -3,4 +3,11 @@
 
 mod support;
 
+mod backups;
+mod crashes;
+mod damage;
+mod faults;
+mod model;
+mod real;
+mod watches;
 mod writes;

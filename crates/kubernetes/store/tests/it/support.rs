@@ -1,9 +1,20 @@
-//! Short words for the tests.
+//! Short words for the tests, and the model that a store is compared with.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
-use capstan_store::{Expect, Stamped, Store, Write, WriteError, Written};
+use capstan_store::{Batch, Event, Expect, Options, Stamped, Store, Watch, Write, WriteError, Written};
 
 pub type Plain = Store<()>;
+
+pub const BUCKETS: [&str; 2] = ["b", "c"];
 
 /// A value whose bytes are `text`, a space and the revision.
 pub fn body(text: &str) -> Stamped {
@@ -22,7 +33,157 @@ pub async fn set(store: &Plain, key: &str, text: &str) -> Result<Written<()>, Wr
     store.write(put("b", key, text, Expect::Any)).await
 }
 
+/// An event as text: revision, key, value before and after.
+pub fn told(event: &Arc<Event<()>>) -> String {
+    let text = |bytes: Option<&Bytes>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let previous = text(event.previous.as_ref().map(|entry| &entry.value)).unwrap_or_default();
+    let current = text(event.current.as_ref().map(|entry| &entry.value).or(event.last.as_ref()));
+    format!("{}:{}:{previous}:{}", event.revision, event.key(), current.unwrap_or_default())
+}
+
+/// Everything a watch has to say now.
+pub fn drain(watch: &mut Watch<()>) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(Batch { events, progress }) = watch.ready().unwrap() {
+        assert!(events.iter().all(|event| event.revision <= progress));
+        all.extend(events.iter().map(told));
+    }
+    all
+}
+
 /// A single-threaded runtime: what is awaited runs in one order only.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A clock that stands still until told.
+#[derive(Clone, Default)]
+pub struct Hands(Arc<AtomicU64>);
+
+impl Hands {
+    pub fn advance(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub fn options(&self) -> Options {
+        let hands = self.clone();
+        Options::with_clock(move || {
+            SystemTime::UNIX_EPOCH + Duration::from_millis(hands.0.load(Ordering::Relaxed))
+        })
+    }
+}
+
+/// What a store should hold: the transactions, from which everything else follows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    /// Transactions from revision 2 on: bucket, key, and the text or none for a delete.
+    pub transactions: Vec<Vec<(String, String, Option<String>)>>,
+}
+
+impl Model {
+    pub fn revision(&self) -> u64 {
+        1 + self.transactions.len() as u64
+    }
+
+    /// Records the writes as the next transaction.
+    pub fn commit(&mut self, writes: &[Write]) {
+        let changes = writes.iter().map(|write| match write {
+            Write::Put { bucket, key, value, .. } => {
+                let text = String::from_utf8_lossy(&value.head).trim_end().to_owned();
+                (bucket.to_string(), key.to_string(), Some(text))
+            }
+            Write::Delete { bucket, key, .. } => (bucket.to_string(), key.to_string(), None),
+        });
+        self.transactions.push(changes.collect());
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u64, &(String, String, Option<String>))> {
+        self.transactions
+            .iter()
+            .enumerate()
+            .flat_map(|(index, changes)| changes.iter().map(move |change| (index as u64 + 2, change)))
+    }
+
+    /// The values of a bucket at a revision.
+    pub fn at(&self, bucket: &str, revision: u64) -> BTreeMap<String, String> {
+        let mut values = BTreeMap::new();
+        for (number, (_, key, text)) in self.numbered().filter(|(_, change)| change.0 == bucket) {
+            if number <= revision {
+                match text {
+                    Some(text) => values.insert(key.clone(), format!("{text} {number}")),
+                    None => values.remove(key),
+                };
+            }
+        }
+        values
+    }
+
+    /// The events of a bucket after a revision, as [`told`].
+    pub fn events(&self, bucket: &str, after: u64) -> Vec<String> {
+        let mut values: BTreeMap<&str, String> = BTreeMap::new();
+        let mut events = Vec::new();
+        for (number, (_, key, text)) in self.numbered().filter(|(_, change)| change.0 == bucket) {
+            let previous = values.remove(key.as_str()).unwrap_or_default();
+            let current = format!("{} {number}", text.as_deref().unwrap_or("last"));
+            if number > after {
+                events.push(format!("{number}:{key}:{previous}:{current}"));
+            }
+            if text.is_some() {
+                values.insert(key, current);
+            }
+        }
+        events
+    }
+
+    /// The revision of the entry a key holds.
+    pub fn entry(&self, bucket: &str, key: &str) -> Option<u64> {
+        let changes = self.numbered().filter(|(_, change)| change.0 == bucket && change.1 == key);
+        changes.last().filter(|(_, change)| change.2.is_some()).map(|(number, _)| number)
+    }
+
+    /// Compares the present, every readable past and the whole history. `window` is how many transactions
+    /// of history the store promises.
+    pub fn check(&self, store: &Plain, window: u64) {
+        let promised = self.revision().saturating_sub(window);
+        assert_eq!(store.compacted(), promised, "exactly the promised history is there");
+        self.check_from(store, promised);
+    }
+
+    /// The same, with history from a revision on.
+    pub fn check_from(&self, store: &Plain, compacted: u64) {
+        assert_eq!(store.revision(), self.revision());
+        for bucket in BUCKETS {
+            self.check_present(store, bucket);
+            for revision in compacted..=self.revision() {
+                let snapshot = store.snapshot_at(bucket, revision).unwrap();
+                assert_eq!(values(&snapshot), self.at(bucket, revision), "{bucket} at {revision}");
+            }
+            let mut watch = store.watch(bucket, "", compacted).unwrap();
+            assert_eq!(drain(&mut watch), self.events(bucket, compacted), "history of {bucket}");
+            assert_eq!(watch.progress(), self.revision());
+        }
+    }
+
+    fn check_present(&self, store: &Plain, bucket: &str) {
+        let snapshot = store.snapshot(bucket);
+        assert_eq!(values(&snapshot), self.at(bucket, u64::MAX), "{bucket}");
+        for entry in snapshot.range("", None) {
+            assert_eq!(Some(entry.revision), self.entry(bucket, &entry.key));
+            assert_eq!(entry.restamped(7), format!("{} 7", text_of(&entry.value)).as_bytes());
+        }
+        let last = self.numbered().filter(|(_, change)| change.0 == bucket).map(|(number, _)| number).last();
+        assert_eq!(store.bucket_revision(bucket), last.unwrap_or(0));
+    }
+}
+
+fn text_of(value: &Bytes) -> String {
+    let text = String::from_utf8_lossy(value);
+    text.rsplit_once(' ').unwrap().0.to_owned()
+}
+
+pub fn values(snapshot: &capstan_store::Snapshot<()>) -> BTreeMap<String, String> {
+    let pair = |entry: &Arc<capstan_store::Entry<()>>| {
+        (entry.key.to_string(), String::from_utf8_lossy(&entry.value).into_owned())
+    };
+    snapshot.range("", None).map(pair).collect()
 }

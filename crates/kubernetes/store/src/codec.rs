@@ -1,0 +1,162 @@
+//! Bytes on disk: little-endian numbers, and the header every file begins with.
+
+use bytes::Bytes;
+
+use crate::entry::Stamp;
+
+/// The format this code writes, and the newest it reads. A format to come keeps the layout of the header.
+pub(crate) const VERSION: u32 = 1;
+
+/// Length of the header.
+pub(crate) const HEADER: usize = 32;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Frames of commits.
+    Log,
+    /// The whole state at one revision; also what a backup is.
+    Image,
+}
+
+impl Kind {
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Log => b"capstanL",
+            Self::Image => b"capstanI",
+        }
+    }
+}
+
+/// The beginning of a file: magic (8), version (4), zero (4), revision (8), chain (4), checksum (4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// A log's first revision, an image's own.
+    pub revision: u64,
+    /// A log's: the checksum of the last frame before it.
+    pub chain: u32,
+}
+
+/// Why a header was not accepted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BadHeader {
+    Damaged,
+    Newer(u32),
+}
+
+impl Header {
+    pub fn encode(self, kind: Kind) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(kind.magic());
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.revision.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.chain.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..28]);
+        bytes[28..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    pub fn decode(kind: Kind, bytes: &[u8]) -> Result<Self, BadHeader> {
+        let mut fields = Fields(bytes);
+        let decoded = (|| {
+            let magic = fields.take(8)?;
+            let version = fields.u32()?;
+            let _ = fields.u32()?;
+            let header = Self { revision: fields.u64()?, chain: fields.u32()? };
+            let sound = crc32fast::hash(&bytes[..28]) == fields.u32()? && magic == kind.magic();
+            sound.then_some((version, header))
+        })();
+        match decoded {
+            None => Err(BadHeader::Damaged),
+            Some((VERSION, header)) => Ok(header),
+            Some((version, _)) => Err(BadHeader::Newer(version)),
+        }
+    }
+}
+
+/// Reads numbers and slices off the front of bytes; none if they end too early.
+pub(crate) struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A name with its length before it.
+    pub fn name(&mut self) -> Option<&'a str> {
+        let length = self.u16()?;
+        std::str::from_utf8(self.take(length.into())?).ok()
+    }
+
+    /// A value with its stamp and length before it. Copied, so that it does not keep its surroundings.
+    pub fn value(&mut self) -> Option<(Bytes, Stamp)> {
+        let stamp = Stamp { start: self.u32()?, len: self.u8()? };
+        let length = self.u32()? as usize;
+        let end = (stamp.start as usize).checked_add(stamp.len.into())?;
+        let value = self.take(length)?;
+        (end <= length).then(|| (Bytes::copy_from_slice(value), stamp))
+    }
+}
+
+/// Appends what [`Fields::name`] reads. Names longer than a `u16` counts are refused before they get here.
+pub(crate) fn put_name(buffer: &mut Vec<u8>, name: &str) {
+    buffer.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    buffer.extend_from_slice(name.as_bytes());
+}
+
+/// Appends what [`Fields::value`] reads.
+pub(crate) fn put_value(buffer: &mut Vec<u8>, value: &Bytes, stamp: Stamp) {
+    buffer.extend_from_slice(&stamp.start.to_le_bytes());
+    buffer.push(stamp.len);
+    buffer.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    buffer.extend_from_slice(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_with_any_bit_flipped_is_refused() {
+        let header = Header { revision: 7, chain: 9 };
+        let sound = header.encode(Kind::Log);
+        assert_eq!(Header::decode(Kind::Log, &sound), Ok(header));
+        assert_eq!(Header::decode(Kind::Image, &sound), Err(BadHeader::Damaged));
+        for bit in 0..HEADER * 8 {
+            let mut flipped = sound;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::decode(Kind::Log, &flipped), Err(BadHeader::Damaged), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_damage() {
+        let mut bytes = Header { revision: 7, chain: 9 }.encode(Kind::Log);
+        bytes[8] = 2;
+        let checksum = crc32fast::hash(&bytes[..28]);
+        bytes[28..].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(Header::decode(Kind::Log, &bytes), Err(BadHeader::Newer(2)));
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the files are: a real directory, or a simulated disk that fails to order.
+
+mod real;
+mod sim;
+
+use std::io;
+
+pub use real::RealDisk;
+pub use sim::SimDisk;
+
+/// A flat directory of files. Nothing written is durable until it is synced: data by
+/// [`DiskFile::sync_data`], created, renamed and removed names by [`Disk::sync_dir`].
+pub trait Disk: Send + Sync + 'static {
+    /// Whether operations return at once. Then they run on the calling task, and the store needs no threads.
+    fn immediate(&self) -> bool {
+        false
+    }
+
+    /// The names of all files, in order.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Creates a file, or empties it if it exists.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens a file for reading and writing.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Renames a file, replacing what has the new name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names in the directory durable.
+    fn sync_dir(&self) -> io::Result<()>;
+
+    /// Free space in bytes.
+    fn available(&self) -> io::Result<u64>;
+}
+
+/// An open file.
+pub trait DiskFile: Send + Sync + 'static {
+    /// The length in bytes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Reads at an offset; 0 bytes at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `data` at an offset, or fails having written any part of it.
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Extends the file, which ends before `to`, with zeros, so that writes there need no new space. How far
+    /// is the disk's choice; the answer is the new length.
+    fn reserve(&self, to: u64) -> io::Result<u64>;
+
+    /// Cuts the file off.
+    fn truncate(&self, size: u64) -> io::Result<()>;
+
+    /// Makes data and length durable.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// Sequential reading or writing of a file.
+pub(crate) struct Sequential<'a> {
+    pub file: &'a dyn DiskFile,
+    pub offset: u64,
+}
+
+impl io::Read for Sequential<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.offset, buffer)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl io::Write for Sequential<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.file.write_at(self.offset, data)?;
+        self.offset += data.len() as u64;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether an error says that there is no space, which may come back.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,173 @@
+//! Frames: one per group commit.
+//!
+//! magic (4), payload length (4), first revision (8), milliseconds since 1970 (8), checksum of the frame
+//! before (4), checksum of all of this (4), payload. The payload is the transactions in order; a frame
+//! without one marks that the store was closed in good order.
+
+use crate::{
+    codec::{Fields, put_name, put_value},
+    state::Change,
+};
+
+/// Begins with a byte that no UTF-8 text contains, so that no stored JSON looks like a frame.
+const MAGIC: [u8; 4] = [0xFF, b'c', b'w', b'f'];
+pub(crate) const FRAME_HEADER: usize = 32;
+
+/// A frame under construction.
+#[derive(Default)]
+pub(crate) struct FrameBuilder {
+    buffer: Vec<u8>,
+}
+
+impl FrameBuilder {
+    /// Keeps a buffer for the next frame, unless an unusually large frame blew it up.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        if self.buffer.capacity() > 1 << 20 {
+            self.buffer.shrink_to(1 << 20);
+        }
+        self.buffer.resize(FRAME_HEADER, 0);
+    }
+
+    /// Adds a transaction.
+    pub fn transaction<'a>(&mut self, changes: impl ExactSizeIterator<Item = &'a Change>) {
+        self.buffer.extend_from_slice(&(changes.len() as u32).to_le_bytes());
+        for change in changes {
+            self.buffer.push(u8::from(change.deletes));
+            put_name(&mut self.buffer, &change.bucket);
+            put_name(&mut self.buffer, &change.key);
+            put_value(&mut self.buffer, &change.value, change.stamp);
+        }
+    }
+
+    /// The frame's bytes and checksum.
+    pub fn finish(&mut self, revision: u64, time: u64, chain: u32) -> (&[u8], u32) {
+        let length = (self.buffer.len() - FRAME_HEADER) as u32;
+        let header = &mut self.buffer[..FRAME_HEADER];
+        header[..4].copy_from_slice(&MAGIC);
+        header[4..8].copy_from_slice(&length.to_le_bytes());
+        header[8..16].copy_from_slice(&revision.to_le_bytes());
+        header[16..24].copy_from_slice(&time.to_le_bytes());
+        header[24..28].copy_from_slice(&chain.to_le_bytes());
+        let checksum = checksum(&self.buffer[..28], &self.buffer[FRAME_HEADER..]);
+        self.buffer[28..32].copy_from_slice(&checksum.to_le_bytes());
+        (&self.buffer, checksum)
+    }
+}
+
+fn checksum(header: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// A frame whose checksum is right.
+pub(crate) struct Frame<'a> {
+    pub revision: u64,
+    pub time: u64,
+    pub chain: u32,
+    pub checksum: u32,
+    payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// The frame at the front of `bytes`, if there is one and its checksum is right.
+    pub fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        if fields.take(4)? != MAGIC {
+            return None;
+        }
+        let length = fields.u32()?;
+        let (revision, time, chain, stored) = (fields.u64()?, fields.u64()?, fields.u32()?, fields.u32()?);
+        let payload = fields.take(length as usize)?;
+        let checksum = checksum(&bytes[..28], payload);
+        (checksum == stored).then_some(Self { revision, time, chain, checksum, payload })
+    }
+
+    /// The offset of a sound frame somewhere in `bytes` that is not older than `revision`.
+    pub fn find(bytes: &[u8], revision: u64) -> Option<usize> {
+        let mut offset = 0;
+        while let Some(found) = bytes[offset..].iter().position(|byte| *byte == MAGIC[0]) {
+            offset += found;
+            if Frame::decode(&bytes[offset..]).is_some_and(|frame| frame.revision >= revision) {
+                return Some(offset);
+            }
+            offset += 1;
+        }
+        None
+    }
+
+    pub fn size(&self) -> usize {
+        FRAME_HEADER + self.payload.len()
+    }
+
+    /// The transactions, each with its revision. None if the payload is not what a frame holds, which a
+    /// right checksum rules out unless this code is wrong.
+    pub fn transactions(&self) -> Option<Vec<(u64, Vec<Change>)>> {
+        let mut fields = Fields(self.payload);
+        let mut transactions = Vec::new();
+        while !fields.0.is_empty() {
+            let count = fields.u32()?;
+            let mut changes = Vec::with_capacity((count as usize).min(1024));
+            for _ in 0..count {
+                let deletes = fields.u8()? != 0;
+                let (bucket, key) = (fields.name()?.into(), fields.name()?.into());
+                let (value, stamp) = fields.value()?;
+                changes.push(Change { bucket, key, value, stamp, deletes });
+            }
+            transactions.push((self.revision + transactions.len() as u64, changes));
+        }
+        Some(transactions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expect, Stamped, Write};
+
+    fn sample() -> Vec<u8> {
+        let value = Stamped { head: "{\"revision\":".into(), tail: "}".into() };
+        let write = Write::Put { bucket: "b".into(), key: "k".into(), value, expect: Expect::Any };
+        let mut builder = FrameBuilder::default();
+        builder.clear();
+        for revision in [8, 9] {
+            builder.transaction([Change::new(&write, revision)].iter());
+        }
+        builder.finish(8, 5, 77).0.to_vec()
+    }
+
+    #[test]
+    fn a_frame_reads_back() {
+        let bytes = sample();
+        let frame = Frame::decode(&bytes).unwrap();
+        assert_eq!((frame.revision, frame.time, frame.chain, frame.size()), (8, 5, 77, bytes.len()));
+        let transactions = frame.transactions().unwrap();
+        let values: Vec<_> =
+            transactions.iter().map(|(revision, changes)| (*revision, changes[0].value.clone())).collect();
+        assert_eq!(values, [(8, "{\"revision\":8}".into()), (9, "{\"revision\":9}".into())]);
+    }
+
+    #[test]
+    fn a_frame_with_any_bit_flipped_or_any_byte_missing_is_none() {
+        let bytes = sample();
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Frame::decode(&flipped).is_none(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Frame::decode(&bytes[..length]).is_none(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_later_frame_is_found_at_any_offset() {
+        let mut bytes = vec![0xFF; 13];
+        bytes.extend(sample());
+        assert_eq!(Frame::find(&bytes, 8), Some(13));
+        assert_eq!(Frame::find(&bytes, 9), None, "an older frame is a leftover");
+        assert_eq!(Frame::find(&[0; 100], 1), None);
+    }
+}

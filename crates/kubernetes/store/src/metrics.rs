@@ -1,0 +1,81 @@
+//! Numbers for whoever watches over the store.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// What the store has done since it was opened, and how large it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Live entries.
+    pub entries: u64,
+    /// Keys and values of the live entries, in bytes.
+    pub live_bytes: u64,
+    /// Transactions committed.
+    pub transactions: u64,
+    /// Group commits: syncs of the log.
+    pub batches: u64,
+    /// Bytes written to the log.
+    pub log_bytes: u64,
+    /// Microseconds spent writing and syncing the log.
+    pub log_micros: u64,
+    /// Snapshots written.
+    pub checkpoints: u64,
+    /// Snapshots that could not be written; the log keeps growing until one can.
+    pub checkpoint_failures: u64,
+}
+
+/// Whether the store takes writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// It does.
+    #[default]
+    Writable,
+    /// The last write found the disk full; the next one tries again.
+    Full,
+    /// The disk failed; it takes none until it is opened anew.
+    Failed(Arc<str>),
+    /// It was closed.
+    Closed,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    transactions: AtomicU64,
+    batches: AtomicU64,
+    log_bytes: AtomicU64,
+    log_micros: AtomicU64,
+    checkpoints: AtomicU64,
+    checkpoint_failures: AtomicU64,
+}
+
+impl Counters {
+    pub fn committed(&self, transactions: u64) {
+        self.transactions.fetch_add(transactions, Relaxed);
+    }
+
+    pub fn logged(&self, bytes: u64, micros: u64) {
+        self.batches.fetch_add(1, Relaxed);
+        self.log_bytes.fetch_add(bytes, Relaxed);
+        self.log_micros.fetch_add(micros, Relaxed);
+    }
+
+    pub fn checkpointed(&self, succeeded: bool) {
+        let counter = if succeeded { &self.checkpoints } else { &self.checkpoint_failures };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    pub fn read(&self, entries: u64, live_bytes: u64) -> Metrics {
+        Metrics {
+            entries,
+            live_bytes,
+            transactions: self.transactions.load(Relaxed),
+            batches: self.batches.load(Relaxed),
+            log_bytes: self.log_bytes.load(Relaxed),
+            log_micros: self.log_micros.load(Relaxed),
+            checkpoints: self.checkpoints.load(Relaxed),
+            checkpoint_failures: self.checkpoint_failures.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The queue before the commit lane, and who empties it.
+//!
+//! There is no committer thread. On a disk that blocks, the writer that finds the lane free starts a blocking
+//! task that commits until the queue is empty; meanwhile the queue fills with the next group. In memory and
+//! on a simulated disk the writer commits right away, on its own task.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
+
+use crate::{Digest, Write, WriteError, Written, commit::Shared};
+
+/// Most bytes of values in one group commit, but for a larger transaction.
+const GROUP_BYTES: usize = 4 << 20;
+
+pub(crate) type Outcome<D> = Result<Vec<Written<D>>, WriteError<D>>;
+
+/// What is asked of the lane.
+pub(crate) enum Job {
+    Write(Vec<Write>),
+    Compact,
+    Checkpoint,
+    Close,
+}
+
+impl Job {
+    fn size(&self) -> usize {
+        match self {
+            Self::Write(writes) => writes.iter().map(|write| write.body().len()).sum(),
+            _ => 0,
+        }
+    }
+}
+
+/// A job that waits, and who waits for it.
+pub(crate) struct Request<D> {
+    pub job: Job,
+    pub reply: oneshot::Sender<Outcome<D>>,
+}
+
+pub(crate) struct Queue<D> {
+    pending: VecDeque<Request<D>>,
+    /// A blocking task is emptying the queue.
+    leading: bool,
+}
+
+impl<D> Default for Queue<D> {
+    fn default() -> Self {
+        Self { pending: VecDeque::new(), leading: false }
+    }
+}
+
+impl<D> Queue<D> {
+    /// The next group. A request whose writer has gone is dropped: what it asked for never happens.
+    fn group(&mut self) -> Vec<Request<D>> {
+        let mut group = Vec::new();
+        let mut size = 0;
+        while size < GROUP_BYTES
+            && let Some(request) = self.pending.pop_front()
+        {
+            if !request.reply.is_closed() {
+                size += request.job.size();
+                group.push(request);
+            }
+        }
+        group
+    }
+}
+
+impl<D: Digest> Shared<D> {
+    /// Has a job done and waits for its outcome.
+    pub async fn submit(self: &Arc<Self>, job: Job) -> Outcome<D> {
+        let (reply, answer) = oneshot::channel();
+        let leads = {
+            let mut queue = self.queue.lock();
+            queue.pending.push_back(Request { job, reply });
+            !self.inline && !std::mem::replace(&mut queue.leading, true)
+        };
+        if leads {
+            let leadership = Leadership { shared: self.clone(), over: false };
+            match Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(move || leadership.lead())),
+                Err(_) => leadership.lead(),
+            }
+        } else if self.inline {
+            if self.durable {
+                // Lets the tasks that are about to write join the group, as they would during a real sync.
+                yield_now().await;
+            }
+            let mut lane = self.lane.lock();
+            let group = self.queue.lock().group();
+            self.commit(&mut lane, group);
+        }
+        answer.await.unwrap_or(Err(WriteError::Closed))
+    }
+}
+
+/// The right to empty the queue. Given back even if the task never runs, as when its runtime ends.
+struct Leadership<D> {
+    shared: Arc<Shared<D>>,
+    over: bool,
+}
+
+impl<D: Digest> Leadership<D> {
+    fn lead(mut self) {
+        loop {
+            let mut lane = self.shared.lane.lock();
+            let group = {
+                let mut queue = self.shared.queue.lock();
+                let group = queue.group();
+                if group.is_empty() {
+                    queue.leading = false;
+                    self.over = true;
+                }
+                group
+            };
+            if self.over {
+                break;
+            }
+            self.shared.commit(&mut lane, group);
+        }
+        self.shared.release_if_closed();
+    }
+}
+
+impl<D> Drop for Leadership<D> {
+    fn drop(&mut self) {
+        if !self.over {
+            let mut queue = self.shared.queue.lock();
+            queue.leading = false;
+            queue.pending.clear();
+        }
+    }
+}
