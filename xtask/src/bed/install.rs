@@ -128,7 +128,22 @@ pub async fn create_definitions(api: &Api, definitions: &[Value]) -> Result<()> 
         let items = list["items"].as_array().context("no items")?;
         Ok((items.len() >= definitions.len() && items.iter().all(established)).then_some(()))
     })
-    .await
+    .await?;
+    // kube-apiserver answers 404 or 429 for a moment after that.
+    for definition in definitions {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        for version in versions.filter(|version| version["served"] == true) {
+            let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+            let path = format!("/apis/{group}/{}/{plural}?limit=1", text(&version["name"]));
+            wait::until(&path, Duration::from_secs(60), || async {
+                Ok(api.get(&path).await?.status.is_success().then_some(()))
+            })
+            .await?;
+        }
+    }
+    Ok(())
 }
 
 async fn create(api: &Api, path: &str, object: &Value) -> Result<()> {

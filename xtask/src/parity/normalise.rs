@@ -43,9 +43,9 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // kubectl's own log lines carry time, process id and source line.
         (r"(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ ([\w.]+):\d+\]", "<log> $1]"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
-        (r#"(resourceVersion"?: ?"?)\d+"#, "${1}<version>"),
-        (r"(?m)^(Resource Version:\s+)\d+", "${1}<version>"),
-        (r"(?m)^(Creation Timestamp:\s+|Deletion Timestamp:\s+|\s*Time:\s+).*$", "${1}<time>"),
+        (r#"(resourceVersion\\*"?: ?\\*"?)\d+"#, "${1}<version>"),
+        (r"(?m)^(\s*Resource Version:\s+)\d+", "${1}<version>"),
+        (r"(?m)^(\s*Creation Timestamp:\s+|\s*Deletion Timestamp:\s+|\s*Time:\s+).*$", "${1}<time>"),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         // Ages in tables, then the padding that depends on them.
         (r"(?m)([ \t]|^)(\d+d)?(\d+h)?(\d+m)?(\d+s|\d+m|\d+h|\d+d)([ \t]|$)", "${1}<age>${6}"),

@@ -31,6 +31,12 @@ pub struct Step {
     /// Input that a user got wrong: the answer must be a failure.
     #[serde(default)]
     pub bad: bool,
+    /// A failure that is the right answer to a right question, as from `diff` or `can-i`.
+    #[serde(default)]
+    pub fails: bool,
+    /// Controllers are still at work after this step: stored objects are not compared.
+    #[serde(default)]
+    pub unsettled: bool,
     /// The order of output lines is not promised.
     #[serde(default)]
     pub sorted: bool,
