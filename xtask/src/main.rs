@@ -5,6 +5,7 @@
 
 mod api;
 mod bed;
+mod crash;
 mod diff;
 mod discovery;
 mod e2e;
@@ -57,6 +58,8 @@ enum Command {
     KubectlParity(parity::Options),
     /// Compare the verdicts of both servers on generated objects of upstream's CRDs
     SchemaVerdicts(verdicts::Options),
+    /// Kill the server under load and look for lost writes and events
+    Crash(crash::Options),
 }
 
 #[tokio::main]
@@ -79,5 +82,6 @@ async fn run(command: Command) -> Result<()> {
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
+        Command::Crash(options) => crash::run(options).await,
     }
 }
