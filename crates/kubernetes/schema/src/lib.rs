@@ -3,9 +3,11 @@
 
 pub mod apply;
 pub mod correlate;
+pub mod crd;
 pub mod default;
 pub mod embedded;
 pub mod field;
+pub mod fieldpath;
 pub mod format;
 pub mod golang;
 pub mod lists;

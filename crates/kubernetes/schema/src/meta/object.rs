@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::IMMUTABLE;
-use super::names::{NameCheck, dns1123_label, label_value, qualified_name};
+use super::names::{dns1123_label, label_value, qualified_name};
 use super::time::parse_rfc3339;
 use crate::field::{BadValue, ErrorKind, FieldError};
 use crate::golang::{self, quote};
@@ -30,7 +30,7 @@ fn texts<'a>(metadata: &'a Value, key: &str) -> Vec<&'a str> {
 pub fn validate_object_meta(
     metadata: &Value,
     namespaced: bool,
-    names: NameCheck,
+    names: impl Fn(&str, bool) -> Vec<String>,
     path: &Path<'_>,
 ) -> Vec<FieldError> {
     let mut out = Vec::new();

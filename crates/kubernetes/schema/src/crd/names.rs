@@ -1,0 +1,114 @@
+//! Names: of the definition, of its kind, and of groups that belong to the community.
+
+use serde_json::Value;
+
+use super::props::Props;
+use super::view::Spec;
+use crate::field::FieldError;
+use crate::format::Format;
+use crate::golang::quote;
+use crate::meta;
+use crate::path::Path;
+
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// A definition is named after its plural and group.
+pub fn own_name(name: &str, prefix: bool, spec: &Spec<'_>) -> Vec<String> {
+    let mut out = meta::name_is_dns_subdomain(name, prefix);
+    if name != format!("{}.{}", spec.names.text("plural"), spec.props.text("group")) {
+        out.push(r#"must be spec.names.plural+"."+spec.group"#.into());
+    }
+    out
+}
+
+/// Checks names that are given; which are required is said elsewhere.
+pub fn validate(names: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    for key in ["plural", "singular"] {
+        let name = names.text(key);
+        let wrong = meta::dns1035_label(name);
+        if !name.is_empty() && !wrong.is_empty() {
+            out.push(FieldError::invalid(path.field(key), name, wrong.join(",")));
+        }
+    }
+    for key in ["kind", "listKind"] {
+        let name = names.text(key);
+        let wrong = meta::dns1035_label(&name.to_lowercase());
+        if !name.is_empty() && !wrong.is_empty() {
+            let detail = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+            out.push(FieldError::invalid(path.field(key), name, detail));
+        }
+    }
+    let labels = |out: &mut Vec<FieldError>, key: &str| {
+        let list = path.field(key);
+        for (index, name) in names.texts(key).into_iter().enumerate() {
+            let wrong = meta::dns1035_label(name);
+            if !wrong.is_empty() {
+                out.push(FieldError::invalid(list.index(index), name, wrong.join(",")));
+            }
+        }
+    };
+    labels(&mut out, "shortNames");
+    let kind = names.text("kind");
+    if !kind.is_empty() && kind == names.text("listKind") {
+        out.push(FieldError::invalid(path.field("listKind"), kind, "kind and listKind may not be the same"));
+    }
+    labels(&mut out, "categories");
+    out
+}
+
+/// Checks the names a status reports.
+pub fn validate_status(crd: &Value) -> Vec<FieldError> {
+    match crd.pointer("/status/acceptedNames").and_then(Props::of) {
+        Some(names) => validate(names, &Path::at("status.acceptedNames")),
+        None => Vec::new(),
+    }
+}
+
+#[derive(PartialEq)]
+enum Approval {
+    Missing,
+    Bypassed,
+    Approved,
+    Invalid,
+}
+
+fn approval_state(crd: &Value) -> (Approval, &str) {
+    let text = crd.pointer("/metadata/annotations").and_then(|a| a.get(APPROVAL)).and_then(Value::as_str);
+    let text = text.unwrap_or_default();
+    let is_url = || {
+        let host = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+        host.is_some_and(|host| !host.is_empty()) && Format::find("uri").is_some_and(|uri| uri.accepts(text))
+    };
+    let state = match text {
+        "" => Approval::Missing,
+        _ if text.starts_with("unapproved") => Approval::Bypassed,
+        _ if is_url() => Approval::Approved,
+        _ => Approval::Invalid,
+    };
+    (state, text)
+}
+
+/// Groups under `k8s.io` and `kubernetes.io` need an approval to point to.
+pub fn approval(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let group = new.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|domain| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    let (state, text) = approval_state(new);
+    if !protected || old.is_some_and(|old| approval_state(old).0 == state) {
+        return Vec::new();
+    }
+    let field = format!("metadata.annotations[{APPROVAL}]");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let required = format!("protected groups must have approval annotation {}", quote(APPROVAL));
+    match state {
+        Approval::Missing => vec![FieldError::required(field, format!("{required}, {see}"))],
+        Approval::Invalid => vec![FieldError::invalid(
+            field,
+            text,
+            format!("{required} with either a URL or a reason starting with \"unapproved\", {see}"),
+        )],
+        Approval::Bypassed | Approval::Approved => Vec::new(),
+    }
+}
