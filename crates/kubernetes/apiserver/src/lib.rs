@@ -6,6 +6,9 @@
 
 pub mod admission;
 pub mod auth;
+pub mod discovery;
 pub mod env;
+pub mod negotiation;
 pub mod registry;
 pub mod status;
+pub mod table;

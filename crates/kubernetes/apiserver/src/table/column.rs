@@ -1,0 +1,70 @@
+//! Column definitions.
+
+use serde_json::{Value, json};
+
+/// One column definition.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    pub name: &'a str,
+    pub kind: &'a str,
+    pub format: &'a str,
+    pub description: &'a str,
+    pub priority: i64,
+}
+
+/// The object's name; kubectl puts `kind/` before it when it lists several kinds.
+pub const NAME: Header<'static> = text("Name", "name of the object").named();
+/// Time since creation.
+pub const AGE: Header<'static> = text("Age", "time since the object was created");
+
+/// A column of texts.
+pub const fn text(name: &'static str, description: &'static str) -> Header<'static> {
+    of(name, "string", description)
+}
+
+/// A column of whole numbers.
+pub const fn integer(name: &'static str, description: &'static str) -> Header<'static> {
+    of(name, "integer", description)
+}
+
+/// A column of booleans.
+pub const fn boolean(name: &'static str, description: &'static str) -> Header<'static> {
+    of(name, "boolean", description)
+}
+
+/// A column of points in time.
+pub const fn date(name: &'static str, description: &'static str) -> Header<'static> {
+    of(name, "date", description)
+}
+
+const fn of(name: &'static str, kind: &'static str, description: &'static str) -> Header<'static> {
+    Header { name: name, kind: kind, format: "", description: description, priority: 0 }
+}
+
+impl Header<'_> {
+    /// Shown only with `-o wide`.
+    pub const fn wide(mut self) -> Self {
+        self.priority = 1;
+        self
+    }
+
+    /// A column that holds names.
+    pub const fn named(mut self) -> Self {
+        self.format = "name";
+        self
+    }
+
+    /// The same column, as a point in time.
+    pub const fn as_date(mut self) -> Self {
+        self.kind = "date";
+        self
+    }
+
+    /// The `TableColumnDefinition`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.name, "type": self.kind, "format": self.format,
+            "description": self.description, "priority": self.priority,
+        })
+    }
+}
