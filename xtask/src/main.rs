@@ -5,6 +5,7 @@
 
 mod api;
 mod bed;
+mod clients;
 mod crash;
 mod diff;
 mod discovery;
@@ -60,6 +61,8 @@ enum Command {
     SchemaVerdicts(verdicts::Options),
     /// Kill the server under load and look for lost writes and events
     Crash(crash::Options),
+    /// Let client libraries of other languages use the server
+    Clients(clients::Options),
 }
 
 #[tokio::main]
@@ -83,5 +86,6 @@ async fn run(command: Command) -> Result<()> {
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::Crash(options) => crash::run(options).await,
+        Command::Clients(options) => clients::run(options).await,
     }
 }
