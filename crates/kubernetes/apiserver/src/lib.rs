@@ -9,6 +9,8 @@ pub mod auth;
 pub mod discovery;
 pub mod env;
 pub mod negotiation;
+pub mod pki;
 pub mod registry;
 pub mod status;
 pub mod table;
+pub mod webhook_client;

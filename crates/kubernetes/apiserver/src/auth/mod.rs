@@ -9,13 +9,27 @@
 //! Nothing here knows the store or the HTTP server: stored objects are read through [`ObjectSource`],
 //! time and randomness come from [`crate::env::Env`].
 
+mod authenticator;
 mod decision;
+mod forbidden;
+mod impersonation;
+mod jwt;
+pub mod rbac;
+pub mod review;
+pub mod service_account;
 mod source;
+#[cfg(test)]
+pub(crate) mod testing;
+mod tokens;
 
 use std::collections::BTreeMap;
 
+pub use authenticator::Authenticator;
 pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceRule, RulesForUser};
+pub use forbidden::forbidden;
+pub use impersonation::impersonated;
 pub use source::{ObjectSource, bucket, key};
+pub use tokens::{ServiceAccountTokens, TokenIdentity, TokenSecret};
 
 /// Group of every user who proved an identity.
 pub const AUTHENTICATED: &str = "system:authenticated";

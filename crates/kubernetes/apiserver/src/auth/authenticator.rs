@@ -1,0 +1,137 @@
+//! Who is asking: client certificate, bearer token, or nobody.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+
+use super::tokens::{ServiceAccountTokens, TokenIdentity, check_bootstrap_token};
+use super::{AUTHENTICATED, ObjectSource, UNAUTHENTICATED, User};
+use crate::admission::Warnings;
+use crate::env::Env;
+use crate::pki::PeerIdentity;
+use crate::status::{Result, Status};
+
+const INVALID: &str = "invalid bearer token";
+
+/// Finds out who a request comes from.
+pub struct Authenticator {
+    tokens: Arc<ServiceAccountTokens>,
+    source: Arc<dyn ObjectSource>,
+    env: Env,
+    /// Users of tokens that are configured, by digest of the token.
+    configured: HashMap<[u8; 32], User>,
+    anonymous: bool,
+}
+
+impl Authenticator {
+    /// Knows ServiceAccount and bootstrap tokens; lets strangers in as `system:anonymous`.
+    pub fn new(tokens: Arc<ServiceAccountTokens>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
+        Self { tokens, source, env, configured: HashMap::new(), anonymous: true }
+    }
+
+    /// Knows one more token.
+    #[must_use]
+    pub fn with_token(mut self, token: &str, user: User) -> Self {
+        self.configured.insert(Sha256::digest(token).into(), user);
+        self
+    }
+
+    /// Turns strangers away with 401.
+    #[must_use]
+    pub fn without_anonymous(mut self) -> Self {
+        self.anonymous = false;
+        self
+    }
+
+    /// ServiceAccount tokens.
+    pub fn tokens(&self) -> &Arc<ServiceAccountTokens> {
+        &self.tokens
+    }
+
+    /// The user of a request. A certificate that names a user wins over a token; a token that is wrong is 401,
+    /// no credentials at all are `system:anonymous`.
+    pub fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&PeerIdentity>,
+        warnings: &Warnings,
+    ) -> Result<User> {
+        let mut failed = false;
+        match peer.map(|peer| peer.user(self.env.now())) {
+            Some(Ok(Some(user))) => return Ok(authenticated(user.clone())),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "client certificate not accepted");
+                failed = true;
+            }
+            Some(Ok(None)) | None => {}
+        }
+        if let Some(token) = bearer_token(headers, warnings) {
+            match self.check_token(&token, self.tokens.audiences(), warnings) {
+                Ok(identity) => return Ok(identity.user),
+                Err(error) => {
+                    tracing::debug!(%error, "token not accepted");
+                    failed = true;
+                }
+            }
+        }
+        if failed || !self.anonymous { Err(Status::unauthorized()) } else { Ok(User::anonymous()) }
+    }
+
+    /// The bearer of a token, for some audiences. The error text is what TokenReview shows.
+    pub fn check_token(
+        &self,
+        token: &str,
+        audiences: &[String],
+        warnings: &Warnings,
+    ) -> Result<TokenIdentity, String> {
+        // Tokens without audiences of their own are good for the API alone.
+        let for_api = || -> Vec<String> {
+            audiences.iter().filter(|a| self.tokens.audiences().contains(a)).cloned().collect()
+        };
+        let identity = |user: User| TokenIdentity { user: authenticated(user), audiences: for_api() };
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        if let Some(user) = self.configured.get(&digest) {
+            return Ok(identity(user.clone()));
+        }
+        match self.tokens.check(token, audiences, warnings) {
+            Some(Ok(found)) => {
+                return Ok(TokenIdentity { user: authenticated(found.user), ..found });
+            }
+            // Two authenticators see a token upstream, and both tell what they think of it.
+            Some(Err(error)) => return Err(format!("[{INVALID}, {error}]")),
+            None => {}
+        }
+        match check_bootstrap_token(&*self.source, self.env.now(), token) {
+            Some(user) => Ok(identity(user)),
+            None => Err(INVALID.into()),
+        }
+    }
+}
+
+/// The bearer token of a request. Anything malformed counts as none, as upstream has it.
+fn bearer_token(headers: &HeaderMap, warnings: &Warnings) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
+    let mut parts = value.splitn(3, ' ');
+    let (scheme, token, rest) = (parts.next()?, parts.next()?, parts.next());
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    if token.is_empty() {
+        if rest.is_some() {
+            warnings.add(
+                "the provided Authorization header contains extra space before the bearer token, and is ignored",
+            );
+        }
+        return None;
+    }
+    Some(token.to_owned())
+}
+
+fn authenticated(mut user: User) -> User {
+    if !user.in_group(AUTHENTICATED) && !user.in_group(UNAUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
+}

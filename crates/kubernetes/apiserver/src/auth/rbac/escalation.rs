@@ -1,0 +1,155 @@
+//! Nobody grants what they do not hold. Checked when Roles and bindings are written, before validation.
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::policy::{RoleError, text};
+use super::rule::{PolicyRule, compacted, quoted_list, uncovered};
+use super::{Rbac, aggregate};
+use crate::auth::{Attributes, Authorizer, MASTERS};
+use crate::status::{Result, Status};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+impl Rbac {
+    /// Checks a create or update of an RBAC object; requests about anything else pass. `request` is what was
+    /// authorized (its name is empty on create), `object` is what shall be stored, `old` what is.
+    pub fn check_escalation(&self, request: &Attributes, object: &Value, old: Option<&Value>) -> Result<()> {
+        if request.group != GROUP || !request.subresource.is_empty() {
+            return Ok(());
+        }
+        let check = match request.resource.as_str() {
+            "roles" | "clusterroles" => Self::check_role,
+            "rolebindings" | "clusterrolebindings" => Self::check_binding,
+            _ => return Ok(()),
+        };
+        if request.user.in_group(MASTERS) || old.is_some_and(|old| only_garbage_collection(object, old)) {
+            return Ok(());
+        }
+        check(self, request, object, old)
+    }
+
+    fn check_role(&self, request: &Attributes, role: &Value, old: Option<&Value>) -> Result<()> {
+        let may_escalate = Attributes { verb: "escalate".into(), version: "*".into(), ..request.clone() };
+        if self.authorize(&may_escalate).allowed() {
+            return Ok(());
+        }
+        self.holds(request, &PolicyRule::list_from_json(role)).map_err(|why| refused(request, role, why))?;
+        let aggregates = |role: &Value| {
+            let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
+            selectors.is_some_and(|selectors| !selectors.is_empty())
+        };
+        // An aggregating role gathers anything anybody labels, so it takes all rights to make or change one.
+        if request.resource == "clusterroles" && (aggregates(role) || old.is_some_and(aggregates)) {
+            self.holds(request, &everything()).map_err(|_| {
+                refused(
+                    request,
+                    role,
+                    "must have cluster-admin privileges to use the aggregationRule".to_owned(),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self, request: &Attributes, binding: &Value, _: Option<&Value>) -> Result<()> {
+        let role = &binding["roleRef"];
+        let (kind, name) = (text(&role["kind"]), text(&role["name"]));
+        // Cluster-wide bindings are judged at no namespace even if the request names one.
+        let namespace = if request.resource == "rolebindings" { request.namespace.as_str() } else { "" };
+        let roles = match kind {
+            "ClusterRole" => "clusterroles",
+            "Role" => "roles",
+            _ => "",
+        };
+        let may_bind = Attributes {
+            user: request.user.clone(),
+            verb: "bind".into(),
+            group: text(&role["apiGroup"]).into(),
+            version: "*".into(),
+            resource: roles.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            ..Attributes::default()
+        };
+        if !roles.is_empty() && self.authorize(&may_bind).allowed() {
+            return Ok(());
+        }
+        let rules = self.policy().role(kind, name, namespace).map_err(|error| match error {
+            RoleError::NotFound { kind, name } => Status::not_found(GROUP, kind.plural(), &name),
+            RoleError::UnsupportedKind(_) => {
+                Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.in_escalation())
+            }
+        })?;
+        self.holds(request, &rules).map_err(|why| refused(request, binding, why))
+    }
+
+    /// Whether the user holds every permission of some rules in the namespace of the request.
+    fn holds(&self, request: &Attributes, wanted: &[PolicyRule]) -> Result<(), String> {
+        let (held, errors) = self.rules(&request.user, &request.namespace);
+        let missing = uncovered(&held, wanted);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut missing: Vec<String> = compacted(missing).iter().map(PolicyRule::compact).collect();
+        missing.sort();
+        missing.dedup();
+        let mut why = format!(
+            "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+            request.user.name,
+            quoted_list(&request.user.groups),
+            missing.join("\n"),
+        );
+        if !errors.is_empty() {
+            let errors = aggregate(errors.iter().map(RoleError::in_escalation).collect());
+            why += &format!("; resolution errors: [{errors}]");
+        }
+        Err(why)
+    }
+}
+
+fn refused(request: &Attributes, object: &Value, why: String) -> Status {
+    Status::forbidden(GROUP, &request.resource, text(&object["metadata"]["name"]), why)
+}
+
+fn everything() -> [PolicyRule; 2] {
+    let all = || vec!["*".to_owned()];
+    [
+        PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() },
+        PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() },
+    ]
+}
+
+/// Whether an update touches nothing but what the garbage collector changes: it must be able to finish
+/// with objects it could not have written.
+fn only_garbage_collection(object: &Value, old: &Value) -> bool {
+    let without = |object: &Value| {
+        let mut object = object.as_object().cloned().unwrap_or_default();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+                metadata.remove(field);
+            }
+        }
+        drop_empty(object)
+    };
+    without(object) == without(old)
+}
+
+/// Go's semantic equality does not tell absent from empty.
+fn drop_empty(object: Map<String, Value>) -> Map<String, Value> {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    object
+        .into_iter()
+        .map(|(key, value)| match value {
+            Value::Object(fields) => (key, Value::Object(drop_empty(fields))),
+            other => (key, other),
+        })
+        .filter(|(_, value)| !is_empty(value))
+        .collect()
+}

@@ -1,0 +1,253 @@
+//! The stored policy, indexed by who it is about. Built whole and never changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rule::PolicyRule;
+use crate::auth::{ObjectSource, User, bucket};
+
+/// Rules of a role, or why they could not be had.
+type RoleRules = Result<Arc<[PolicyRule]>, RoleError>;
+
+/// Why the rules of a role reference cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RoleError {
+    NotFound { kind: RoleKind, name: String },
+    UnsupportedKind(String),
+}
+
+/// What a binding may refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum RoleKind {
+    Role,
+    ClusterRole,
+}
+
+impl RoleKind {
+    /// Name in paths.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Role => "roles",
+            Self::ClusterRole => "clusterroles",
+        }
+    }
+
+    fn singular(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::ClusterRole => "clusterrole",
+        }
+    }
+}
+
+impl RoleError {
+    /// As the authorizer says it: upstream's lister names the singular.
+    pub(super) fn in_denial(&self) -> String {
+        self.text(RoleKind::singular)
+    }
+
+    /// As the escalation check says it: upstream reads the store, which names the plural.
+    pub(super) fn in_escalation(&self) -> String {
+        self.text(RoleKind::plural)
+    }
+
+    fn text(&self, resource: impl Fn(RoleKind) -> &'static str) -> String {
+        match self {
+            Self::NotFound { kind, name } => {
+                format!("{}.rbac.authorization.k8s.io {name:?} not found", resource(*kind))
+            }
+            Self::UnsupportedKind(kind) => format!("unsupported role reference kind: {kind:?}"),
+        }
+    }
+}
+
+/// One binding with its role resolved.
+#[derive(Debug)]
+pub(super) struct Binding {
+    /// `ClusterRoleBinding "x" of ClusterRole "y"`.
+    description: String,
+    subjects: Vec<Subject>,
+    pub(super) rules: RoleRules,
+}
+
+#[derive(Debug)]
+struct Subject {
+    who: Who,
+    /// `Group "system:masters"`, `ServiceAccount "name/namespace"`.
+    description: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash, Clone)]
+enum Who {
+    User(String),
+    Group(String),
+}
+
+impl Binding {
+    /// How access reviews name the binding as reason; the first subject that applies is named.
+    pub(super) fn describe(&self, user: &User) -> String {
+        let applies = |subject: &&Subject| match &subject.who {
+            Who::User(name) => *name == user.name,
+            Who::Group(group) => user.in_group(group),
+        };
+        let subject = self.subjects.iter().find(applies).map(|s| s.description.as_str()).unwrap_or_default();
+        format!("{} to {subject}", self.description)
+    }
+}
+
+/// Bindings of one scope, found by subject.
+#[derive(Debug, Default)]
+struct Scope {
+    bindings: Vec<Binding>,
+    by_subject: HashMap<Who, Vec<usize>>,
+}
+
+impl Scope {
+    fn add(&mut self, binding: Binding) {
+        let position = self.bindings.len();
+        for subject in &binding.subjects {
+            let positions = self.by_subject.entry(subject.who.clone()).or_default();
+            if positions.last() != Some(&position) {
+                positions.push(position);
+            }
+        }
+        self.bindings.push(binding);
+    }
+
+    /// Bindings that apply to a user, in the order of their names.
+    fn applying(&self, user: &User) -> impl Iterator<Item = &Binding> {
+        let subjects = std::iter::once(Who::User(user.name.clone()))
+            .chain(user.groups.iter().map(|group| Who::Group(group.clone())));
+        let mut positions: Vec<usize> =
+            subjects.filter_map(|who| self.by_subject.get(&who)).flatten().copied().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions.into_iter().map(|position| &self.bindings[position])
+    }
+}
+
+/// Everything stored about who may do what, at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Policy {
+    revisions: [u64; 4],
+    roles: HashMap<(RoleKind, String), Arc<[PolicyRule]>>,
+    cluster: Scope,
+    namespaces: HashMap<String, Scope>,
+}
+
+const BUCKETS: [&str; 4] =
+    [bucket::ROLES, bucket::CLUSTER_ROLES, bucket::ROLE_BINDINGS, bucket::CLUSTER_ROLE_BINDINGS];
+
+impl Policy {
+    /// Whether nothing was written since it was built.
+    pub(super) fn is_current(&self, source: &dyn ObjectSource) -> bool {
+        BUCKETS.iter().zip(self.revisions).all(|(name, seen)| source.bucket_revision(name) == seen)
+    }
+
+    /// Reads the stored policy. Revisions are taken before the objects: a write in between makes the
+    /// result look old, never new.
+    pub(super) fn read(source: &dyn ObjectSource) -> Self {
+        let mut policy =
+            Self { revisions: BUCKETS.map(|name| source.bucket_revision(name)), ..Self::default() };
+        for (name, kind) in [(bucket::ROLES, RoleKind::Role), (bucket::CLUSTER_ROLES, RoleKind::ClusterRole)]
+        {
+            for role in source.list(name) {
+                let key = role_key(kind, namespace(&role), text(&role["metadata"]["name"]));
+                policy.roles.insert(key, PolicyRule::list_from_json(&role).into());
+            }
+        }
+        for binding in source.list(bucket::CLUSTER_ROLE_BINDINGS) {
+            let binding = policy.binding(&binding);
+            policy.cluster.add(binding);
+        }
+        for binding in source.list(bucket::ROLE_BINDINGS) {
+            let namespace = namespace(&binding).to_owned();
+            let binding = policy.binding(&binding);
+            policy.namespaces.entry(namespace).or_default().add(binding);
+        }
+        policy
+    }
+
+    fn binding(&self, binding: &Value) -> Binding {
+        let (name, namespace) = (text(&binding["metadata"]["name"]), namespace(binding));
+        let (role_kind, role) = (text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
+        let (kind, place) = match namespace {
+            "" => ("ClusterRoleBinding", name.to_owned()),
+            namespace => ("RoleBinding", format!("{name}/{namespace}")),
+        };
+        let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Binding {
+            description: format!("{kind} {place:?} of {role_kind} {role:?}"),
+            subjects: subjects.iter().filter_map(|subject| Subject::from_json(subject, namespace)).collect(),
+            rules: self.role(role_kind, role, namespace),
+        }
+    }
+
+    /// The rules a role reference stands for, seen from a binding in a namespace (none: cluster-wide).
+    pub(super) fn role(&self, kind: &str, name: &str, namespace: &str) -> RoleRules {
+        let kind = match kind {
+            "Role" => RoleKind::Role,
+            "ClusterRole" => RoleKind::ClusterRole,
+            other => return Err(RoleError::UnsupportedKind(other.to_owned())),
+        };
+        self.roles
+            .get(&role_key(kind, namespace, name))
+            .cloned()
+            .ok_or_else(|| RoleError::NotFound { kind, name: name.to_owned() })
+    }
+
+    /// Bindings that apply to a user in a namespace (none: cluster-wide ones only).
+    pub(super) fn applying<'a>(
+        &'a self,
+        user: &User,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a Binding> + use<'a> {
+        let local = (!namespace.is_empty()).then(|| self.namespaces.get(namespace)).flatten();
+        let cluster: Vec<_> = self.cluster.applying(user).collect();
+        let local: Vec<_> = local.into_iter().flat_map(|scope| scope.applying(user)).collect();
+        cluster.into_iter().chain(local)
+    }
+}
+
+impl Subject {
+    /// None for subjects that can apply to nobody.
+    fn from_json(subject: &Value, binding_namespace: &str) -> Option<Self> {
+        let (kind, name) = (text(&subject["kind"]), text(&subject["name"]));
+        let who = match kind {
+            "User" => Who::User(name.to_owned()),
+            "Group" => Who::Group(name.to_owned()),
+            "ServiceAccount" => {
+                let namespace = match text(&subject["namespace"]) {
+                    "" => binding_namespace,
+                    namespace => namespace,
+                };
+                if namespace.is_empty() {
+                    return None;
+                }
+                return Some(Self {
+                    who: Who::User(format!("system:serviceaccount:{namespace}:{name}")),
+                    description: format!("{kind} {:?}", format!("{name}/{namespace}")),
+                });
+            }
+            _ => return None,
+        };
+        Some(Self { who, description: format!("{kind} {name:?}") })
+    }
+}
+
+fn role_key(kind: RoleKind, namespace: &str, name: &str) -> (RoleKind, String) {
+    match kind {
+        RoleKind::Role => (kind, format!("{namespace}/{name}")),
+        RoleKind::ClusterRole => (kind, name.to_owned()),
+    }
+}
+
+fn namespace(object: &Value) -> &str {
+    text(&object["metadata"]["namespace"])
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,173 @@
+//! HTTPS calls to webhooks: POST a review, get a review.
+//!
+//! Connections are kept per target and authority. No proxy is used, redirects are not followed, an answer
+//! is at most [`MAX_ANSWER`] bytes long.
+
+mod answer;
+mod config;
+mod dial;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+pub use config::ClientConfig;
+use config::Target;
+use dial::{Dial, DialError};
+use http::{Method, Request, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+use rustls_pki_types::ServerName;
+use serde_json::Value;
+
+use crate::auth::ObjectSource;
+use crate::env::Env;
+
+/// Longest answer that is read.
+pub const MAX_ANSWER: usize = 32 * 1024 * 1024;
+/// Clients kept; past that all are forgotten and made anew when needed.
+const KEPT_CLIENTS: usize = 200;
+/// How long a connection without calls is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Why a call gave no answer, in the words of upstream's client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The webhook's configuration allows no call.
+    #[error("could not get REST client: {0}")]
+    Unusable(String),
+    /// The call was made and failed.
+    #[error("failed to call webhook: {0}")]
+    Failed(String),
+}
+
+impl CallError {
+    /// The reason alone, as conversion errors show it.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Unusable(reason) | Self::Failed(reason) => reason,
+        }
+    }
+}
+
+type HttpClient = Client<HttpsConnector<Dial>, Full<Bytes>>;
+
+/// Calls webhooks.
+pub struct WebhookClient {
+    source: Arc<dyn ObjectSource>,
+    env: Env,
+    clients: Mutex<HashMap<ClientConfig, HttpClient>>,
+}
+
+impl WebhookClient {
+    /// Services that webhooks refer to are looked up in `source`.
+    pub fn new(source: Arc<dyn ObjectSource>, env: Env) -> Self {
+        Self { source, env, clients: Mutex::default() }
+    }
+
+    /// Posts a review and returns the JSON object that comes back.
+    pub async fn post(
+        &self,
+        config: &ClientConfig,
+        review: &Value,
+        timeout: Duration,
+    ) -> Result<Value, CallError> {
+        let client = self.client(config).map_err(CallError::Unusable)?;
+        // Told to the webhook in whole seconds, rounded up.
+        let url = config.url(timeout.as_millis().div_ceil(1000) as u64);
+        let failed = |why: String| CallError::Failed(format!("Post {url:?}: {why}"));
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(&url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, concat!("kube-apiserver-admission/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(Bytes::from(review.to_string())))
+            .map_err(|error| failed(error.to_string()))?;
+
+        let call = async {
+            let response = client.request(request).await.map_err(|error| failed(describe(&error)))?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| {
+                let why = match error.downcast_ref::<LengthLimitError>() {
+                    Some(_) => format!("the answer is longer than {MAX_ANSWER} bytes"),
+                    None => error.to_string(),
+                };
+                CallError::Failed(format!(
+                    "unexpected error when reading response body. Please retry. Original error: {why}"
+                ))
+            })?;
+            answer::read(&head, &body.to_bytes()).map_err(CallError::Failed)
+        };
+        match tokio::time::timeout(timeout, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(failed("context deadline exceeded".into())),
+        }
+    }
+
+    fn client(&self, config: &ClientConfig) -> Result<HttpClient, String> {
+        if let Some(client) = self.clients.lock().get(config) {
+            return Ok(client.clone());
+        }
+        let client = self.connect(config)?;
+        let mut clients = self.clients.lock();
+        if clients.len() >= KEPT_CLIENTS {
+            clients.clear();
+        }
+        Ok(clients.entry(config.clone()).or_insert(client).clone())
+    }
+
+    fn connect(&self, config: &ClientConfig) -> Result<HttpClient, String> {
+        let mut tls = trust::tls_config(&config.ca_bundle, &self.env)?;
+        // One connection per call to others: HTTP/2 would tie all calls to one of several backends.
+        tls.alpn_protocols = match config.is_local() {
+            true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            false => vec![b"http/1.1".to_vec()],
+        };
+        let connector = match &config.target {
+            Target::Url(_) => HttpsConnector::from((Dial::Host, tls)),
+            Target::Service(service) => {
+                let name = ServerName::try_from(service.server_name()).map_err(|error| error.to_string())?;
+                let dial = Dial::Service(service.clone(), self.source.clone());
+                HttpsConnector::new(dial, tls, true, Arc::new(FixedServerNameResolver::new(name)))
+            }
+        };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Ok(client)
+    }
+}
+
+/// What went wrong with a connection, in Go's words.
+fn describe(error: &(dyn Error + 'static)) -> String {
+    let mut deepest = error.to_string();
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(dial) = error.downcast_ref::<DialError>() {
+            return dial.to_string();
+        }
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return trust::describe(tls);
+        }
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return "EOF".into();
+        }
+        deepest = error.to_string();
+        // An I/O error shows the source of what it wraps, not what it wraps.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        current = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    deepest
+}
