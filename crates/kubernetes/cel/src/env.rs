@@ -1,0 +1,87 @@
+//! Compiling expressions.
+
+use std::sync::Arc;
+
+use crate::check;
+use crate::cost;
+use crate::decl::DeclType;
+use crate::error::CompileError;
+use crate::eval;
+use crate::functions;
+use crate::program::Program;
+use crate::stack;
+use crate::syntax;
+use crate::syntax::source::{Issues, Source};
+use crate::types::Type;
+
+/// Characters that can nest an expression; up to this many, the usual stack is deep enough.
+const SHALLOW: usize = 48;
+
+/// What expressions can refer to: variables, and the functions of Kubernetes 1.36.
+#[derive(Debug, Clone, Default)]
+pub struct Env {
+    variables: Vec<(Arc<str>, DeclType, Type)>,
+}
+
+impl Env {
+    /// The environment of Kubernetes without variables.
+    #[must_use]
+    pub fn kubernetes() -> Self {
+        Self::default()
+    }
+
+    /// Declares a variable.
+    ///
+    /// Variables declared with the same type (clones of one [`DeclType`]) can be compared with each other.
+    /// The first variable's type is also what the cost estimate takes sizes from, for all of them: with
+    /// rules that is `self`.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, decl: DeclType) -> Self {
+        use crate::decl::Shape;
+        let root = match decl.shape() {
+            Shape::Optional(inner) => inner.clone(),
+            _ => decl.clone(),
+        };
+        let owner = self.variables.iter().find(|(_, known, _)| match known.shape() {
+            Shape::Optional(inner) => inner.same(&root),
+            _ => known.same(&root),
+        });
+        let type_name = format!("{}Type", owner.map_or(name, |(owner, ..)| owner));
+        let t = Type::of_decl(&decl, &type_name);
+        self.variables.push((Arc::from(name), decl, t));
+        self
+    }
+
+    /// Parses, checks and plans an expression.
+    ///
+    /// # Errors
+    /// [`CompileError::Issues`] if it is not valid, [`CompileError::Program`] if a constant in it cannot be
+    /// computed.
+    pub fn compile(&self, source: &str) -> Result<Program, CompileError> {
+        let nesting = source.bytes().filter(|b| matches!(b, b'(' | b'[' | b'{' | b'?' | b'.')).count();
+        stack::run(nesting > SHALLOW, || self.compile_here(source))
+    }
+
+    fn compile_here(&self, text: &str) -> Result<Program, CompileError> {
+        let source = Source::new(text);
+        let mut issues = Issues::default();
+        let ast = syntax::parse(&source, &mut issues);
+        if !issues.is_empty() {
+            return Err(CompileError::Issues(issues.display(&source)));
+        }
+        let depth = ast.depth();
+        let variables: Vec<(Arc<str>, Type)> =
+            self.variables.iter().map(|(name, _, t)| (name.clone(), t.clone())).collect();
+        let checked = check::check(ast, &source, &variables, functions::kubernetes(), &mut issues);
+        if !issues.is_empty() {
+            return Err(CompileError::Issues(issues.display(&source)));
+        }
+        let plan = eval::plan(&checked).map_err(CompileError::Program)?;
+        let root = self.variables.first().map(|(_, decl, _)| match decl.shape() {
+            crate::decl::Shape::Optional(inner) => inner,
+            _ => decl,
+        });
+        let estimate = cost::estimate(&checked, root);
+        Ok(Program::new(plan, &checked, estimate, depth))
+    }
+}

@@ -1,0 +1,126 @@
+//! Compiled expressions and the values they run on.
+
+use serde_json::Value as Json;
+
+use crate::budget::Budget;
+use crate::check::Checked;
+use crate::cost::CostRange;
+use crate::decl::DeclType;
+use crate::error::EvalError;
+use crate::eval::{self, Meter, Plan};
+use crate::stack;
+use crate::types::Type;
+use crate::value::Value;
+
+/// Nesting up to which the usual stack is deep enough.
+const SHALLOW: usize = 64;
+
+/// A compiled expression. Evaluate it as often as needed, from any thread.
+#[derive(Debug)]
+pub struct Program {
+    plan: Plan,
+    output: Type,
+    estimate: CostRange,
+    depth: usize,
+    variables: Vec<String>,
+}
+
+/// Values of variables for one or more evaluations.
+#[derive(Debug, Clone, Default)]
+pub struct Activation<'a> {
+    values: Vec<(&'a str, Result<Value<'a>, EvalError>)>,
+}
+
+impl<'a> Activation<'a> {
+    /// No variables.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Binds a variable to JSON seen through its declared type. Data that does not fit makes expressions
+    /// that use the variable fail.
+    #[must_use]
+    pub fn bind(self, name: &'a str, json: &'a Json, decl: &'a DeclType) -> Self {
+        let value = Value::from_json(json, decl);
+        self.with(name, value)
+    }
+
+    /// Binds an optional variable, declared with [`DeclType::optional`] of `decl`.
+    #[must_use]
+    pub fn bind_optional(self, name: &'a str, json: Option<&'a Json>, decl: &'a DeclType) -> Self {
+        let value = match json {
+            Some(json) => Value::from_json(json, decl).map(Value::some),
+            None => Ok(Value::Optional(None)),
+        };
+        self.with(name, value)
+    }
+
+    /// Binds a variable to a value.
+    #[must_use]
+    pub fn bind_value(self, name: &'a str, value: Value<'a>) -> Self {
+        self.with(name, Ok(value))
+    }
+
+    fn with(mut self, name: &'a str, value: Result<Value<'a>, EvalError>) -> Self {
+        self.values.retain(|(known, _)| *known != name);
+        self.values.push((name, value));
+        self
+    }
+}
+
+impl Program {
+    pub(crate) fn new(plan: Plan, checked: &Checked, estimate: CostRange, depth: usize) -> Self {
+        Self {
+            output: checked.type_of(checked.ast.root).clone(),
+            variables: checked.variables(),
+            plan,
+            estimate,
+            depth,
+        }
+    }
+
+    /// The static type of the result.
+    #[must_use]
+    pub fn output(&self) -> &Type {
+        &self.output
+    }
+
+    /// What an evaluation can cost, by the bounds of the declared types.
+    #[must_use]
+    pub fn cost_estimate(&self) -> CostRange {
+        self.estimate
+    }
+
+    /// Whether the expression refers to a variable of that name.
+    #[must_use]
+    pub fn uses(&self, variable: &str) -> bool {
+        self.variables.iter().any(|used| used == variable)
+    }
+
+    /// Evaluates the expression, taking what it costs from the budget.
+    ///
+    /// # Errors
+    /// If the expression fails, if it costs more than one call may
+    /// ([`EvalError::CostLimitExceeded`]), or if it costs more than is left
+    /// ([`EvalError::BudgetExceeded`], whatever else happened).
+    pub fn evaluate<'a>(
+        &self,
+        variables: &Activation<'a>,
+        budget: &mut Budget,
+    ) -> Result<Value<'a>, EvalError> {
+        let mut meter = Meter::new(budget.per_call_limit());
+        let values: Vec<Option<Result<Value<'a>, EvalError>>> = self
+            .plan
+            .variables
+            .iter()
+            .map(|name| {
+                let found = variables.values.iter().find(|(known, _)| *known == &**name);
+                found.map(|(_, value)| value.clone())
+            })
+            .collect();
+        let result = stack::run(self.depth > SHALLOW, || eval::run(&self.plan, &values, &mut meter));
+        budget.spend(meter.cost())?;
+        result
+    }
+}
