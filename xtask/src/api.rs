@@ -27,7 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Content types a request body may have.
 pub mod content {
     pub const JSON: &str = "application/json";
-    pub const APPLY: &str = "application/apply-patch+yaml";
     pub const MERGE_PATCH: &str = "application/merge-patch+json";
 }
 

@@ -5,11 +5,13 @@
 
 mod api;
 mod bed;
+mod bench;
 mod clients;
 mod crash;
 mod diff;
 mod discovery;
 mod e2e;
+mod interop;
 mod parity;
 mod peers;
 mod text;
@@ -63,6 +65,10 @@ enum Command {
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
     Clients(clients::Options),
+    /// Measure both servers under the same load
+    Bench(bench::Options),
+    /// Run the suites that CI runs
+    Interop(interop::Options),
 }
 
 #[tokio::main]
@@ -87,5 +93,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
+        Command::Bench(options) => bench::run(options).await,
+        Command::Interop(options) => interop::run(&options),
     }
 }

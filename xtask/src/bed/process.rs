@@ -81,7 +81,7 @@ pub struct Process {
 /// How a program that was waited for ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending {
-    Left(ExitStatus),
+    Left,
     TimedOut,
 }
 
@@ -130,9 +130,9 @@ impl Process {
     pub async fn wait(&mut self, limit: Duration) -> Result<Ending> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(status) = self.exited()? {
+            if self.exited()?.is_some() {
                 self.forget();
-                return Ok(Ending::Left(status));
+                return Ok(Ending::Left);
             }
             if Instant::now() > deadline {
                 self.kill()?;

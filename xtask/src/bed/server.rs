@@ -220,11 +220,6 @@ impl Server {
         self.processes.iter().map(|process| Ok((process.name().to_owned(), process.usage()?))).collect()
     }
 
-    /// Logs of its processes.
-    pub fn logs(&self) -> Vec<PathBuf> {
-        self.processes.iter().map(|process| process.log().to_owned()).collect()
-    }
-
     /// SIGKILL to every process, the last started first.
     pub fn kill(&mut self) -> Result<()> {
         self.processes.iter_mut().rev().try_for_each(|process| process.kill().map(drop))

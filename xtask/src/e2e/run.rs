@@ -55,7 +55,7 @@ pub async fn run_one(
     let text = std::fs::read(process.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
     let verdict = match ending {
         Ending::TimedOut => Verdict::TimedOut,
-        Ending::Left(_) => verdict(&text),
+        Ending::Left => verdict(&text),
     };
     Ok(Outcome { name, verdict, took: started.elapsed(), log: process.log().to_owned() })
 }

@@ -23,7 +23,7 @@ pub fn check_version(cache: &Cache) -> Result<()> {
         .output()
         .map_err(|error| anyhow!("go cannot be run ({error}); {INSTALL}"))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if !parse_version(&version).is_some_and(|found| found >= NEEDED) {
+    if parse_version(&version).is_none_or(|found| found < NEEDED) {
         bail!("the peers need go 1.26 and this is {version}; {INSTALL}");
     }
     Ok(())

@@ -103,9 +103,9 @@ fn string(schema: &Value, rng: &mut StdRng) -> String {
     let least = schema["minLength"].as_u64().unwrap_or(0) as usize;
     let most = schema["maxLength"].as_u64().unwrap_or(60) as usize;
     if let Some(pattern) = schema["pattern"].as_str() {
-        let sampled = (0..20).filter_map(|_| sample(pattern, rng));
+        let mut sampled = (0..20).filter_map(|_| sample(pattern, rng));
         let fits = |text: &String| (least..=most).contains(&text.chars().count());
-        if let Some(text) = sampled.filter(fits).next() {
+        if let Some(text) = sampled.find(fits) {
             return text;
         }
     }

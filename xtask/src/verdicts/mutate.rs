@@ -153,7 +153,7 @@ fn changes(value: &Value, place: &Place<'_>) -> Vec<(String, Change)> {
             set("every field null", Value::Object(nulls));
         }
     }
-    let is_field = !place.pointer.rsplit('/').next().is_some_and(|last| last.parse::<usize>().is_ok());
+    let is_field = place.pointer.rsplit('/').next().is_none_or(|last| last.parse::<usize>().is_err());
     if is_field {
         all.push((
             if place.required { "a required field left out" } else { "left out" }.to_owned(),
@@ -248,7 +248,8 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(3);
         let all: Vec<_> = (0..200).filter_map(|_| mutant(&object, &schema, &mut rng)).collect();
         assert!(all.len() > 150);
-        assert!(all.iter().filter(|mutant| mutant.body != object.to_string()).count() > 140);
+        let base = object.to_string();
+        assert!(all.iter().filter(|mutant| mutant.body != base).count() > 140);
         assert!(all.iter().any(|mutant| mutant.what.starts_with("a required field left out")));
     }
 }

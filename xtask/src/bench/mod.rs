@@ -1,0 +1,122 @@
+//! `cargo xtask bench api`: the same load on kube-apiserver with etcd and on capstan, on the same disk in one run.
+//!
+//! It prints ratios and never fails on them: a benchmark on a shared machine informs, it does not judge.
+
+mod load;
+mod measures;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+
+use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, ports::free_port};
+use crate::text::table;
+use measures::{Better, Figure, Sizes};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Writes, reads, lists, watches, start time and memory
+    Api {
+        /// A tenth of the load: shows that it runs, not how fast
+        #[arg(long)]
+        quick: bool,
+        /// Only this server, without ratios
+        #[arg(long)]
+        server: Option<Flavour>,
+        /// Our binary; built in release mode when not given
+        #[arg(long)]
+        capstan: Option<PathBuf>,
+    },
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return again_in_release();
+    }
+    let What::Api { quick, server, capstan } = options.what;
+    let sizes = if quick { Sizes::quick() } else { Sizes::full() };
+    let mut workdir = Workdir::new("bench")?;
+    let flavours = server.map_or_else(|| vec![Flavour::Kube, Flavour::Capstan], |one| vec![one]);
+    let binary =
+        if flavours.contains(&Flavour::Capstan) { Some(capstan::binary(capstan.as_deref())?) } else { None };
+    let mut columns = Vec::new();
+    for flavour in flavours {
+        let folder = workdir.folder(flavour.name())?;
+        let mut figures = Vec::new();
+        println!("{}", flavour.name());
+        let server = match (flavour, &binary) {
+            (Flavour::Capstan, Some(binary)) => {
+                let port = free_port()?;
+                let mut starts = Vec::new();
+                for attempt in 0..5 {
+                    let mut server =
+                        Server::capstan(&folder.join(format!("start-{attempt}")), binary, port).await?;
+                    starts.push(server.start_time);
+                    server.stop()?;
+                }
+                starts.sort_unstable();
+                figures.push(Figure::start(starts[starts.len() / 2]));
+                Server::capstan(&folder.join("load"), binary, port).await?
+            }
+            _ => {
+                let server = Server::kube(&folder.join("load"), Controllers::None).await?;
+                figures.push(Figure::start(server.start_time));
+                server
+            }
+        };
+        measures::all(&server, sizes, &mut figures).await?;
+        columns.push((flavour, figures));
+    }
+    print(&columns);
+    workdir.passed();
+    Ok(())
+}
+
+/// A load generator built for debugging measures itself.
+fn again_in_release() -> Result<()> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let status = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .context("run cargo")?;
+    if !status.success() {
+        bail!("the benchmark failed ({status})");
+    }
+    Ok(())
+}
+
+fn print(columns: &[(Flavour, Vec<Figure>)]) {
+    let mut head = vec!["measure".to_owned()];
+    head.extend(columns.iter().map(|(flavour, _)| flavour.name().to_owned()));
+    if columns.len() == 2 {
+        head.extend(["ratio", "target"].map(String::from));
+    }
+    let mut rows = vec![head];
+    let Some((_, first)) = columns.first() else { return };
+    for (position, figure) in first.iter().enumerate() {
+        let mut row = vec![figure.name.clone()];
+        row.extend(columns.iter().filter_map(|(_, figures)| figures.get(position)).map(Figure::shown));
+        if let [_, (_, ours)] = columns
+            && let Some(ours) = ours.get(position)
+        {
+            let ratio = ours.value / figure.value;
+            let better = match figure.better {
+                Better::Higher => format!("{ratio:.2} × "),
+                Better::Lower => format!("1/{:.1}", 1.0 / ratio),
+            };
+            row.extend([better, figure.target.to_owned()]);
+        }
+        rows.push(row);
+    }
+    println!("\n{}", table(&rows));
+}
