@@ -160,6 +160,37 @@ pub fn bad_value(value: &Value) -> String {
     }
 }
 
+/// `%v` of a decoded JSON value: texts bare, `map[a:1 b:2]`, `[1 2]`, `<nil>`.
+pub fn display(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Number(n) if n.is_f64() => float(n.as_f64().unwrap_or_default()),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(display).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(key, v)| format!("{key}:{}", display(v))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
+/// `%T` of a decoded JSON value.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -4,12 +4,14 @@
 pub mod apply;
 pub mod correlate;
 pub mod crd;
+pub mod custom;
 pub mod default;
 pub mod embedded;
 pub mod field;
 pub mod fieldpath;
 pub mod format;
 pub mod golang;
+pub mod jsonpath;
 pub mod lists;
 pub mod meta;
 pub mod patch;

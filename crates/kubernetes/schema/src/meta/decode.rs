@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::time::{format_rfc3339, parse_rfc3339};
+use crate::golang;
 
 /// What decoding `metadata` gives.
 #[derive(Debug, Default, PartialEq)]
@@ -32,7 +33,7 @@ pub fn decode_object_meta(metadata: &Value, drop_malformed: bool) -> Result<Deco
             Ok(out)
         }
         (Err(_), other) if drop_malformed => {
-            Err(format!("invalid metadata: expected object, got {}", go_type(other)))
+            Err(format!("invalid metadata: expected object, got {}", golang::type_name(other)))
         }
         (result, _) => result,
     }
@@ -272,19 +273,6 @@ fn word(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// `%T` of a decoded JSON value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -1,0 +1,94 @@
+//! A body becomes an object: metadata normalised, unknown fields pruned, defaults filled in.
+
+use serde_json::{Map, Value};
+
+use crate::embedded::{self, Coerce};
+use crate::path::Path;
+use crate::{Schema, default, golang, meta, prune};
+
+/// How [`decode`] treats an object.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Decode {
+    /// `spec.preserveUnknownFields` of the definition: nothing is pruned.
+    pub preserve_unknown: bool,
+    /// Metadata that cannot be read is dropped instead of being an error; for objects from the store.
+    pub drop_malformed: bool,
+}
+
+/// Makes a JSON object one of its kind and returns the paths of unknown fields, in upstream's order.
+/// The error is the text of a bad request.
+pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Vec<String>, String> {
+    for key in ["kind", "apiVersion"] {
+        match object.get(key) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(other) => {
+                return Err(format!(
+                    ".{key} accessor error: {} is of the type {}, expected string",
+                    golang::display(other),
+                    golang::type_name(other)
+                ));
+            }
+        }
+    }
+    let mut unknown = Vec::new();
+    let mut metadata: Option<Map<String, Value>> = None;
+    if let Some(value) = object.get("metadata") {
+        let decoded = meta::decode_object_meta(value, options.drop_malformed)?;
+        unknown.extend(decoded.unknown.iter().map(|field| format!("metadata.{field}")));
+        metadata = Some(decoded.metadata);
+    }
+    if !options.preserve_unknown {
+        unknown.extend(prune::prune(object, schema));
+        default::prune_nulls(object, Some(schema));
+    }
+    let coerce = Coerce { resource_root: false, drop_malformed: options.drop_malformed };
+    let found = embedded::coerce(object, schema, coerce, &Path::ROOT).map_err(|error| error.to_string())?;
+    unknown.extend(found);
+    if let (Some(metadata), Value::Object(fields)) = (metadata, &mut *object) {
+        fields.insert("metadata".into(), metadata.into());
+    }
+    default::apply(object, schema);
+    Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bodies_are_normalised_pruned_and_defaulted() {
+        let schema = Schema::from_json(&json!({"type": "object", "properties": {
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "default": {}, "properties": {
+                "a": {"type": "string", "default": "x"}, "n": {"type": "string"},
+                "e": {"type": "object", "x-kubernetes-embedded-resource": true},
+            }},
+        }}))
+        .expect("valid");
+        let mut object = json!({"apiVersion": "g/v1", "kind": "K", "extra": 1,
+            "metadata": {"name": "a", "odd": 1, "labels": null},
+            "spec": {"n": null, "z": 1, "e": {"metadata": {"odd": 1}}}});
+        let unknown = decode(&mut object, &schema, Decode::default()).expect("decodes");
+        assert_eq!(unknown, ["metadata.odd", "extra", "spec.z", "spec.e.metadata.odd"]);
+        assert_eq!(
+            object,
+            json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"},
+                "spec": {"a": "x", "e": {"metadata": {}}}})
+        );
+        let mut bare = json!({"apiVersion": "g/v1", "kind": "K"});
+        decode(&mut bare, &schema, Decode::default()).expect("decodes");
+        assert_eq!(bare["spec"], json!({"a": "x"}));
+    }
+
+    #[test]
+    fn identity_must_be_text() {
+        let schema = Schema::default();
+        let error = decode(&mut json!({"kind": {"a": 1}}), &schema, Decode::default()).expect_err("invalid");
+        assert_eq!(
+            error,
+            ".kind accessor error: map[a:1] is of the type map[string]interface {}, expected string"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Custom resources: what happens to one between the wire and the store. [`decode`] makes a request's
+//! body an object of its kind, [`Validator`] says whether it may be stored.
+
+mod decode;
+mod scale;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::Schema;
+use crate::correlate::Correlated;
+use crate::field::FieldError;
+use crate::path::Path;
+use crate::validate::{self, Dialect};
+use crate::{embedded, lists, meta};
+
+pub use decode::{Decode, decode};
+pub use scale::Scale;
+
+/// What validation found.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// Why the object may not be stored.
+    pub errors: Vec<FieldError>,
+    /// What would be wrong with it, were it new.
+    pub warnings: Vec<String>,
+}
+
+/// Validates objects of one version of a custom resource.
+#[derive(Debug)]
+pub struct Validator {
+    api_version: String,
+    kind: String,
+    namespaced: bool,
+    scale: Option<Scale>,
+    schema: Arc<Schema>,
+}
+
+impl Validator {
+    /// A validator for objects of a kind.
+    pub fn new(
+        group: &str,
+        version: &str,
+        kind: &str,
+        namespaced: bool,
+        schema: Arc<Schema>,
+        scale: Option<Scale>,
+    ) -> Self {
+        Self { api_version: format!("{group}/{version}"), kind: kind.into(), namespaced, scale, schema }
+    }
+
+    /// The schema objects are validated against.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Whether a new object may be stored.
+    pub fn validate(&self, object: &Value) -> Verdict {
+        let mut out = self.identity(object);
+        if out.is_empty() {
+            let root = Path::ROOT;
+            out.extend(meta::validate_object_meta(
+                metadata(object),
+                self.namespaced,
+                meta::name_is_dns_subdomain,
+                &Path::at("metadata"),
+            ));
+            out.extend(validate::validate(&self.schema, object, Dialect::Object, &root));
+            if let Some(scale) = &self.scale {
+                out.extend(scale.validate_spec(object));
+                out.extend(scale.validate_status(object));
+            }
+        }
+        out.extend(embedded::validate(object, &self.schema, false, &Path::ROOT));
+        out.extend(lists::validate(object, &self.schema, &Path::ROOT));
+        self.with_rules(out, object, None)
+    }
+
+    /// Whether a changed object may be stored.
+    pub fn validate_update(&self, new: &Value, old: &Value) -> Verdict {
+        let mut out = self.identity(new);
+        let root = Path::ROOT;
+        let pair = Correlated { new, old, schema: &self.schema };
+        if out.is_empty() {
+            out.extend(meta::validate_object_meta_update(
+                metadata(new),
+                metadata(old),
+                &Path::at("metadata"),
+            ));
+            out.extend(validate::validate_update(pair, &self.schema, &root));
+            if let Some(scale) = &self.scale {
+                out.extend(scale.validate_spec(new));
+                out.extend(scale.validate_status(new));
+            }
+        }
+        out.extend(embedded::validate(new, &self.schema, false, &root));
+        if lists::validate(old, &self.schema, &root).is_empty() {
+            out.extend(lists::validate(new, &self.schema, &root));
+        }
+        self.with_rules(out, new, Some(old))
+    }
+
+    /// Whether an object with a changed status may be stored. Only the status is held against the schema;
+    /// rules see the whole object.
+    pub fn validate_status_update(&self, new: &Value, old: &Value) -> Verdict {
+        let mut out = self.identity(new);
+        let root = Path::ROOT;
+        if out.is_empty() {
+            out.extend(meta::validate_object_meta_update(
+                metadata(new),
+                metadata(old),
+                &Path::at("metadata"),
+            ));
+            if let (Some(status), Some(schema)) = (new.get("status"), self.schema.properties.get("status")) {
+                let at = Path::at("status");
+                let pair = Correlated { new, old, schema: &self.schema };
+                out.extend(match pair.key("status") {
+                    Some(pair) => validate::validate_update(pair, schema, &at),
+                    None => validate::validate(schema, status, Dialect::Object, &at),
+                });
+            }
+            if let Some(scale) = &self.scale {
+                out.extend(scale.validate_status(new));
+            }
+        }
+        let errors = lists::validate(new, &self.schema, &root);
+        if !errors.is_empty() && lists::validate(old, &self.schema, &root).is_empty() {
+            out.extend(errors);
+        }
+        self.with_rules(out, new, Some(old))
+    }
+
+    fn identity(&self, object: &Value) -> Vec<FieldError> {
+        let mut out = Vec::new();
+        for (key, expected) in [("kind", &self.kind), ("apiVersion", &self.api_version)] {
+            let found = object.get(key).and_then(Value::as_str).unwrap_or_default();
+            if found != expected {
+                out.push(FieldError::invalid(key, found, format!("must be {expected}")));
+            }
+        }
+        out
+    }
+
+    fn with_rules(&self, errors: Vec<FieldError>, _new: &Value, _old: Option<&Value>) -> Verdict {
+        Verdict { errors, warnings: Vec::new() }
+    }
+}
+
+fn metadata(object: &Value) -> &Value {
+    object.get("metadata").unwrap_or(&Value::Null)
+}

@@ -1,0 +1,79 @@
+//! The numbers behind a custom resource's scale subresource.
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::golang;
+
+/// Where a custom resource keeps what its scale subresource shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// `.spec.replicas`
+    pub spec_replicas: String,
+    /// `.status.replicas`
+    pub status_replicas: String,
+    /// `.status.selector`
+    pub label_selector: Option<String>,
+}
+
+impl Scale {
+    /// Checks the wanted number of replicas.
+    pub fn validate_spec(&self, object: &Value) -> Vec<FieldError> {
+        replicas(object, &self.spec_replicas)
+    }
+
+    /// Checks the actual number of replicas and the selector.
+    pub fn validate_status(&self, object: &Value) -> Vec<FieldError> {
+        let mut out = replicas(object, &self.status_replicas);
+        if let Some(path) = &self.label_selector
+            && let Err(error) = nested(object, path, "string", Value::is_string)
+        {
+            out.push(FieldError::invalid(path.as_str(), "", error));
+        }
+        out
+    }
+}
+
+fn replicas(object: &Value, path: &str) -> Vec<FieldError> {
+    let detail = match nested(object, path, "int64", Value::is_i64) {
+        Err(error) => return vec![FieldError::invalid(path, 0, error)],
+        Ok(None) => return Vec::new(),
+        Ok(Some(value)) => match value.as_i64().unwrap_or_default() {
+            i64::MIN..=-1 => "should be a non-negative integer".to_owned(),
+            0..=0x7fff_ffff => return Vec::new(),
+            _ => format!("should be less than or equal to {}", i32::MAX),
+        },
+    };
+    let value = nested(object, path, "int64", Value::is_i64).ok().flatten().cloned().unwrap_or_default();
+    vec![FieldError::invalid(path, value, detail)]
+}
+
+/// The value at a dotted path, if it is there; an error if the way or the value has another type.
+fn nested<'a>(
+    object: &'a Value,
+    path: &str,
+    wanted: &str,
+    is: impl Fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
+    let fields: Vec<&str> = path.strip_prefix('.').unwrap_or(path).split('.').collect();
+    let wrong = |depth: usize, value: &Value, wanted: &str| {
+        Err(format!(
+            ".{} accessor error: {} is of the type {}, expected {wanted}",
+            fields[..depth].join("."),
+            golang::display(value),
+            golang::type_name(value)
+        ))
+    };
+    let mut value = object;
+    for (index, field) in fields.iter().enumerate() {
+        value = match value {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(*field) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => return wrong(index + 1, other, "map[string]interface{}"),
+        };
+    }
+    if is(value) { Ok(Some(value)) } else { wrong(fields.len(), value, wanted) }
+}
