@@ -9,6 +9,7 @@ pub mod auth;
 pub mod discovery;
 pub mod env;
 pub mod negotiation;
+pub mod openapi;
 pub mod pki;
 pub mod registry;
 pub mod status;

@@ -38,7 +38,7 @@ pub const fn date(name: &'static str, description: &'static str) -> Header<'stat
 }
 
 const fn of(name: &'static str, kind: &'static str, description: &'static str) -> Header<'static> {
-    Header { name: name, kind: kind, format: "", description: description, priority: 0 }
+    Header { name, kind, format: "", description, priority: 0 }
 }
 
 impl Header<'_> {
@@ -61,7 +61,7 @@ impl Header<'_> {
     }
 
     /// The `TableColumnDefinition`.
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(self) -> Value {
         json!({
             "name": self.name, "type": self.kind, "format": self.format,
             "description": self.description, "priority": self.priority,

@@ -119,7 +119,7 @@ impl Printer {
         let definitions = match &self.rows {
             _ if !headers => Value::Null,
             Rows::Custom(columns) => columns.definitions().to_vec().into(),
-            Rows::BuiltIn(kind) => kind.headers.iter().map(column::Header::to_json).collect(),
+            Rows::BuiltIn(kind) => kind.headers.iter().map(|header| header.to_json()).collect(),
         };
         json!({
             "kind": "Table",
