@@ -27,6 +27,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("clients", &[]),
     ("crash", &["--rounds", "50"]),
     ("upstream-on-capstan", &[]),
+    ("clusterctl", &[]),
     ("e2e", &["--jobs", "4"]),
 ];
 

@@ -55,6 +55,8 @@ enum Command {
     },
     /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
     UpstreamOnCapstan(upstream::Options),
+    /// Run clusterctl against capstan: describe, get kubeconfig, move
+    Clusterctl(upstream::clusterctl::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
     E2e(e2e::Options),
     /// Compare kubectl against capstan and against kube-apiserver
@@ -88,6 +90,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Peers { only } => peers::build(&only),
         Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
+        Command::Clusterctl(options) => upstream::clusterctl::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,

@@ -80,6 +80,8 @@ impl Manifests {
                         let config = &mut object["spec"]["conversion"]["webhook"]["clientConfig"];
                         point_at_loopback(config, port, &authority);
                     }
+                    // clusterctl puts this on everything it installs, and moves only objects of kinds that have it.
+                    object["metadata"]["labels"]["clusterctl.cluster.x-k8s.io"] = "".into();
                     self.definitions.push(object);
                 }
                 "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {

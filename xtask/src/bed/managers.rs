@@ -62,6 +62,8 @@ impl Manager {
 /// The four managers, running.
 #[derive(Debug)]
 pub struct Managers {
+    /// What was installed for them.
+    pub manifests: Manifests,
     processes: Vec<Process>,
     /// The development provider listens on a fixed port for its debug pages, so one machine runs one of it.
     _only_one: File,
@@ -87,7 +89,7 @@ impl Managers {
         }
         manifests.create_kinds(&api).await?;
 
-        let mut running = Self { processes: Vec::new(), _only_one: only_one };
+        let mut running = Self { manifests, processes: Vec::new(), _only_one: only_one };
         let mut health_ports = Vec::new();
         for ((manager, program), webhook_port) in MANAGERS.iter().zip(programs).zip(webhook_ports) {
             let health_port = free_port()?;
@@ -110,7 +112,7 @@ impl Managers {
         for (process, port) in running.processes.iter_mut().zip(health_ports) {
             wait_ready(process, port).await?;
         }
-        manifests.create_webhooks(&api).await?;
+        running.manifests.create_webhooks(&api).await?;
         Ok(running)
     }
 

@@ -12,7 +12,7 @@ use crate::discovery::Discovery;
 use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_TEST_MODULE};
 use crate::peers::module_dir;
 
-const NAMESPACE: &str = "fleet";
+pub const NAMESPACE: &str = "fleet";
 /// A workload version that Cluster API 1.14 supports; nothing of it is run, the backend only pretends.
 const WORKLOAD_VERSION: &str = "v1.34.0";
 const PATIENCE: Duration = Duration::from_secs(600);

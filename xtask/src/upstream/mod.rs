@@ -4,6 +4,7 @@
 //! run on kube-apiserver (`--baseline`) tells which error lines the managers print anyway.
 
 mod baseline;
+pub mod clusterctl;
 mod fleet;
 mod shapes;
 
