@@ -4,9 +4,10 @@
 //! ```text
 //! table ── the Go types, as facts ──┬── schema    for patches, apply, OpenAPI
 //! kinds ── names, verbs             ├── protobuf  wire format ↔ JSON
-//!                                   └── decode    typed JSON: strictness, Go's zero values
+//!                                   └── typed     typed JSON: strictness, Go's zero values
 //! ```
 
+pub mod defaults;
 mod error;
 pub mod kinds;
 pub mod protobuf;
@@ -14,6 +15,7 @@ pub mod quantity;
 pub mod schema;
 pub mod table;
 pub mod time;
+pub mod typed;
 mod zero;
 
 pub use error::Error;

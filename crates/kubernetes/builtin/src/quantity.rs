@@ -203,6 +203,20 @@ impl Quantity {
         self.scaled(0)
     }
 
+    /// The amount rounded away from zero to thousandths; `None` if it needs no rounding.
+    pub fn rounded_to_milli(&self) -> Option<Self> {
+        const MILLI: i64 = -3;
+        if self.exponent >= MILLI {
+            return None;
+        }
+        let mut out = self.clone();
+        round_up(&mut out.digits, (MILLI - self.exponent).unsigned_abs());
+        out.exponent = MILLI;
+        out.kept = None;
+        out.strip();
+        Some(out)
+    }
+
     fn scaled(&self, places: i64) -> i64 {
         let mut digits = self.digits.clone();
         let exponent = self.exponent + places;

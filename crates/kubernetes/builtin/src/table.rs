@@ -224,13 +224,20 @@ impl Table {
 
     /// The field of a struct with a JSON name, looking through inlined structs.
     pub fn field(&self, of: TypeId, json: &str) -> Option<&Field> {
+        self.locate(of, json).map(|(_, field)| field)
+    }
+
+    /// The field of a struct with a JSON name, and the Go names of the inlined structs on the way to it.
+    pub(crate) fn locate(&self, of: TypeId, json: &str) -> Option<(Vec<&'static str>, &Field)> {
         let mut current = self.get(of);
         let (last, through) = current.by_json.get(json)?.split_last()?;
+        let mut names = Vec::new();
         for step in through {
             let Expr::Named(inner) = current.fields[*step as usize].expr else { return None };
             current = self.get(inner);
+            names.push(current.short_name());
         }
-        Some(&current.fields[*last as usize])
+        Some((names, &current.fields[*last as usize]))
     }
 
     /// All fields of a struct as JSON sees them: inlined structs opened.

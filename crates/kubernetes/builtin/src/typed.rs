@@ -1,0 +1,89 @@
+//! Typed JSON: what Go's decoder makes of an object of a built-in kind, and what its encoder writes back.
+//!
+//! Unknown and duplicate fields are reported and dropped, values of the wrong type refused in Go's words,
+//! absent fields without `omitempty` added, empty ones with it removed, quantities and times written
+//! canonically. Empty lists and maps are as good as absent: storage in protobuf makes no difference.
+
+mod visit;
+
+use serde::de::DeserializeSeed;
+use serde_json::{Map, Value};
+
+use crate::table::{Expr, TypeId, table};
+use visit::{Context, Seed};
+
+/// A decoded object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// As Kubernetes would write it.
+    pub object: Value,
+    /// What strict field validation objects to: `unknown field "spec.foo"`, `duplicate field "data.a"`.
+    pub strict: Vec<String>,
+}
+
+/// The object does not fit its type; the text is Go's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DecodeError {
+    message: String,
+}
+
+impl DecodeError {
+    /// The message of the 400 that kube-apiserver answers.
+    pub fn bad_request(&self, version: &str, kind: &str) -> String {
+        format!("{kind} in version {version:?} cannot be handled as a {kind}: {}", self.message)
+    }
+}
+
+impl Decoded {
+    /// The text of the error that strict field validation answers, if it objects to anything.
+    pub fn strict_error(&self) -> Option<String> {
+        (!self.strict.is_empty()).then(|| format!("strict decoding error: {}", self.strict.join(", ")))
+    }
+}
+
+/// Decodes a JSON text.
+pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    run(id, |seed| {
+        let out = seed.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(out)
+    })
+}
+
+/// Decodes a JSON value; its duplicate fields are already lost.
+pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
+    run(id, |seed| seed.deserialize(value))
+}
+
+/// Decodes an object of a built-in kind, named by its own `apiVersion` and `kind`, and puts what
+/// Kubernetes would store in its place. Kinds that are not built in are left alone.
+pub fn normalize(object: &mut Value) -> Result<Vec<String>, DecodeError> {
+    let words = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = words("apiVersion").split_once('/').unwrap_or(("", words("apiVersion")));
+    let Some(id) = table().kind(group, version, words("kind")) else { return Ok(Vec::new()) };
+    let decoded = from_value(id, object)?;
+    *object = decoded.object;
+    Ok(decoded.strict)
+}
+
+fn run(
+    id: TypeId,
+    body: impl FnOnce(Seed<'_, '_>) -> Result<Option<Value>, serde_json::Error>,
+) -> Result<Decoded, DecodeError> {
+    let mut context = Context::default();
+    let expr = Expr::Named(id);
+    let outcome = body(Seed { table: table(), expr: &expr, context: &mut context });
+    match (outcome, context.error.take()) {
+        (_, Some(message)) => Err(DecodeError { message }),
+        (Err(error), None) => Err(DecodeError { message: error.to_string() }),
+        (Ok(object), None) => {
+            let object = object.unwrap_or_else(|| Value::Object(Map::new()));
+            Ok(Decoded { object, strict: context.strict })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,451 @@
+//! The walk: one visitor per value, guided by the type the table gives it.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use capstan_schema::golang;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value, json};
+
+use crate::quantity::Quantity;
+use crate::table::{Expr, Shape, Special, Table, TypeId};
+use crate::time::{self, Layout};
+use crate::zero;
+
+/// Standard base64; like Go, stray bits in the last character are no error.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// Upstream stops counting there.
+const MAX_STRICT_ERRORS: usize = 100;
+
+/// Where the walk is, and what it found.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// First error, or the one that ended the walk.
+    pub(super) error: Option<String>,
+    pub(super) strict: Vec<String>,
+    seen: HashSet<String>,
+    /// Path of JSON names with indices, for strict errors.
+    path: String,
+    /// JSON names from the root, without indices and map keys, for type errors.
+    stack: Vec<&'static str>,
+    /// Innermost struct.
+    owner: &'static str,
+    /// Inside of a type that decodes itself: nothing is reported strictly, and the owner stays.
+    nested: usize,
+}
+
+impl Context {
+    fn mismatch(&mut self, found: &str, go_type: &str) {
+        if self.error.is_some() {
+            return;
+        }
+        self.error = Some(if self.stack.is_empty() {
+            format!("json: cannot unmarshal {found} into Go value of type {go_type}")
+        } else {
+            let field = self.stack.join(".");
+            format!("json: cannot unmarshal {found} into Go struct field {}.{field} of type {go_type}", self.owner)
+        });
+    }
+
+    fn object_to(&mut self, what: &str, key: &str) {
+        if self.nested > 0 || self.strict.len() >= MAX_STRICT_ERRORS {
+            return;
+        }
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        let message = format!("{what} {}", golang::quote(&path));
+        if self.seen.insert(message.clone()) {
+            self.strict.push(message);
+        }
+    }
+}
+
+/// Decodes one value of a type. `None` is Go's nil or "nothing set".
+pub(super) struct Seed<'a, 'c> {
+    pub(super) table: &'static Table,
+    pub(super) expr: &'a Expr,
+    pub(super) context: &'c mut Context,
+}
+
+impl Seed<'_, '_> {
+    /// The type without pointers and aliases.
+    fn shape(&self) -> &Expr {
+        let mut expr = self.table.resolve(self.expr);
+        while let Expr::Pointer(inner) = expr {
+            expr = self.table.resolve(inner);
+        }
+        expr
+    }
+
+    fn go_name(&self) -> String {
+        let mut expr = self.expr;
+        while let Expr::Pointer(inner) = expr {
+            expr = inner;
+        }
+        self.table.go_name(expr)
+    }
+
+    fn special(&self) -> Option<Special> {
+        match self.shape() {
+            Expr::Named(id) => match self.table.get(*id).shape {
+                Shape::Special(special) => Some(special),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn mismatch<T>(self, found: &str) -> Option<T> {
+        let name = match self.special() {
+            Some(Special::Time | Special::MicroTime) => "string".to_owned(),
+            Some(Special::IntOrString) => "int32".to_owned(),
+            _ => self.go_name(),
+        };
+        self.context.mismatch(found, &name);
+        None
+    }
+
+    fn number<E: serde::de::Error>(self, number: Number) -> Result<Option<Value>, E> {
+        let found = || format!("number {number}");
+        match self.shape() {
+            Expr::Int64 if number.is_i64() => Ok(Some(Value::Number(number))),
+            Expr::Int32 if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
+                Ok(Some(Value::Number(number)))
+            }
+            Expr::Int64 | Expr::Int32 => Ok(self.mismatch(&found())),
+            Expr::Float64 => Ok(Some(shortest(number))),
+            Expr::Any => Ok(Some(Value::Number(number))),
+            _ => match self.special() {
+                Some(Special::IntOrString) => match number.as_i64().filter(|n| i32::try_from(*n).is_ok()) {
+                    Some(n) => Ok(Some(json!(n))),
+                    None => {
+                        self.mismatch::<()>(&found());
+                        Err(E::custom("stopped"))
+                    }
+                },
+                Some(Special::Json | Special::RawExtension | Special::FieldsV1) => {
+                    Ok(Some(Value::Number(number)))
+                }
+                Some(Special::SchemaOrArray | Special::SchemaOrStringArray) => Ok(None),
+                Some(_) => self.refuse("number"),
+                None => Ok(self.mismatch("number")),
+            },
+        }
+    }
+
+    /// Types that decode themselves end the walk with their own error.
+    fn refuse<E: serde::de::Error>(self, found: &str) -> Result<Option<Value>, E> {
+        match self.special() {
+            Some(Special::SchemaOrBool) => {
+                self.context.error = Some("boolean or JSON schema expected".to_owned());
+            }
+            _ => {
+                self.mismatch::<()>(found);
+            }
+        }
+        Err(E::custom("stopped"))
+    }
+
+    fn stop<E: serde::de::Error>(self, message: String) -> Result<Option<Value>, E> {
+        self.context.error = Some(message);
+        Err(E::custom("stopped"))
+    }
+}
+
+/// Go writes a whole float without a fraction.
+fn shortest(number: Number) -> Value {
+    match number.as_f64() {
+        Some(f) if number.is_f64() && f.fract() == 0.0 && f.abs() < 9e15 => json!(f as i64),
+        _ => Value::Number(number),
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.special() {
+            // The text of a number matters: 1e3 is not 1000.
+            Some(Special::Quantity) => {
+                let raw = Box::<RawValue>::deserialize(deserializer)?;
+                let text = raw.get().trim();
+                if text == "null" {
+                    return Ok(None);
+                }
+                let text = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
+                match Quantity::parse(text.trim()) {
+                    Ok(quantity) => Ok(Some(Value::String(quantity.to_string()))),
+                    Err(error) => self.stop(error.to_string()),
+                }
+            }
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_, '_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        match (self.shape(), self.special()) {
+            (Expr::Bool | Expr::Any, _)
+            | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1 | Special::SchemaOrBool)) => {
+                Ok(Some(Value::Bool(value)))
+            }
+            (_, Some(Special::SchemaOrArray | Special::SchemaOrStringArray)) => Ok(None),
+            (_, Some(_)) => self.refuse("bool"),
+            _ => Ok(self.mismatch("bool")),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        self.number(value.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        self.number(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        match Number::from_f64(value) {
+            Some(number) => self.number(number),
+            None => Ok(self.mismatch("number")),
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Self::Value, E> {
+        self.visit_string(value.to_owned())
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Self::Value, E> {
+        match (self.shape(), self.special()) {
+            (Expr::String | Expr::Any, _)
+            | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1 | Special::IntOrString)) => {
+                Ok(Some(Value::String(value)))
+            }
+            (Expr::Bytes, _) => {
+                // Go skips line breaks.
+                let text: String = value.chars().filter(|c| *c != '\n' && *c != '\r').collect();
+                match BASE64.decode(&text) {
+                    Ok(bytes) => Ok(Some(Value::String(BASE64.encode(bytes)))),
+                    Err(error) => {
+                        let message =
+                            format!("illegal base64 data at input byte {}", bad_byte(&error, text.len()));
+                        self.context.error.get_or_insert(message);
+                        Ok(None)
+                    }
+                }
+            }
+            (_, Some(special @ (Special::Time | Special::MicroTime))) => {
+                let layout = if special == Special::Time { Layout::Seconds } else { Layout::Micros };
+                match time::canonical(&value, layout) {
+                    Ok(text) => Ok(text.map(Value::String)),
+                    Err(message) => self.stop(message),
+                }
+            }
+            (_, Some(Special::SchemaOrArray | Special::SchemaOrStringArray)) => Ok(None),
+            (_, Some(_)) => self.refuse("string"),
+            _ => Ok(self.mismatch("string")),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let item = match (self.shape(), self.special()) {
+            (Expr::List(item), _) => (**item).clone(),
+            (_, Some(special @ (Special::SchemaOrArray | Special::SchemaOrStringArray))) => {
+                return self.schema_list(special, list);
+            }
+            (Expr::Any, _) | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1)) => {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                return Ok(Some(Value::Array(items)));
+            }
+            (_, special) => {
+                if special.is_some() {
+                    return self.refuse("array");
+                }
+                while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+                return Ok(self.mismatch("array"));
+            }
+        };
+        let mut items = Vec::new();
+        loop {
+            let length = self.context.path.len();
+            self.context.path.push_str(&format!("[{}]", items.len()));
+            let seed = Seed { table: self.table, expr: &item, context: self.context };
+            let next = list.next_element_seed(seed)?;
+            self.context.path.truncate(length);
+            match next {
+                Some(Some(value)) => items.push(value),
+                Some(None) => items.push(zero::zero(self.table, &item)),
+                None => break,
+            }
+        }
+        Ok((!items.is_empty()).then_some(Value::Array(items)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        match (self.shape().clone(), self.special()) {
+            (Expr::Map(_, item), _) => self.entries(&item, object),
+            (Expr::Named(id), None) => {
+                let mut out = Map::new();
+                let table = self.table;
+                self.fields(id, &mut object, &mut out)?;
+                zero::complete(table, id, &mut out);
+                Ok(Some(Value::Object(out)))
+            }
+            (
+                _,
+                Some(Special::SchemaOrArray | Special::SchemaOrBool | Special::SchemaOrStringArray),
+            ) => self.schema(object),
+            (Expr::Any, _) | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1)) => {
+                let mut out = Map::new();
+                while let Some((key, value)) = object.next_entry()? {
+                    out.insert(key, value);
+                }
+                Ok(Some(Value::Object(out)))
+            }
+            (_, special) => {
+                if special.is_some() {
+                    return self.refuse("object");
+                }
+                while object.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+                Ok(self.mismatch("object"))
+            }
+        }
+    }
+}
+
+impl Seed<'_, '_> {
+    fn entries<'de, A: MapAccess<'de>>(self, item: &Expr, mut object: A) -> Result<Option<Value>, A::Error> {
+        let mut out = Map::new();
+        while let Some(key) = object.next_key::<String>()? {
+            if out.contains_key(&key) {
+                self.context.object_to("duplicate field", &key);
+            }
+            let length = enter(&mut self.context.path, &key);
+            let value = object.next_value_seed(Seed {
+                table: self.table,
+                expr: item,
+                context: self.context,
+            })?;
+            self.context.path.truncate(length);
+            let value = value.unwrap_or_else(|| match self.table.resolve(item) {
+                Expr::Bytes => json!(""),
+                _ => zero::zero(self.table, item),
+            });
+            out.insert(key, value);
+        }
+        Ok((!out.is_empty()).then_some(Value::Object(out)))
+    }
+
+    fn fields<'de, A: MapAccess<'de>>(
+        self,
+        id: TypeId,
+        object: &mut A,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), A::Error> {
+        let outer = self.context.owner;
+        let mut seen: Vec<&'static str> = Vec::new();
+        while let Some(key) = object.next_key::<String>()? {
+            let Some((through, field)) = self.table.locate(id, &key) else {
+                self.context.object_to("unknown field", &key);
+                object.next_value::<serde::de::IgnoredAny>()?;
+                continue;
+            };
+            if seen.contains(&field.json) {
+                self.context.object_to("duplicate field", &key);
+            } else {
+                seen.push(field.json);
+            }
+            let length = enter(&mut self.context.path, field.json);
+            let depth = self.context.stack.len();
+            self.context.stack.extend(through);
+            self.context.stack.push(field.json);
+            if self.context.nested == 0 {
+                self.context.owner = self.table.get(id).short_name();
+            }
+            let value = object.next_value_seed(Seed {
+                table: self.table,
+                expr: &field.expr,
+                context: self.context,
+            })?;
+            self.context.owner = outer;
+            self.context.stack.truncate(depth);
+            self.context.path.truncate(length);
+            match value {
+                Some(value) => out.insert(field.json.to_owned(), value),
+                None => out.remove(field.json),
+            };
+        }
+        Ok(())
+    }
+
+    /// A schema inside of `JSONSchemaPropsOr…`.
+    fn schema<'de, A: MapAccess<'de>>(self, object: A) -> Result<Option<Value>, A::Error> {
+        let Some(id) = self.table.find("apiextensions/v1.JSONSchemaProps") else { return Ok(None) };
+        self.context.nested += 1;
+        let expr = Expr::Named(id);
+        let seed = Seed { table: self.table, expr: &expr, context: self.context };
+        let out = seed.visit_map(object);
+        self.context.nested -= 1;
+        out
+    }
+
+    fn schema_list<'de, A: SeqAccess<'de>>(
+        self,
+        special: Special,
+        list: A,
+    ) -> Result<Option<Value>, A::Error> {
+        let item = match special {
+            Special::SchemaOrStringArray => Expr::String,
+            _ => self.table.find("apiextensions/v1.JSONSchemaProps").map_or(Expr::Any, Expr::Named),
+        };
+        self.context.nested += 1;
+        let expr = Expr::List(Box::new(item));
+        let seed = Seed { table: self.table, expr: &expr, context: self.context };
+        let out = seed.visit_seq(list);
+        self.context.nested -= 1;
+        out
+    }
+}
+
+/// Extends a dotted path; the old length is returned.
+fn enter(path: &mut String, key: &str) -> usize {
+    let length = path.len();
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+    length
+}
+
+/// The offset Go names in its base64 error.
+fn bad_byte(error: &base64::DecodeError, length: usize) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        // Go reads groups of four and complains at the end of the last whole one, or of the input.
+        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+            if length % 4 == 0 { length } else { length / 4 * 4 }
+        }
+    }
+}
