@@ -6,6 +6,7 @@
 mod api;
 mod bed;
 mod bench;
+mod builtin_tables;
 mod clients;
 mod crash;
 mod diff;
@@ -53,6 +54,8 @@ enum Command {
         #[arg(long)]
         capstan: Option<PathBuf>,
     },
+    /// Make the table of built-in types anew from the pinned Go modules
+    BuiltinTables(builtin_tables::Options),
     /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
     UpstreamOnCapstan(upstream::Options),
     /// Run clusterctl against capstan: describe, get kubeconfig, move
@@ -89,6 +92,7 @@ async fn run(command: Command) -> Result<()> {
     match command {
         Command::Peers { only } => peers::build(&only),
         Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
+        Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
         Command::Clusterctl(options) => upstream::clusterctl::run(options).await,
         Command::E2e(options) => e2e::run(options).await,

@@ -39,7 +39,7 @@ static CONCERNED: LazyLock<Vec<bool>> = LazyLock::new(|| {
     loop {
         let mut grew = false;
         for (id, ty) in table.types() {
-            let below = |expr: &Expr| reaches(table, expr, &out);
+            let below = |expr: &Expr| reaches(expr, &out);
             let holds = match &ty.shape {
                 Shape::Alias { under, .. } => below(under),
                 _ => ty.fields.iter().any(|f| below(&f.expr)),
@@ -55,10 +55,10 @@ static CONCERNED: LazyLock<Vec<bool>> = LazyLock::new(|| {
     }
 });
 
-fn reaches(table: &Table, expr: &Expr, concerned: &[bool]) -> bool {
+fn reaches(expr: &Expr, concerned: &[bool]) -> bool {
     match expr {
         Expr::Named(id) => concerned[id.index()],
-        Expr::Pointer(inner) | Expr::List(inner) | Expr::Map(_, inner) => reaches(table, inner, concerned),
+        Expr::Pointer(inner) | Expr::List(inner) | Expr::Map(_, inner) => reaches(inner, concerned),
         _ => false,
     }
 }
@@ -98,18 +98,14 @@ fn visit_expr(table: &Table, expr: &Expr, value: &mut Value) {
     match expr {
         Expr::Named(id) => visit(table, *id, value),
         Expr::Pointer(inner) => visit_expr(table, inner, value),
-        Expr::List(inner) => {
-            if reaches(table, inner, &CONCERNED) {
-                for item in value.as_array_mut().into_iter().flatten() {
-                    visit_expr(table, inner, item);
-                }
+        Expr::List(inner) if reaches(inner, &CONCERNED) => {
+            for item in value.as_array_mut().into_iter().flatten() {
+                visit_expr(table, inner, item);
             }
         }
-        Expr::Map(_, inner) => {
-            if reaches(table, inner, &CONCERNED) {
-                for (_, item) in value.as_object_mut().into_iter().flatten() {
-                    visit_expr(table, inner, item);
-                }
+        Expr::Map(_, inner) if reaches(inner, &CONCERNED) => {
+            for (_, item) in value.as_object_mut().into_iter().flatten() {
+                visit_expr(table, inner, item);
             }
         }
         _ => {}
@@ -338,9 +334,8 @@ fn limit_range_item(object: &mut Object) {
     if text(object, "type") != "Container" {
         return;
     }
-    let entries = |object: &Object, key: &str| {
-        object.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
-    };
+    let entries =
+        |object: &Object, key: &str| object.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut default = entries(object, "default");
     for (key, value) in entries(object, "max") {
         default.entry(key).or_insert(value);

@@ -12,7 +12,8 @@ pub(super) fn service(object: &mut Object) {
             spec.remove("sessionAffinityConfig");
         }
         "ClientIP" => {
-            let timeout = spec.get("sessionAffinityConfig").and_then(|c| c.pointer("/clientIP/timeoutSeconds"));
+            let timeout =
+                spec.get("sessionAffinityConfig").and_then(|c| c.pointer("/clientIP/timeoutSeconds"));
             if timeout.is_none_or(Value::is_null) {
                 let config = json!({"clientIP": {"timeoutSeconds": 10800}});
                 spec.insert("sessionAffinityConfig".to_owned(), config);

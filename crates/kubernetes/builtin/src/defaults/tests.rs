@@ -84,12 +84,17 @@ fn objects_get_upstreams_defaults() {
 
 #[test]
 fn a_pod_template_gets_the_defaults_of_its_spec_only() {
-    let deployment = defaulted(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {
-        "selector": {}, "template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}}}}));
+    let deployment = defaulted(
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {
+        "selector": {}, "template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}}}}),
+    );
     let template = &deployment["spec"]["template"]["spec"];
     assert_eq!(template["restartPolicy"], "Always");
     assert!(template.get("enableServiceLinks").is_none());
     assert!(template["containers"][0]["resources"].get("requests").is_none());
-    assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"], json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+    assert_eq!(
+        deployment["spec"]["strategy"]["rollingUpdate"],
+        json!({"maxSurge": "25%", "maxUnavailable": "25%"})
+    );
     assert_eq!(deployment["spec"]["progressDeadlineSeconds"], 600);
 }

@@ -53,7 +53,8 @@ pub(super) fn stateful_set(object: &mut Object) {
 
 pub(super) fn job(object: &mut Object) {
     let spec = child(object, "spec");
-    if spec.get("completions").is_none_or(Value::is_null) && spec.get("parallelism").is_none_or(Value::is_null)
+    if spec.get("completions").is_none_or(Value::is_null)
+        && spec.get("parallelism").is_none_or(Value::is_null)
     {
         set(spec, "completions", 1);
     }

@@ -82,12 +82,7 @@ fn wrong_types_are_refused_in_gos_words() {
             json!({"spec": {"volumes": [{"emptyDir": true}]}}),
             "json: cannot unmarshal bool into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type v1.EmptyDirVolumeSource",
         ),
-        (
-            "",
-            "Secret",
-            json!({"data": {"a": "not base64"}}),
-            "illegal base64 data at input byte 3",
-        ),
+        ("", "Secret", json!({"data": {"a": "not base64"}}), "illegal base64 data at input byte 3"),
         (
             "",
             "Secret",

@@ -53,7 +53,10 @@ impl Context {
             format!("json: cannot unmarshal {found} into Go value of type {go_type}")
         } else {
             let field = self.stack.join(".");
-            format!("json: cannot unmarshal {found} into Go struct field {}.{field} of type {go_type}", self.owner)
+            format!(
+                "json: cannot unmarshal {found} into Go struct field {}.{field} of type {go_type}",
+                self.owner
+            )
         });
     }
 
@@ -313,10 +316,9 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 zero::complete(table, id, &mut out);
                 Ok(Some(Value::Object(out)))
             }
-            (
-                _,
-                Some(Special::SchemaOrArray | Special::SchemaOrBool | Special::SchemaOrStringArray),
-            ) => self.schema(object),
+            (_, Some(Special::SchemaOrArray | Special::SchemaOrBool | Special::SchemaOrStringArray)) => {
+                self.schema(object)
+            }
             (Expr::Any, _) | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1)) => {
                 let mut out = Map::new();
                 while let Some((key, value)) = object.next_entry()? {
@@ -343,11 +345,8 @@ impl Seed<'_, '_> {
                 self.context.object_to("duplicate field", &key);
             }
             let length = enter(&mut self.context.path, &key);
-            let value = object.next_value_seed(Seed {
-                table: self.table,
-                expr: item,
-                context: self.context,
-            })?;
+            let value =
+                object.next_value_seed(Seed { table: self.table, expr: item, context: self.context })?;
             self.context.path.truncate(length);
             let value = value.unwrap_or_else(|| match self.table.resolve(item) {
                 Expr::Bytes => json!(""),
@@ -445,7 +444,7 @@ fn bad_byte(error: &base64::DecodeError, length: usize) -> usize {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
         // Go reads groups of four and complains at the end of the last whole one, or of the input.
         base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
-            if length % 4 == 0 { length } else { length / 4 * 4 }
+            if length.is_multiple_of(4) { length } else { length / 4 * 4 }
         }
     }
 }
