@@ -12,7 +12,8 @@
 //! # How the API server calls it
 //!
 //! All objects are in the version of the request, defaulted, with `apiVersion` and `kind`. The live
-//! object carries its stored `managedFields`. `now` is whole seconds of RFC 3339. Order per request:
+//! object carries its stored `managedFields`. Objects of built-in kinds are as Go writes them: structs by
+//! value are there even when empty (`resources: {}`), fields with `omitempty` are not. `now` is whole seconds of RFC 3339. Order per request:
 //!
 //! * **create**: [`Ownership::update`] with [`Ownership::empty_object`] as the live
 //!   object, after decoding and
@@ -20,9 +21,9 @@
 //! * **update** and the **JSON, merge and strategic patches**: [`Ownership::update`] with the stored
 //!   object as the live one and the decoded, defaulted result as the new one, before mutating admission.
 //!   For an update that creates, as create.
-//! * **apply**: [`Ownership::apply`] with the stored object, or [`Ownership::empty_object`] when there is none;
-//!   default the result, then go on as an update or create (mutating admission, resets, validation).
-//!   When [`is_unchanged`] says so after all that, nothing is written.
+//! * **apply**: [`Ownership::apply`] with the stored object, or [`Ownership::empty_object`] when there is
+//!   none; default the result, then go on as an update or create (mutating admission, resets, validation).
+//!   When the outcome is what is stored already, nothing is written.
 //! * **after resets on every update** (all verbs): [`keep_times`], so that a write that changes nothing
 //!   keeps its old times and is not stored.
 //! * **after mutating admission**: if [`check_entries`] finds the entries broken, put back those from
@@ -33,7 +34,8 @@
 //! * **scale**: see [`scale`].
 //!
 //! The name of the manager is [`manager_name`], checked with
-//! [`validate_field_manager`](crate::meta::validate_field_manager); for apply it is required and never taken from the user agent.
+//! [`validate_field_manager`](crate::meta::validate_field_manager); for apply it is required and never
+//! taken from the user agent.
 //!
 //! Entries written in a version that is no longer served are dropped. For custom resources upstream
 //! instead forgets all entries on update and refuses to apply.
@@ -43,25 +45,25 @@ pub mod scale;
 pub mod typed;
 
 mod conflict;
-mod empty;
 mod last_applied;
 mod managed;
 mod metadata;
 mod ownership;
+#[cfg(test)]
+mod tests;
 mod times;
 mod updater;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use conflict::{Cause, Conflict, Conflicts};
-pub use empty::empty_object;
 pub use fieldpath::Set;
 pub use managed::{Entry, MAX_MANAGER_LENGTH, Managed, ManagerId, Operation, Owned, entries, manager_name};
 pub use metadata::schema as metadata_schema;
 pub use ownership::Ownership;
-pub use times::{is_unchanged, keep_times};
+pub use times::keep_times;
 
 use crate::Schema;
 
@@ -75,6 +77,13 @@ pub trait Versions {
     /// # Errors
     /// Why it cannot be converted.
     fn convert(&self, object: &Value, to: &str) -> Result<Value, String>;
+
+    /// The live object of a create. For custom resources it has nothing but its type. For built-in kinds
+    /// it is what Go writes of a zero struct: `spec: {}` is there, so that creating an object does not own
+    /// `spec` itself, only what is in it.
+    fn empty(&self, api_version: &str, kind: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": kind})
+    }
 }
 
 /// Why a configuration was not applied.

@@ -45,8 +45,6 @@ pub struct Ownership<'a> {
     pub kind: &'a str,
     /// The subresource of the request, or empty.
     pub subresource: &'a str,
-    /// Whether the kind is built in, which decides what a new object starts from.
-    pub built_in: bool,
     /// Fields that writes through this endpoint do not reach, in all versions.
     pub reset: &'a Set,
 }
@@ -108,8 +106,7 @@ impl<'a> Ownership<'a> {
 
     /// The live object of a write that creates.
     pub fn empty_object(&self) -> Value {
-        let schema = if self.built_in { self.versions.schema(self.api_version) } else { None };
-        super::empty_object(self.api_version, self.kind, schema.as_deref())
+        self.versions.empty(self.api_version, self.kind)
     }
 
     fn schema(&self) -> Result<Arc<Schema>, ApplyError> {
@@ -166,7 +163,8 @@ impl<'a> Ownership<'a> {
         let of = Type::object(&updater.schema);
         for (name, object) in [("new", new), ("live", live)] {
             typed::validate(object, of, Duplicates::Allowed).map_err(|e| {
-                ApplyError::Internal(format!("failed to convert {name} object to smd typed: {e}"))
+                let object = self.name_text(object);
+                ApplyError::Internal(format!("failed to convert {name} object ({object}) to smd typed: {e}"))
             })?;
         }
         let (mut fields, taken) = updater.update(live, new, std::mem::take(&mut managed.fields))?;
@@ -192,9 +190,6 @@ impl<'a> Ownership<'a> {
                 type_text(api_version, kind)
             )));
         }
-        if managed::entries(applied).is_some() {
-            return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
-        }
         Ok(())
     }
 
@@ -216,6 +211,9 @@ impl<'a> Ownership<'a> {
             managed = self.track(&empty, &live, managed, "before-first-apply", now).map_err(|e| {
                 ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
             })?;
+        }
+        if managed::entries(applied).is_some() {
+            return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
         }
         let updater = self.updater()?;
         let of = Type::object(&updater.schema);

@@ -25,11 +25,6 @@ pub fn keep_times(old: &Value, new: &mut Value) {
     }
 }
 
-/// Whether a write would store what is stored already.
-pub fn is_unchanged(old: &Value, new: &Value) -> bool {
-    old == new
-}
-
 fn equal_but_entries(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
     old.len() == new.len()

@@ -1,7 +1,7 @@
 //! The rules of ownership: who takes, loses and keeps fields when an object changes.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -118,25 +118,32 @@ impl<'a> Updater<'a> {
                 .map_err(|e| Failure::Internal(format!("failed to compare objects: {e}")))
         };
         let (old, new) = (self.typed(old), self.typed(new));
-        let mut versions: BTreeMap<String, Option<Comparison>> = BTreeMap::new();
         let changed = compare(&old, &new)?;
+        // All versions are converted before anything is said about one, so that a caller that has to
+        // fetch conversions learns about all it needs.
+        let others: BTreeSet<String> = managers
+            .iter()
+            .filter(|(id, owned)| Some(*id) != workflow && owned.api_version != self.api_version)
+            .map(|(_, owned)| owned.api_version.clone())
+            .collect();
+        let converted: Vec<_> = others
+            .into_iter()
+            .map(|version| (self.convert(&old, &version), self.convert(&new, &version), version))
+            .collect();
+        let mut versions: BTreeMap<String, Option<Comparison>> = BTreeMap::new();
         versions.insert(self.api_version.to_owned(), Some(changed.clone()));
+        for (old, new, version) in converted {
+            let old = old.map_err(|e| Failure::Internal(format!("failed to convert old object: {e}")))?;
+            let new = new.map_err(|e| Failure::Internal(format!("failed to convert new object: {e}")))?;
+            let comparison = match (old, new) {
+                (Some(old), Some(new)) => Some(compare(&old, &new)?),
+                _ => None,
+            };
+            versions.insert(version, comparison);
+        }
         let mut conflicts: BTreeMap<ManagerId, Set> = BTreeMap::new();
         let mut gone = Vec::new();
         for (id, owned) in managers.iter().filter(|(id, _)| Some(*id) != workflow) {
-            if !versions.contains_key(&owned.api_version) {
-                let converted = self.convert(&old, &owned.api_version);
-                let old =
-                    converted.map_err(|e| Failure::Internal(format!("failed to convert old object: {e}")))?;
-                let converted = self.convert(&new, &owned.api_version);
-                let new =
-                    converted.map_err(|e| Failure::Internal(format!("failed to convert new object: {e}")))?;
-                let comparison = match (old, new) {
-                    (Some(old), Some(new)) => Some(compare(&old, &new)?),
-                    _ => None,
-                };
-                versions.insert(owned.api_version.clone(), comparison);
-            }
             match versions.get(&owned.api_version).and_then(Option::as_ref) {
                 Some(changed) => {
                     let conflict = owned.set.intersection(&changed.modified.union(&changed.added));
@@ -255,20 +262,18 @@ impl<'a> Updater<'a> {
     /// are gone are forgotten.
     fn reconcile(&self, live: &Value, managers: Managers) -> Result<Managers, Failure> {
         let live = self.typed(live);
-        let mut converted: BTreeMap<String, Option<Arc<Schema>>> = BTreeMap::new();
+        let versions: BTreeSet<&str> = managers.values().map(|owned| owned.api_version.as_str()).collect();
+        let converted: Vec<_> =
+            versions.into_iter().map(|version| (version.to_owned(), self.convert(&live, version))).collect();
+        let mut schemas: BTreeMap<String, Option<Arc<Schema>>> = BTreeMap::new();
+        for (version, converted) in converted {
+            schemas.insert(version, converted.map_err(Failure::Internal)?.map(|typed| typed.schema));
+        }
         let mut out = Managers::new();
         for (id, mut owned) in managers {
-            let schema = match converted.get(&owned.api_version) {
-                Some(schema) => schema.clone(),
-                None => {
-                    let schema =
-                        self.convert(&live, &owned.api_version).map_err(Failure::Internal)?.map(|t| t.schema);
-                    converted.insert(owned.api_version.clone(), schema.clone());
-                    schema
-                }
-            };
+            let schema = schemas.get(&owned.api_version).and_then(Option::as_ref);
             let Some(schema) = schema else { continue };
-            if let Some(set) = typed::reconcile(&owned.set, Type::object(&schema)) {
+            if let Some(set) = typed::reconcile(&owned.set, Type::object(schema)) {
                 owned.set = set;
             }
             out.insert(id, owned);

@@ -40,7 +40,8 @@ pub enum PatchError {
 
 impl PatchError {
     /// The HTTP status the API server answers with: 400, 413, 422 or 500. The message is the whole
-    /// `Display` text (413 is prefixed by `Request entity too large: ` as all of its kind).
+    /// `Display` text; 413 is prefixed by `Request entity too large: ` as all of its kind, and 422 hides
+    /// it behind `the server rejected our request due to an error in our request`, with empty details.
     pub fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,

@@ -11,6 +11,8 @@ mod field_set;
 mod items;
 mod merge;
 mod reconcile;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use std::fmt;

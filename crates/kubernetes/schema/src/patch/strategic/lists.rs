@@ -40,7 +40,8 @@ pub(super) fn merge(
             (both.cloned().collect(), patch, original)
         }
         Kind::Objects if merge_key.is_empty() => {
-            return Err(PatchError::Internal("cannot merge lists without merge key for struct".to_owned()));
+            let kind = field.meta().go_kind();
+            return Err(PatchError::Internal(format!("cannot merge lists without merge key for {kind}")));
         }
         Kind::Objects => {
             let (original, patch) = special_entries(original, patch, merge_key)?;

@@ -38,18 +38,24 @@ impl<'s> Meta<'s> {
         }
     }
 
+    /// The kind of the Go type.
+    pub fn go_kind(self) -> &'static str {
+        match self.0.kind {
+            Some(TypeName::Array) => "slice",
+            Some(TypeName::String) => "string",
+            Some(TypeName::Boolean) => "bool",
+            Some(TypeName::Integer | TypeName::Number) => "int64",
+            Some(TypeName::Object) if !matches!(self.0.additional, Additional::Schema(_)) => "struct",
+            Some(TypeName::Object) | None => "map",
+        }
+    }
+
     fn lookup(self, key: &str) -> Result<&'s Schema, PatchError> {
         let Self(schema) = self;
         if schema.kind != Some(TypeName::Object) || matches!(schema.additional, Additional::Schema(_)) {
-            let kind = match schema.kind {
-                Some(TypeName::Array) => "slice",
-                Some(TypeName::String) => "string",
-                Some(TypeName::Boolean) => "bool",
-                Some(TypeName::Integer | TypeName::Number) => "int64",
-                Some(TypeName::Object) | None => "map",
-            };
             return Err(PatchError::Internal(format!(
-                "merging an object in json but data type is not struct, instead is: {kind}"
+                "merging an object in json but data type is not struct, instead is: {}",
+                self.go_kind()
             )));
         }
         // Names are matched without regard to case when there is no exact match, as Go's decoder does.

@@ -5,6 +5,8 @@
 mod lists;
 mod meta;
 mod order;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
