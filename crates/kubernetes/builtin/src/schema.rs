@@ -128,7 +128,10 @@ fn of_special(special: Special) -> Schema {
         Special::Time | Special::MicroTime => formatted(TypeName::String, "date-time"),
         // A scalar that may be written as a number or as a text.
         Special::Quantity | Special::IntOrString => Schema { int_or_string: true, ..Schema::default() },
-        Special::RawExtension | Special::Unknown | Special::FieldsV1 => opaque(Some(TypeName::Object)),
+        // Merged and owned as one value.
+        Special::RawExtension | Special::Unknown | Special::FieldsV1 => {
+            Schema { map_type: Some(MapType::Atomic), ..opaque(Some(TypeName::Object)) }
+        }
         Special::Json | Special::SchemaOrArray | Special::SchemaOrBool | Special::SchemaOrStringArray => {
             Schema { map_type: Some(MapType::Atomic), ..opaque(None) }
         }
