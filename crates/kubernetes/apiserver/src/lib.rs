@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod auth;
+pub mod conversion;
 pub mod discovery;
 pub mod env;
 pub mod negotiation;

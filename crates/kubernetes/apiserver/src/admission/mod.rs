@@ -2,6 +2,7 @@
 
 mod attributes;
 mod warnings;
+pub mod webhook;
 
 pub use attributes::{
     Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,

@@ -28,6 +28,7 @@ pub use authenticator::Authenticator;
 pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceRule, RulesForUser};
 pub use forbidden::forbidden;
 pub use impersonation::impersonated;
+pub(crate) use rbac::aggregate as aggregate_text;
 pub use source::{ObjectSource, bucket, key};
 pub use tokens::{ServiceAccountTokens, TokenIdentity, TokenSecret};
 

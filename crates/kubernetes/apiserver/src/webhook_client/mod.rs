@@ -28,6 +28,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::auth::ObjectSource;
@@ -79,20 +80,21 @@ impl WebhookClient {
     pub async fn post(
         &self,
         config: &ClientConfig,
-        review: &Value,
+        review: &impl Serialize,
         timeout: Duration,
     ) -> Result<Value, CallError> {
         let client = self.client(config).map_err(CallError::Unusable)?;
         // Told to the webhook in whole seconds, rounded up.
         let url = config.url(timeout.as_millis().div_ceil(1000) as u64);
         let failed = |why: String| CallError::Failed(format!("Post {url:?}: {why}"));
+        let body = serde_json::to_vec(review).map_err(|error| failed(error.to_string()))?;
         let request = Request::builder()
             .method(Method::POST)
             .uri(&url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, concat!("kube-apiserver-admission/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(Bytes::from(review.to_string())))
+            .body(Full::new(Bytes::from(body)))
             .map_err(|error| failed(error.to_string()))?;
 
         let call = async {

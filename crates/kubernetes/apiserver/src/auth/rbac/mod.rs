@@ -119,7 +119,7 @@ impl Authorizer for Rbac {
 }
 
 /// Several errors as one text, as Go's aggregate prints them: each once, in brackets if more than one.
-fn aggregate(mut texts: Vec<String>) -> String {
+pub(crate) fn aggregate(mut texts: Vec<String>) -> String {
     let mut seen = std::collections::HashSet::new();
     texts.retain(|text| seen.insert(text.clone()));
     match &texts[..] {

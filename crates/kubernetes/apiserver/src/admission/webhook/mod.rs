@@ -1,0 +1,391 @@
+//! Admission webhooks: other programs that change or refuse what clients send.
+//!
+//! ```text
+//! request ─► mutating webhooks, one after the other ─► (again, where later ones changed the object)
+//!         ─► validating webhooks, all at once
+//! ```
+//!
+//! A webhook sees the object in a version it asked for. Between two mutating webhooks the object stays in
+//! the version of the last one and is converted only when the next wants another.
+
+mod conditions;
+mod form;
+mod hooks;
+mod review;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::cell::LazyCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use capstan_schema::patch::json::Patch;
+use conditions::Input;
+use form::Form;
+use futures::future::{BoxFuture, join_all};
+use hooks::{Hook, Hooks};
+use serde_json::Value;
+
+use super::{
+    Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
+};
+use crate::auth::{ObjectSource, bucket};
+use crate::env::Env;
+use crate::status::{Result, Status};
+use crate::webhook_client::WebhookClient;
+
+/// Calls the webhooks that are configured in the store.
+pub struct Webhooks {
+    client: Arc<WebhookClient>,
+    source: Arc<dyn ObjectSource>,
+    env: Env,
+    mutating: Hooks,
+    validating: Hooks,
+}
+
+/// One webhook to be called, and the form of the object it wants.
+struct Invocation<'a> {
+    hook: &'a Hook,
+    resource: GroupVersionResource,
+    kind: GroupVersionKind,
+}
+
+/// Why a call did not let the request pass.
+enum Failure {
+    /// The webhook could not be asked. What that means is up to its failure policy.
+    Calling(String),
+    /// It was asked and refused, or the request cannot go on whatever the policy.
+    Refused(Status),
+}
+
+impl Webhooks {
+    /// Configurations and namespaces are read from `source`.
+    pub fn new(client: Arc<WebhookClient>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
+        Self {
+            client,
+            source,
+            env,
+            mutating: Hooks::new(bucket::MUTATING_WEBHOOKS),
+            validating: Hooks::new(bucket::VALIDATING_WEBHOOKS),
+        }
+    }
+
+    async fn run_mutating(
+        &self,
+        attributes: &mut AdmissionAttributes,
+        forms: &dyn Representations,
+    ) -> Result<()> {
+        let hooks = self.mutating.current(&*self.source);
+        let matching = matching(&hooks.1, attributes, forms);
+        if matching.is_empty() {
+            return Ok(());
+        }
+        let mut reinvocation = Reinvocation::default();
+        self.mutating_round(attributes, forms, &matching, &mut reinvocation, None).await?;
+        if !reinvocation.changed {
+            return Ok(());
+        }
+        // A webhook that was not called the first time is not called now, even if it would match now.
+        let again = std::mem::take(&mut reinvocation.again);
+        self.mutating_round(attributes, forms, &matching, &mut reinvocation, Some(&again)).await
+    }
+
+    async fn mutating_round(
+        &self,
+        attributes: &mut AdmissionAttributes,
+        forms: &dyn Representations,
+        matching: &[Invocation<'_>],
+        reinvocation: &mut Reinvocation,
+        only: Option<&HashSet<String>>,
+    ) -> Result<()> {
+        let mut form = Form::taken_from(attributes);
+        for invocation in matching {
+            let hook = invocation.hook;
+            if only.is_some_and(|only| !only.contains(&hook.id))
+                || !self.wanted(invocation, attributes, &form, forms).await?
+            {
+                continue;
+            }
+            if form.kind != invocation.kind {
+                form = form.converted(&invocation.kind, attributes, forms).await?;
+            }
+            let outcome = self.call_mutating(invocation, attributes, &mut form, forms).await;
+            if matches!(outcome, Ok(true)) {
+                reinvocation.note_change();
+            }
+            if hook.reinvoke {
+                reinvocation.called.insert(hook.id.clone());
+            }
+            outcome.map(|_| ()).or_else(|failure| hook.judge(failure))?;
+        }
+        form.give_back(attributes, forms).await
+    }
+
+    /// Whether the object changed.
+    async fn call_mutating(
+        &self,
+        invocation: &Invocation<'_>,
+        attributes: &AdmissionAttributes,
+        form: &mut Form<'_>,
+        forms: &dyn Representations,
+    ) -> Result<bool, Failure> {
+        let hook = invocation.hook;
+        let verdict = self.call(invocation, attributes, form, true).await?;
+        if verdict.patch.is_empty() {
+            return Ok(false);
+        }
+        let undecodable =
+            |why: String| Failure::Calling(format!("received undecodable patch in webhook response: {why}"));
+        let body: Value =
+            serde_json::from_slice(&verdict.patch).map_err(|error| undecodable(error.to_string()))?;
+        if body.as_array().is_some_and(Vec::is_empty) || body.is_null() {
+            return Ok(false);
+        }
+        let patch = Patch::decode(body, false).map_err(|error| undecodable(error.to_string()))?;
+        let internal = |why: String| Failure::Refused(Status::internal(why));
+        let Some(object) = form.object() else {
+            return Err(internal(format!(
+                "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+                hook.name
+            )));
+        };
+        if verdict.patch_type != "JSONPatch" {
+            return Err(Failure::Calling(format!("unsupported patch type {:?}", verdict.patch_type)));
+        }
+        let patched = patch.apply(object.clone()).map_err(|error| internal(error.to_string()))?;
+        let changed = patched != *object;
+        let settled = forms.settle(patched, &form.kind).map_err(|status| internal(status.message))?;
+        form.replace(settled);
+        Ok(changed)
+    }
+
+    async fn run_validating(
+        &self,
+        attributes: &AdmissionAttributes,
+        forms: &dyn Representations,
+    ) -> Result<()> {
+        let hooks = self.validating.current(&*self.source);
+        let matching = matching(&hooks.1, attributes, forms);
+        // Each form of the object is made once, before any call.
+        let mut made = vec![Form::of_request(attributes)];
+        let mut calls: Vec<(&Invocation<'_>, usize)> = Vec::new();
+        for invocation in &matching {
+            if !self.wanted(invocation, attributes, &made[0], forms).await? {
+                continue;
+            }
+            let position = match made.iter().position(|form| form.kind == invocation.kind) {
+                Some(position) => position,
+                None => {
+                    made.push(made[0].converted(&invocation.kind, attributes, forms).await?);
+                    made.len() - 1
+                }
+            };
+            calls.push((invocation, position));
+        }
+        let made = &made;
+        let outcomes = join_all(calls.iter().map(|(invocation, position)| async move {
+            let outcome = self.call(invocation, attributes, &made[*position], false).await;
+            outcome.map(|_| ()).or_else(|failure| invocation.hook.judge(failure))
+        }))
+        .await;
+        // The first refusal in the order of configuration, whichever came back first.
+        outcomes.into_iter().collect()
+    }
+
+    /// Asks a webhook. A verdict that comes back allows the request.
+    async fn call(
+        &self,
+        invocation: &Invocation<'_>,
+        attributes: &AdmissionAttributes,
+        form: &Form<'_>,
+        mutating: bool,
+    ) -> Result<review::Verdict, Failure> {
+        let hook = invocation.hook;
+        if attributes.dry_run {
+            if hook.side_effects.is_none() {
+                return Err(Failure::Calling("Webhook SideEffects is nil".into()));
+            }
+            if !hook.allows_dry_run() {
+                let why = format!("admission webhook {:?} does not support dry run", hook.name);
+                return Err(Failure::Refused(Status::bad_request(why)));
+            }
+        }
+        let version = review::version(&hook.review_versions)
+            .map_err(|why| Failure::Calling(format!("could not create admission objects: {why}")))?;
+        let client = hook.client.as_ref();
+        let client = client.map_err(|why| Failure::Calling(format!("could not get REST client: {why}")))?;
+        let uid = self.env.uuid();
+        let request = review::request(attributes, &invocation.resource, &invocation.kind);
+        let question = review::Question::new(version, &uid, request, form.object(), form.old_object());
+        let answer = self.client.post(client, &question, hook.timeout).await;
+        let answer = answer.map_err(|error| Failure::Calling(error.to_string()))?;
+        let verdict = review::verdict(version, &uid, mutating, &answer)
+            .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
+        for warning in &verdict.warnings {
+            attributes.warnings.add(warning);
+        }
+        match verdict.allowed {
+            true => Ok(verdict),
+            false => Err(Failure::Refused(review::denial(&hook.name, &verdict.result))),
+        }
+    }
+
+    /// Whether a webhook whose rules match wants to see the request.
+    async fn wanted(
+        &self,
+        invocation: &Invocation<'_>,
+        attributes: &AdmissionAttributes,
+        form: &Form<'_>,
+        forms: &dyn Representations,
+    ) -> Result<bool> {
+        let Invocation { hook, kind, .. } = invocation;
+        let in_namespace = self.namespace_selected(hook, attributes, form);
+        let object_selected = form.selected(&hook.objects);
+        // Not selected in one way is not wanted, even if the other way cannot be decided.
+        if matches!(in_namespace, Ok(false)) || matches!(object_selected, Ok(false)) {
+            return Ok(false);
+        }
+        in_namespace?;
+        object_selected?;
+        if hook.conditions.is_empty() {
+            return Ok(true);
+        }
+        let converted = match form.kind == *kind {
+            true => None,
+            false => Some(form.converted(kind, attributes, forms).await?),
+        };
+        let seen = converted.as_ref().unwrap_or(form);
+        let request = Value::Object(review::request(attributes, &attributes.resource, kind));
+        let input = Input {
+            object: seen.object().unwrap_or(&Value::Null),
+            old_object: seen.old_object().unwrap_or(&Value::Null),
+            request: &request,
+        };
+        hook.conditions.hold(&input).map_err(|why| {
+            let GroupVersionResource { group, resource, .. } = &attributes.resource;
+            Status::forbidden(group, resource, &attributes.name, why)
+        })
+    }
+
+    fn namespace_selected(
+        &self,
+        hook: &Hook,
+        attributes: &AdmissionAttributes,
+        form: &Form<'_>,
+    ) -> Result<bool> {
+        let is_namespace = attributes.resource.resource == "namespaces";
+        if attributes.namespace.is_empty() && !is_namespace {
+            return Ok(true);
+        }
+        let selector = hook.namespaces.as_ref().map_err(Status::internal)?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let labels = |namespace: &Value| selector.matches_labels(namespace["metadata"]["labels"].as_object());
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        if is_namespace && attributes.subresource.is_empty() && written {
+            return Ok(form.object().is_some_and(labels));
+        }
+        let namespace = self.source.get(bucket::NAMESPACES, &attributes.namespace);
+        let namespace =
+            namespace.ok_or_else(|| Status::not_found("", "namespaces", &attributes.namespace))?;
+        Ok(labels(&namespace))
+    }
+}
+
+impl Admission for Webhooks {
+    fn mutate<'a>(
+        &'a self,
+        attributes: &'a mut AdmissionAttributes,
+        forms: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.run_mutating(attributes, forms))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a AdmissionAttributes,
+        forms: &'a dyn Representations,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.run_validating(attributes, forms))
+    }
+}
+
+impl Hook {
+    /// What a failed call means for the request.
+    fn judge(&self, failure: Failure) -> Result<()> {
+        match failure {
+            Failure::Refused(status) => Err(status),
+            Failure::Calling(why) if self.ignore_failure => {
+                tracing::warn!(webhook = self.name, why, "webhook cannot be called, its policy is to go on");
+                Ok(())
+            }
+            Failure::Calling(why) => {
+                Err(Status::internal(format!("failed calling webhook {:?}: {why}", self.name)))
+            }
+        }
+    }
+}
+
+/// The webhooks whose rules match a request, each with the form of the request's resource that its rules name:
+/// the request's own if they do, else another served version.
+fn matching<'a>(
+    hooks: &'a [Hook],
+    attributes: &AdmissionAttributes,
+    forms: &dyn Representations,
+) -> Vec<Invocation<'a>> {
+    if hooks.is_empty() || is_exempt(attributes) {
+        return Vec::new();
+    }
+    let equivalents = LazyCell::new(|| forms.equivalents(&attributes.resource, &attributes.subresource));
+    let form = |hook: &Hook| {
+        if hook.rules.iter().any(|rule| rule.matches(attributes, &attributes.resource)) {
+            return Some((attributes.resource.clone(), attributes.kind.clone()));
+        }
+        if !hook.equivalents {
+            return None;
+        }
+        // Earlier rules count first, whichever version they name.
+        hook.rules.iter().find_map(|rule| {
+            let mut others = equivalents.iter().filter(|(resource, _)| *resource != attributes.resource);
+            others.find(|(resource, _)| rule.matches(attributes, resource)).cloned()
+        })
+    };
+    hooks
+        .iter()
+        .filter_map(|hook| form(hook).map(|(resource, kind)| Invocation { hook, resource, kind }))
+        .collect()
+}
+
+/// Configurations of admission itself never pass through webhooks, or a broken one could not be mended.
+fn is_exempt(attributes: &AdmissionAttributes) -> bool {
+    attributes.kind.group == "admissionregistration.k8s.io"
+        && matches!(
+            attributes.kind.kind.as_str(),
+            "ValidatingWebhookConfiguration"
+                | "MutatingWebhookConfiguration"
+                | "ValidatingAdmissionPolicy"
+                | "ValidatingAdmissionPolicyBinding"
+                | "MutatingAdmissionPolicy"
+                | "MutatingAdmissionPolicyBinding"
+        )
+}
+
+/// Which webhooks are to be called again.
+#[derive(Default)]
+struct Reinvocation {
+    /// Some webhook changed the object.
+    changed: bool,
+    /// Called since the last change and willing to be called again.
+    called: HashSet<String>,
+    /// Called before a change.
+    again: HashSet<String>,
+}
+
+impl Reinvocation {
+    fn note_change(&mut self) {
+        self.changed = true;
+        self.again.extend(self.called.drain());
+    }
+}
