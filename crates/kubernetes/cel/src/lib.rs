@@ -35,6 +35,7 @@ pub use env::Env;
 pub use error::{CompileError, EvalError};
 pub use escape::{escape, unescape};
 pub use library::Opaque;
+pub use library::regex::compile as compile_regex;
 pub use program::{Activation, Program};
 pub use types::Type;
 pub use value::{List, Map, Text, Timestamp, Value};

@@ -17,6 +17,7 @@ pub mod meta;
 pub mod patch;
 pub mod path;
 pub mod prune;
+pub mod rules;
 pub mod schema;
 pub mod selector;
 pub mod validate;

@@ -60,7 +60,10 @@ impl RegexFunction {
 }
 
 /// Compiles a pattern, with Go's error if it is none.
-pub(crate) fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
+///
+/// # Errors
+/// Go's text, if Go would not compile the pattern.
+pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     let translated = translate(pattern)?;
     RegexBuilder::new(&translated)
         .size_limit(SIZE_LIMIT)

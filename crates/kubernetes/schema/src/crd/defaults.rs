@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::embedded::{self, Coerce};
 use crate::field::FieldError;
 use crate::path::Path;
+use crate::rules::{Budget, Rules};
 use crate::schema::Additional;
 use crate::validate::{self, Dialect};
 use crate::{Schema, prune};
 
 /// Checks the defaults of a whole schema.
-pub fn validate(schema: &Schema, require_pruned: bool, path: &Path<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { require_pruned, out: Vec::new(), steps: Vec::new() };
+pub fn validate(schema: &Arc<Schema>, require_pruned: bool, path: &Path<'_>) -> Vec<FieldError> {
+    let mut walk = Walk { require_pruned, budget: Budget::default(), out: Vec::new(), steps: Vec::new() };
     walk.node(schema, schema, true, false, path);
     walk.out
 }
@@ -27,13 +28,21 @@ enum Step {
 
 struct Walk {
     require_pruned: bool,
+    budget: Budget,
     out: Vec<FieldError>,
     steps: Vec<Step>,
 }
 
 impl Walk {
     /// `inside` says whether the node belongs to the identity or metadata of a resource.
-    fn node(&mut self, schema: &Schema, resource: &Schema, root: bool, inside: bool, path: &Path<'_>) {
+    fn node(
+        &mut self,
+        schema: &Arc<Schema>,
+        resource: &Arc<Schema>,
+        root: bool,
+        inside: bool,
+        path: &Path<'_>,
+    ) {
         let embedded = root || schema.embedded_resource;
         let (resource, inside) = if embedded { (schema, false) } else { (resource, inside) };
         let outer = if embedded { std::mem::take(&mut self.steps) } else { Vec::new() };
@@ -62,7 +71,7 @@ impl Walk {
         }
     }
 
-    fn plain(&mut self, schema: &Schema, default: &Value, embedded: bool, path: &Path<'_>) {
+    fn plain(&mut self, schema: &Arc<Schema>, default: &Value, embedded: bool, path: &Path<'_>) {
         if self.require_pruned {
             let mut pruned = default.clone();
             prune::prune_value(&mut pruned, schema, embedded);
@@ -81,10 +90,10 @@ impl Walk {
             self.out.extend(errors);
             return;
         }
-        self.values(schema, &value, path);
+        self.values_and_rules(schema, &value, embedded, path);
     }
 
-    fn inside_metadata(&mut self, schema: &Schema, resource: &Schema, default: &Value, path: &Path<'_>) {
+    fn inside_metadata(&mut self, schema: &Arc<Schema>, resource: &Schema, default: &Value, path: &Path<'_>) {
         let mut object = self.surround(default.clone());
         let options = Coerce { resource_root: true, drop_malformed: false };
         let root = Path::ROOT;
@@ -93,7 +102,7 @@ impl Walk {
             Ok(_) => aggregate(&embedded::validate(&object, resource, true, &root)),
         };
         if errors.is_empty() {
-            self.values(schema, default, path);
+            self.values_and_rules(schema, default, false, path);
         } else {
             self.out.push(FieldError::invalid(
                 path,
@@ -103,8 +112,26 @@ impl Walk {
         }
     }
 
-    fn values(&mut self, schema: &Schema, default: &Value, path: &Path<'_>) {
-        self.out.extend(validate::validate(schema, default, Dialect::Definition, path));
+    fn values_and_rules(&mut self, schema: &Arc<Schema>, default: &Value, root: bool, path: &Path<'_>) {
+        let errors = validate::validate(schema, default, Dialect::Definition, path);
+        if !errors.is_empty() {
+            self.out.extend(errors);
+            return;
+        }
+        let Some(rules) = Rules::compile(schema, root) else { return };
+        // Once as if nothing changed, and once as if it were new: transition rules see both.
+        let mut unchanged = self.budget.clone();
+        let errors = rules.validate_at(default, Some(default), &mut unchanged, path);
+        let clean = errors.is_empty();
+        self.out.extend(errors);
+        let mut fresh = self.budget.clone();
+        if clean {
+            self.out.extend(rules.validate_at(default, None, &mut fresh, path));
+            if fresh.remaining() < unchanged.remaining() {
+                unchanged = fresh;
+            }
+        }
+        self.budget = unchanged;
     }
 
     /// The smallest resource with a value at the current place.
@@ -149,7 +176,8 @@ pub fn prune_defaults(schema: &mut Schema) {
 
 fn prune_node(schema: &mut Schema, whole: &Schema, steps: &mut Vec<Step>) {
     if let Some(default) = schema.default.take() {
-        let walk = Walk { require_pruned: false, out: Vec::new(), steps: steps.clone() };
+        let walk =
+            Walk { require_pruned: false, budget: Budget::default(), out: Vec::new(), steps: steps.clone() };
         let mut object = walk.surround(default.clone());
         let options = Coerce { resource_root: true, drop_malformed: true };
         let pruned =

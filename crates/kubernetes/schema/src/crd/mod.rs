@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions: defaults of the object itself, and everything the server checks before it
 //! serves one. Works on the `v1` JSON; values of the wrong JSON type are the decoder's business.
 
+mod cel;
 mod defaults;
 mod names;
 mod openapi;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cel::Scope;
 use super::props::{Props, TYPES};
 use super::{Options, render};
 use crate::Schema;
@@ -50,13 +51,14 @@ impl Context {
     }
 }
 
-/// Checks a node and everything below it.
+/// Checks a node and everything below it. `scope` knows the types of rules, where those can be used.
 pub fn validate(
     props: Props<'_>,
     path: &Path<'_>,
     context: &Context,
     root: bool,
     options: &Options<'_>,
+    scope: Option<&Scope<'_>>,
 ) -> Errors {
     let mut out = Errors::default();
     keywords(props, path, context, options, &mut out.schema);
@@ -66,9 +68,9 @@ pub fn validate(
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         ));
     }
-    children(props, path, context, root, options, &mut out);
+    children(props, path, context, root, options, scope, &mut out);
     extensions(props, path, options, &mut out.schema);
-    rules(props, path, &mut out);
+    rules(props, path, context, options, scope, &mut out);
     out
 }
 
@@ -125,6 +127,7 @@ fn children(
     context: &Context,
     root: bool,
     options: &Options<'_>,
+    scope: Option<&Scope<'_>>,
     out: &mut Errors,
 ) {
     if let Some(additional) = props.get("additionalProperties") {
@@ -144,7 +147,8 @@ fn children(
             } else {
                 context
             };
-            out.append(validate(schema, &path_here, context, false, options));
+            let scope = scope.map(|scope| scope.additional(schema));
+            out.append(validate(schema, &path_here, context, false, options, scope.as_ref()));
         }
     }
     let properties = path.field("properties");
@@ -159,32 +163,35 @@ fn children(
                 below = below.forbid_defaults(format!("in top-level {name}"));
             }
         }
-        out.append(validate(property, &properties.key(name), &below, false, options));
+        let scope = scope.map(|scope| scope.property(property, name));
+        out.append(validate(property, &properties.key(name), &below, false, options, scope.as_ref()));
     }
     if let Some(not) = props.schema("not") {
-        out.append(validate(not, &path.field("not"), context, false, options));
+        out.append(validate(not, &path.field("not"), context, false, options, None));
     }
     for key in ["allOf", "oneOf", "anyOf"] {
         let list = path.field(key);
         for (index, schema) in props.list(key).enumerate() {
-            out.append(validate(schema, &list.index(index), context, false, options));
+            out.append(validate(schema, &list.index(index), context, false, options, None));
         }
     }
     let definitions = path.field("definitions");
     for (name, schema) in props.map("definitions") {
-        out.append(validate(schema, &definitions.key(name), context, false, options));
+        out.append(validate(schema, &definitions.key(name), context, false, options, None));
     }
     let below = if props.list_type() == Some("map") { context.clone() } else { context.uncorrelatable(path) };
     let items = path.field("items");
     if let Some(schema) = props.items() {
-        out.append(validate(schema, &items, &below, false, options));
+        let scope = scope.map(|scope| scope.items(schema));
+        out.append(validate(schema, &items, &below, false, options, scope.as_ref()));
     }
     for (index, schema) in props.item_list().enumerate() {
-        out.append(validate(schema, &items.index(index), &below, false, options));
+        let scope = scope.map(|scope| scope.items(schema));
+        out.append(validate(schema, &items.index(index), &below, false, options, scope.as_ref()));
     }
     let dependencies = path.field("dependencies");
     for (name, schema) in props.map("dependencies") {
-        out.append(validate(schema, &dependencies.key(name), context, false, options));
+        out.append(validate(schema, &dependencies.key(name), context, false, options, None));
     }
 }
 
@@ -352,13 +359,24 @@ pub fn map_list_keys(props: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-fn rules(props: Props<'_>, path: &Path<'_>, out: &mut Errors) {
+fn rules(
+    props: Props<'_>,
+    path: &Path<'_>,
+    context: &Context,
+    options: &Options<'_>,
+    scope: Option<&Scope<'_>>,
+    out: &mut Errors,
+) {
     if props.rules().next().is_none() {
         return;
     }
     let list = path.field("x-kubernetes-validations");
     for (index, rule) in props.rules().enumerate() {
         rule_texts(rule, props, &list.index(index), &mut out.schema);
+    }
+    if let (true, Some(scope)) = (out.schema.is_empty(), scope) {
+        let uncorrelatable = context.uncorrelatable.as_deref();
+        super::cel::validate(props, path, scope, uncorrelatable, options, &mut out.rules);
     }
 }
 

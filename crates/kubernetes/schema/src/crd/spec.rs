@@ -1,7 +1,11 @@
 //! The spec of a definition, part by part.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::cel::{Scope, TotalCost};
 use super::openapi::{self, Context};
 use super::props::Props;
 use super::view::{Spec, Version};
@@ -280,6 +284,8 @@ fn validation(
         ));
     }
     let mut unreadable = None;
+    let total = RefCell::new(TotalCost::default());
+    let mut scope = None;
     if options.require_structural {
         unreadable = structural::unsupported(props);
         if unreadable.is_none() {
@@ -287,16 +293,22 @@ fn validation(
             if errors.is_empty() {
                 // A schema with unknown words is refused for those, below.
                 if let Ok(schema) = Schema::from_json(&Value::Object(props.0.clone())) {
-                    errors = defaults::validate(&schema, options.require_pruned_defaults, &schema_path);
+                    errors =
+                        defaults::validate(&Arc::new(schema), options.require_pruned_defaults, &schema_path);
                 }
+            }
+            if errors.is_empty() {
+                scope = Some(Scope::root(props, &total));
             }
             out.extend(errors);
         }
     }
-    out.extend(openapi::validate(props, &schema_path, &Context::default(), true, options).all());
+    let context = Context::default();
+    out.extend(openapi::validate(props, &schema_path, &context, true, options, scope.as_ref()).all());
     if let (true, Some(error)) = (out.is_empty(), unreadable) {
         out.push(FieldError::invalid(schema_path, "", error));
     }
+    out.extend(total.borrow().errors(&schema_path));
     out
 }
 

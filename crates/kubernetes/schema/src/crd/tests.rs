@@ -333,3 +333,54 @@ fn deep_schemas_are_refused_without_recursion() {
     }
     assert_eq!(validate(&crd(schema), None).len(), 1);
 }
+
+#[test]
+fn rules_must_compile() {
+    check_field(
+        json!({"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": [{"rule": "self.b"}]}),
+        &[concat!(
+            r#"@.x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self.b","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:5: undefined field 'b'"#,
+            "\n | self.b\n | ....^"
+        )],
+    );
+    check_field(
+        json!({"type": "string", "x-kubernetes-validations": [{"rule": "self", "message": "m"}]}),
+        &[
+            r#"@.x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self","Message":"m","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool"#,
+        ],
+    );
+    check_field(
+        json!({"type": "array", "items": {"type": "string", "x-kubernetes-validations": [
+            {"rule": "self == oldSelf"}, {"rule": "self != ''", "optionalOldSelf": true}]}, "maxItems": 5}),
+        &[
+            r#"@.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within @"#,
+            "@.items.x-kubernetes-validations[1].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule",
+        ],
+    );
+    check_field(
+        json!({"type": "string", "x-kubernetes-validations": [{"rule": " "}, {"rule": "true", "reason": "odd", "fieldPath": ".x"}]}),
+        &[
+            "@.x-kubernetes-validations[0].rule: Required value: rule is not specified",
+            r#"@.x-kubernetes-validations[1].reason: Unsupported value: "odd": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
+            r#"@.x-kubernetes-validations[1].fieldPath: Invalid value: ".x": must be a valid path"#,
+        ],
+    );
+}
+
+#[test]
+fn rules_must_not_cost_too_much() {
+    let expensive = json!({"type": "array", "items": {"type": "array", "items": {"type": "string",
+        "x-kubernetes-validations": [{"rule": "self.contains('x')"}]}}});
+    let new = crd(json!({"type": "object", "properties": {"f": expensive}}));
+    let errors = texts(&validate(&new, None));
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors[0].ends_with(
+        "estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    ));
+    assert!(errors[1].ends_with(
+        "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+    ));
+    assert!(errors[2].starts_with(
+        "spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total"
+    ));
+}

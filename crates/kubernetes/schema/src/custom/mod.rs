@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::Schema;
 use crate::correlate::Correlated;
-use crate::field::FieldError;
+use crate::field::{ErrorKind, FieldError};
 use crate::path::Path;
+use crate::rules::Rules;
 use crate::validate::{self, Dialect};
 use crate::{embedded, lists, meta};
 
@@ -35,6 +36,7 @@ pub struct Validator {
     namespaced: bool,
     scale: Option<Scale>,
     schema: Arc<Schema>,
+    rules: Option<Rules>,
 }
 
 impl Validator {
@@ -47,7 +49,15 @@ impl Validator {
         schema: Arc<Schema>,
         scale: Option<Scale>,
     ) -> Self {
-        Self { api_version: format!("{group}/{version}"), kind: kind.into(), namespaced, scale, schema }
+        let rules = Rules::compile(&schema, true);
+        Self {
+            api_version: format!("{group}/{version}"),
+            kind: kind.into(),
+            namespaced,
+            scale,
+            schema,
+            rules,
+        }
     }
 
     /// The schema objects are validated against.
@@ -142,8 +152,31 @@ impl Validator {
         out
     }
 
-    fn with_rules(&self, errors: Vec<FieldError>, _new: &Value, _old: Option<&Value>) -> Verdict {
-        Verdict { errors, warnings: Vec::new() }
+    /// Rules rely on what the schema promises, so that they do not run on an object that breaks it.
+    fn with_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Verdict {
+        let Some(rules) = &self.rules else { return Verdict { errors, warnings: Vec::new() } };
+        let blocking = |error: &FieldError| {
+            matches!(
+                error.kind,
+                ErrorKind::NotSupported
+                    | ErrorKind::Required
+                    | ErrorKind::TooLong
+                    | ErrorKind::TooMany
+                    | ErrorKind::TypeInvalid
+            )
+        };
+        if errors.iter().any(blocking) {
+            errors.push(FieldError::invalid(
+                Path::ROOT,
+                Value::Null,
+                "some validation rules were not checked because the object was invalid; correct the existing errors \
+                 to complete validation",
+            ));
+            return Verdict { errors, warnings: Vec::new() };
+        }
+        let outcome = rules.validate(new, old);
+        errors.extend(outcome.errors);
+        Verdict { errors, warnings: outcome.warnings }
     }
 }
 

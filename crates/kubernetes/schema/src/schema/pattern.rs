@@ -1,7 +1,7 @@
 //! Regular expressions of schemas, compiled on first use: definitions carry hundreds of them and most
 //! objects touch a few.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 
@@ -9,7 +9,7 @@ use regex::Regex;
 #[derive(Debug, Clone)]
 pub struct Pattern {
     source: String,
-    compiled: OnceLock<Result<Regex, String>>,
+    compiled: OnceLock<Result<Arc<Regex>, String>>,
 }
 
 impl Pattern {
@@ -23,10 +23,10 @@ impl Pattern {
         &self.source
     }
 
-    /// The compiled expression, or why it does not compile.
+    /// The compiled expression, or Go's words for why it does not compile.
     pub fn regex(&self) -> Result<&Regex, &str> {
-        let compiled = self.compiled.get_or_init(|| Regex::new(&self.source).map_err(|e| e.to_string()));
-        compiled.as_ref().map_err(String::as_str)
+        let compiled = self.compiled.get_or_init(|| capstan_cel::compile_regex(&self.source));
+        compiled.as_deref().map_err(String::as_str)
     }
 }
 
