@@ -4,18 +4,19 @@
 //! ```text
 //! table ── the Go types, as facts ──┬── schema    for patches, apply, OpenAPI
 //! kinds ── names, verbs             ├── protobuf  wire format ↔ JSON
-//!                                   └── typed     typed JSON: strictness, Go's zero values
+//!                                   └── decode    typed JSON: strictness, Go's zero values
 //! ```
 
+pub mod decode;
 pub mod defaults;
 mod error;
 pub mod kinds;
 pub mod protobuf;
 pub mod quantity;
 pub mod schema;
+pub mod strategy;
 pub mod table;
 pub mod time;
-pub mod typed;
 mod zero;
 
 pub use error::Error;

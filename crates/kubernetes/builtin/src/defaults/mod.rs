@@ -16,11 +16,9 @@ use crate::table::{Expr, Shape, Table, TypeId, table};
 type Object = Map<String, Value>;
 
 /// Fills in what a built-in object leaves out, as kube-apiserver stores it. The object is expected in the
-/// form that [`crate::typed`] gives it; kinds that are not built in are left alone.
-pub fn apply(object: &mut Value) {
-    let words = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = words("apiVersion").split_once('/').unwrap_or(("", words("apiVersion")));
-    if let Some(id) = table().kind(group, version, words("kind")) {
+/// form that [`crate::decode`] gives it; kinds that are not built in are left alone.
+pub fn apply(group: &str, kind: &str, object: &mut Value) {
+    if let Some(id) = table().kind(group, "v1", kind) {
         visit(table(), id, object);
     }
 }

@@ -1,10 +1,13 @@
 use super::*;
 
 fn defaulted(mut object: Value) -> Value {
-    crate::typed::normalize(&mut object).unwrap();
-    apply(&mut object);
+    let api_version = object["apiVersion"].as_str().unwrap().to_owned();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let kind = object["kind"].as_str().unwrap().to_owned();
+    crate::decode::settle(group, version, &kind, &mut object).unwrap();
+    apply(group, &kind, &mut object);
     let once = object.clone();
-    apply(&mut object);
+    apply(group, &kind, &mut object);
     assert_eq!(object, once, "defaulting twice changes nothing");
     object
 }

@@ -57,13 +57,11 @@ pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
     run(id, |seed| seed.deserialize(value))
 }
 
-/// Decodes an object of a built-in kind, named by its own `apiVersion` and `kind`, and puts what
-/// Kubernetes would store in its place. Kinds that are not built in are left alone.
-pub fn normalize(object: &mut Value) -> Result<Vec<String>, DecodeError> {
-    let words = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = words("apiVersion").split_once('/').unwrap_or(("", words("apiVersion")));
-    let Some(id) = table().kind(group, version, words("kind")) else { return Ok(Vec::new()) };
-    let decoded = from_value(id, object)?;
+/// Puts in an object's place what Kubernetes would store of it, and says what a strict decoder objects
+/// to. Kinds that are not built in are left alone; the error is Go's text.
+pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
+    let Some(id) = table().kind(group, version, kind) else { return Ok(Vec::new()) };
+    let decoded = from_value(id, object).map_err(|error| error.to_string())?;
     *object = decoded.object;
     Ok(decoded.strict)
 }
