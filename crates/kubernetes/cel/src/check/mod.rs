@@ -376,13 +376,13 @@ impl Checker<'_> {
         t
     }
 
-    fn join(&mut self, at: ExprId, previous: Option<Type>, current: Type) -> Type {
+    /// The type of elements of two types. That they are the same is demanded later, with exceptions.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitution.assignable(&previous, &current) {
             return most_general(&previous, &current).clone();
         }
-        self.error(at, format!("expected type '{previous}' but found '{current}'"));
-        Type::ERROR
+        Type::DYN
     }
 
     fn check_list(&mut self, id: ExprId) {
@@ -394,7 +394,7 @@ impl Checker<'_> {
             if element.optional {
                 t = self.unwrap_element(element.value, t);
             }
-            joined = Some(self.join(element.value, joined, t));
+            joined = Some(self.join(joined, t));
         }
         let elem = joined.unwrap_or_else(|| self.substitution.fresh());
         self.set_type(id, Type::list(elem));
@@ -406,13 +406,13 @@ impl Checker<'_> {
         for entry in entries {
             self.check(entry.key);
             let key = self.type_of(entry.key);
-            keys = Some(self.join(entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             self.check(entry.value);
             let mut value = self.type_of(entry.value);
             if entry.optional {
                 value = self.unwrap_element(entry.value, value);
             }
-            values = Some(self.join(entry.value, values, value));
+            values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.substitution.fresh());
         let value = values.unwrap_or_else(|| self.substitution.fresh());
@@ -513,8 +513,8 @@ fn type_by_name(name: &str) -> Option<Type> {
         "double" => Type::DOUBLE,
         "google.protobuf.Duration" => Type::DURATION,
         "int" => Type::INT,
-        "list" => Type::list(Type(Kind::Param("A"))),
-        "map" => Type::map(Type(Kind::Param("A")), Type(Kind::Param("B"))),
+        "list" => Type::list(Type::DYN),
+        "map" => Type::map(Type::DYN, Type::DYN),
         "null_type" => Type::NULL,
         "string" => Type::STRING,
         "google.protobuf.Timestamp" => Type::TIMESTAMP,

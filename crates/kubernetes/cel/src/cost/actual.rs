@@ -40,7 +40,7 @@ pub(crate) fn has_unit_equality(value: &Value<'_>) -> bool {
 
 /// Whether the cost of a call is only known once it has run.
 pub(crate) fn depends_on_result(function: &str, overload: &str) -> bool {
-    function == "join" || matches!(overload, "list_slice" | "lists_range" | "list_reverse")
+    function == "join" || overload == "list_slice"
 }
 
 /// The cost of a call. `result` is needed where [`depends_on_result`] says so, and absent if it failed.
@@ -84,7 +84,12 @@ pub(crate) fn call_cost(
 
 /// cel-go's set and list extensions.
 fn extension_cost(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64> {
-    let allocating = |factor: f64, size: u64| (size as f64 * factor) as u64 + 1 + 10;
+    // A negative depth of `flatten` wraps around, as the conversion does on the machines upstream runs on.
+    let allocating = |factor: f64, size: u64| {
+        let cost = size as f64 * factor;
+        let cost = if cost < 0.0 { cost as i64 as u64 } else { cost as u64 };
+        cost.wrapping_add(1 + 10)
+    };
     let product = |a: &Value<'_>, b: &Value<'_>| plain_size(a).saturating_mul(plain_size(b));
     let self_compare = |list: &Value<'_>| {
         let Value::List(items) = list else { return allocating(2.0, 1) };
@@ -95,7 +100,10 @@ fn extension_cost(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>
     Some(match (overload, args) {
         ("list_sets_contains_list" | "list_sets_intersects_list", [a, b]) => product(a, b) + 1,
         ("list_sets_equivalent_list", [a, b]) => product(a, b).saturating_mul(2) + 1,
-        ("list_slice" | "lists_range" | "list_reverse", _) => allocating(1.0, result.map_or(1, plain_size)),
+        ("list_slice", _) => allocating(1.0, result.map_or(1, plain_size)),
+        ("lists_range", [Value::Int(end)]) => allocating(1.0, u64::try_from(*end).unwrap_or(0)),
+        ("lists_range", _) => allocating(1.0, 1),
+        ("list_reverse", [list]) => allocating(1.0, plain_size(list)),
         ("list_flatten", [list]) => allocating(1.0, plain_size(list)),
         ("list_flatten_int", [list, Value::Int(depth)]) => allocating(*depth as f64, plain_size(list)),
         ("list_distinct", [list]) => self_compare(list),

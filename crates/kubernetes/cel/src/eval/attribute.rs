@@ -39,10 +39,16 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                 _ => return Err(EvalError::no_such_overload()),
             },
         };
-        if attribute.qualifiers.is_empty() {
-            return Ok(root);
+        match root {
+            // What is inside an optional is looked at as plain data, without its declared type.
+            Value::Optional(Some(value)) => {
+                let value = value.raw();
+                self.qualify(value, attribute, true)
+            }
+            Value::Optional(None) => Ok(Value::Optional(None)),
+            value if attribute.qualifiers.is_empty() => Ok(value),
+            value => self.qualify(value, attribute, false),
         }
-        self.qualify(root, attribute)
     }
 
     fn variable(&self, index: usize) -> Evaluated<'a> {
@@ -72,22 +78,13 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         }
     }
 
-    fn qualify(&mut self, root: Value<'a>, attribute: &'p Attribute) -> Evaluated<'a> {
-        let mut is_optional = false;
-        let mut value = match root {
-            // What is inside an optional is looked at as plain data, without its declared type.
-            Value::Optional(Some(value)) => {
-                is_optional = true;
-                match &*value {
-                    Value::Map(map) => Value::Map(map.raw()),
-                    Value::List(list) => Value::List(list.raw()),
-                    value => value.clone(),
-                }
-            }
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            value => value,
-        };
-        let last = attribute.qualifiers.len() - 1;
+    fn qualify(
+        &mut self,
+        mut value: Value<'a>,
+        attribute: &'p Attribute,
+        mut is_optional: bool,
+    ) -> Evaluated<'a> {
+        let last = attribute.qualifiers.len().saturating_sub(1);
         for (i, qualifier) in attribute.qualifiers.iter().enumerate() {
             is_optional = is_optional || qualifier.optional;
             let test = attribute.test_only && i == last;
@@ -150,7 +147,7 @@ fn select_dynamic<'a>(
         Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => {
             select(value, key, may_be_absent)
         }
-        key => Err(EvalError::new(format!("invalid qualifier type: {}", key.type_name()))),
+        key => Err(EvalError::new(format!("invalid qualifier type: {}", key.go_type()))),
     }
 }
 

@@ -42,11 +42,11 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                 }
             }
             (other, None) => {
-                let name = other.type_name();
+                let name = other.go_type();
                 return Err(EvalError::new(format!("got '{name}', expected iterable type")));
             }
             (other, Some(_)) => {
-                let name = other.type_name();
+                let name = other.go_type();
                 return Err(EvalError::new(format!("unsupported comprehension range type: {name}")));
             }
         }

@@ -11,6 +11,7 @@ use crate::functions::Function;
 use crate::library::regex::{self as patterns, RegexFunction};
 use crate::syntax::ACCUMULATOR;
 use crate::syntax::ast::{Comprehension, Expr, ExprId, Literal};
+use crate::types::Kind;
 use crate::value::{Key, List, Map, OwnedMap, Text, Value};
 
 /// A step and what it takes.
@@ -147,7 +148,7 @@ impl Planner<'_> {
     fn node(&mut self, id: ExprId) -> Result<Node, String> {
         match self.checked.ast.get(id) {
             Expr::Literal(literal) => Ok(Node::Constant(constant(literal))),
-            Expr::Ident(_) => Ok(self.name(id)),
+            Expr::Ident(_) => self.name(id),
             Expr::Select { operand, field, test_only } => {
                 let mut selected = self.node(*operand)?.into_attribute();
                 let key = QualifierKey::Constant(Value::String(Text::Shared(field.clone())));
@@ -179,15 +180,19 @@ impl Planner<'_> {
         }
     }
 
-    fn name(&mut self, id: ExprId) -> Node {
-        match self.checked.reference(id) {
+    fn name(&mut self, id: ExprId) -> Result<Node, String> {
+        Ok(match self.checked.reference(id) {
             Reference::Type(name) => Node::Constant(Value::Type(Text::Shared(name.clone()))),
+            // cel-go takes every name whose type is a type for the name of one.
+            Reference::Variable(name) if matches!(self.checked.type_of(id).0, Kind::Type(_)) => {
+                return Err(format!("reference to undefined type: {name}"));
+            }
             Reference::Variable(name) => match self.scope.iter().rposition(|known| known == name) {
                 Some(slot) => attribute(Root::Slot(slot)),
                 None => attribute(Root::Variable(self.variable(name))),
             },
             _ => attribute(Root::Variable(usize::MAX)),
-        }
+        })
     }
 
     fn variable(&mut self, name: &Arc<str>) -> usize {
@@ -289,7 +294,7 @@ impl Planner<'_> {
                 | Value::Bool(_)
                 | Value::Double(_)),
             ) => QualifierKey::Constant(value),
-            Node::Constant(value) => return Err(format!("invalid qualifier type: {}", value.type_name())),
+            Node::Constant(value) => return Err(format!("invalid qualifier type: {}", value.go_type())),
             Node::Attribute(attribute) => QualifierKey::Attribute(attribute),
             node => QualifierKey::Node(Box::new(node)),
         };

@@ -17,7 +17,7 @@ fn impossible<'a>(from: &Value<'_>, to: &str) -> Outcome<'a> {
 }
 
 /// A type as conversion errors name it: lists and maps with what they hold.
-fn printed_type<'v>(value: &'v Value<'_>) -> &'v str {
+pub(crate) fn printed_type<'v>(value: &'v Value<'_>) -> &'v str {
     match value {
         Value::List(_) => "list(dyn)",
         Value::Map(_) => "map(dyn, dyn)",

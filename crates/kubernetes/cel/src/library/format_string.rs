@@ -17,9 +17,14 @@ enum Clause {
     String,
     Decimal,
     Fixed(usize),
-    Scientific,
+    /// Upstream passes the precision on as a width, so there are always six digits.
+    Scientific {
+        width: usize,
+    },
     Binary,
-    Hex { upper: bool },
+    Hex {
+        upper: bool,
+    },
     Octal,
 }
 
@@ -72,7 +77,7 @@ fn next_piece<'s>(rest: &mut &'s str) -> Result<Option<Piece<'s>>, String> {
         b's' => Clause::String,
         b'd' => Clause::Decimal,
         b'f' => Clause::Fixed(precision.min(MAX_PRECISION)),
-        b'e' => Clause::Scientific,
+        b'e' => Clause::Scientific { width: precision.min(MAX_PRECISION) },
         b'b' => Clause::Binary,
         b'x' | b'X' => Clause::Hex { upper: kind == b'X' },
         b'o' => Clause::Octal,
@@ -145,8 +150,8 @@ fn print_number(clause: &Clause, arg: &Value<'_>) -> Result<String, String> {
             Some(d) => Ok(fixed(d, *precision)),
             None => wrong(),
         },
-        (Clause::Scientific, _) => match double(arg) {
-            Some(d) => Ok(scientific(d)),
+        (Clause::Scientific { width }, _) => match double(arg) {
+            Some(d) => Ok(format!("{:>width$}", scientific(d))),
             None => wrong(),
         },
         (Clause::Binary, Value::Int(i)) => Ok(signed(*i, |u| format!("{u:b}"))),
@@ -199,12 +204,17 @@ fn special(d: f64) -> Option<&'static str> {
     }
 }
 
+/// That locale writes a negative zero without its sign.
+fn unsigned_zero(d: f64) -> f64 {
+    if d == 0.0 { 0.0 } else { d }
+}
+
 /// Fixed point in the American locale upstream formats in: groups of thousands.
 fn fixed(d: f64, precision: usize) -> String {
     if let Some(name) = special(d) {
         return name.to_owned();
     }
-    let plain = format!("{d:.precision$}");
+    let plain = format!("{:.precision$}", unsigned_zero(d));
     let (sign, digits) = match plain.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", plain.as_str()),
@@ -224,13 +234,12 @@ fn fixed(d: f64, precision: usize) -> String {
     text
 }
 
-/// Scientific form of the same locale: `1.052033 × 10⁰³`. Upstream passes the precision as a width, so
-/// there are always six digits.
+/// Scientific form of the same locale: `1.052033×10⁰³`.
 fn scientific(d: f64) -> String {
     if let Some(name) = special(d) {
         return name.to_owned();
     }
-    let text = format!("{d:.DEFAULT_PRECISION$e}");
+    let text = format!("{:.DEFAULT_PRECISION$e}", unsigned_zero(d));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let superscript = |c: char| match c {
@@ -248,7 +257,7 @@ fn scientific(d: f64) -> String {
     };
     let digits: String = format!("{:02}", exponent.abs()).chars().map(superscript).collect();
     let sign = if exponent < 0 { "⁻" } else { "" };
-    format!("{mantissa}\u{202f}×\u{202f}10{sign}{digits}")
+    format!("{mantissa}×10{sign}{digits}")
 }
 
 /// `%s`
@@ -353,7 +362,7 @@ fn refusal(clause: &Clause, type_name: &str) -> String {
         }
         Clause::Decimal => "decimal clause can only be used on integers",
         Clause::Fixed(_) => "fixed-point clause can only be used on doubles",
-        Clause::Scientific => "scientific clause can only be used on doubles",
+        Clause::Scientific { .. } => "scientific clause can only be used on doubles",
         Clause::Binary => "only integers and bools can be formatted as binary",
         Clause::Hex { .. } => "only integers, byte buffers, and strings can be formatted as hex",
         Clause::Octal => "octal clause can only be used on integers",
@@ -394,7 +403,7 @@ fn clause_fits(clause: &Clause, t: &Type) -> bool {
     match (clause, &t.0) {
         (_, Kind::Dyn) => true,
         (Clause::Decimal | Clause::Octal, kind) => matches!(kind, Kind::Int | Kind::Uint),
-        (Clause::Fixed(_) | Clause::Scientific, kind) => matches!(kind, Kind::Double | Kind::String),
+        (Clause::Fixed(_) | Clause::Scientific { .. }, kind) => matches!(kind, Kind::Double | Kind::String),
         (Clause::Binary, kind) => matches!(kind, Kind::Int | Kind::Uint | Kind::Bool),
         (Clause::Hex { .. }, kind) => {
             matches!(kind, Kind::Int | Kind::Uint | Kind::String | Kind::Bytes)

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::convert::printed_type;
 use super::{Outcome, fail, no_such_overload, operators};
 use crate::error::EvalError;
 use crate::eval::Meter;
@@ -140,8 +141,12 @@ pub(crate) fn flatten<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> 
         [Value::List(_)] => 1,
         [Value::List(_), Value::Int(depth)] => *depth,
         _ => {
-            let types: Vec<&str> = args[1..].iter().map(Value::type_name).collect();
-            return fail(format!("no such overload: {}.flatten({})", args[0].type_name(), types.join(", ")));
+            let types: Vec<&str> = args[1..].iter().map(printed_type).collect();
+            return fail(format!(
+                "no such overload: {}.flatten({})",
+                printed_type(&args[0]),
+                types.join(", ")
+            ));
         }
     };
     if depth < 0 {

@@ -61,6 +61,17 @@ impl Opaque {
         }
     }
 
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Quantity(..) => "cel.Quantity",
+            Self::Ip(_) => "cel.IP",
+            Self::Cidr(_) => "cel.CIDR",
+            Self::Url(_) => "cel.URL",
+            Self::Semver(_) => "cel.Semver",
+            Self::Format(_) => "cel.Format",
+        }
+    }
+
     /// The bytes of an address or of a prefix, which the cost model counts.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {

@@ -108,10 +108,8 @@ impl Quantity {
 
     fn negated(&self) -> Self {
         match self {
-            Self::Small { value, scale } => match value.checked_neg() {
-                Some(value) => Self::Small { value, scale: *scale },
-                None => Self::Big(Decimal { negative: false, ..self.decimal() }),
-            },
+            // The smallest value is its own negative there.
+            Self::Small { value, scale } => Self::Small { value: value.wrapping_neg(), scale: *scale },
             Self::Big(decimal) => Self::Big(Decimal { negative: !decimal.negative, ..decimal.clone() }),
         }
     }

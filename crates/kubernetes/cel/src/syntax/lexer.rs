@@ -1,12 +1,13 @@
 //! Text to tokens: the longest match wins, what matches nothing is reported and skipped.
 
-use super::source::{Issues, Source};
+use super::source::Source;
 use super::token::{Tok, Token};
 
-/// All tokens of the source, ending with the end of file.
-pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> Vec<Token> {
+/// All tokens of the source, ending with the end of file, and what is wrong with the text between them.
+pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<(u32, String)>) {
     let chars = source.chars();
     let mut tokens = Vec::new();
+    let mut unreadable = Vec::new();
     let mut pos = 0;
     while pos < chars.len() {
         let scan = Scan { chars, start: pos };
@@ -20,16 +21,14 @@ pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> Vec<Token> {
                 // The character that fitted no rule is part of the message and of what is skipped.
                 let end = (reached + 1).min(chars.len());
                 let text: String = chars[pos..end].iter().collect();
-                issues.report(
-                    source.location(pos as u32),
-                    format!("Syntax error: token recognition error at: '{text}'"),
-                );
+                let message = format!("Syntax error: token recognition error at: '{text}'");
+                unreadable.push((pos as u32, message));
                 pos = end.max(pos + 1);
             }
         }
     }
     tokens.push(Token { kind: Tok::Eof, start: chars.len() as u32, end: chars.len() as u32 });
-    tokens
+    (tokens, unreadable)
 }
 
 struct Scan<'s> {

@@ -50,7 +50,7 @@ impl Parser<'_> {
             };
         };
         let expanded = match (function, args) {
-            ("all" | "exists" | "exists_one" | "existsOne", [var, predicate]) => {
+            ("all" | "exists" | "exists_one", [var, predicate]) => {
                 let var = self.variable(*var, "argument must be a simple name")?;
                 self.quantifier(function, target, (var, None), *predicate, offset)?
             }

@@ -51,6 +51,8 @@ pub(super) struct Parser<'s> {
     pub(super) last_failure: Option<(usize, usize)>,
     pub(super) attempts: usize,
     pub(super) reports: usize,
+    /// What is wrong beyond syntax; forgotten with the part it is in if that is not read to its end.
+    findings: Vec<(u32, String)>,
 }
 
 const RELATIONS: TokSet = TokSet::of(&[
@@ -69,7 +71,7 @@ const AFTER_OPERAND: TokSet =
     SUFFIXES.union(CALCS).union(RELATIONS).union(TokSet::of(&[Tok::And, Tok::Or, Tok::Question]));
 
 pub(super) fn parse(source: &Source, issues: &mut Issues) -> Ast {
-    let tokens = lexer::tokenize(source, issues);
+    let (tokens, unreadable) = lexer::tokenize(source);
     let mut parser = Parser {
         source,
         issues,
@@ -83,12 +85,26 @@ pub(super) fn parse(source: &Source, issues: &mut Issues) -> Ast {
         last_failure: None,
         attempts: 0,
         reports: 0,
+        findings: Vec::new(),
     };
-    match parser.start() {
-        Ok(root) => parser.ast.root = root,
-        Err(Abort) => parser.ast.root = parser.ast.add(Expr::Unspecified, 0),
+    let root = parser.start();
+    // Where the parser gave up, the text beyond has not been looked at.
+    let reached = match root {
+        Ok(_) => u32::MAX,
+        Err(Abort) => parser.token().start,
+    };
+    let Parser { mut ast, findings, .. } = parser;
+    for (offset, message) in unreadable.into_iter().filter(|(offset, _)| *offset <= reached) {
+        issues.report(source.location(offset), message);
     }
-    parser.ast
+    for (offset, message) in findings {
+        issues.report(source.location(offset), message);
+    }
+    ast.root = match root {
+        Ok(root) => root,
+        Err(Abort) => ast.add(Expr::Unspecified, 0),
+    };
+    ast
 }
 
 impl Parser<'_> {
@@ -191,8 +207,9 @@ impl Parser<'_> {
         Ok(id)
     }
 
+    /// Reports what is wrong with a part that was read.
     pub(super) fn report(&mut self, offset: u32, message: impl Into<String>) -> Result<ExprId, Abort> {
-        self.issues.report(self.source.location(offset), message);
+        self.findings.push((offset, message.into()));
         self.add(Expr::Unspecified, offset)
     }
 
@@ -532,11 +549,10 @@ impl Parser<'_> {
         let body = |p: &mut Self, fields: &mut Vec<StructField>| -> Result<(), Stop> {
             p.sync(names.union(TokSet::of(&[Tok::RBrace, Tok::Comma])))?;
             p.follow.push(TokSet::of(&[Tok::RBrace, Tok::Comma]));
-            let list = p.fields(names, fields);
-            p.follow.pop();
-            if let Err(stop) = list {
+            if let Err(stop) = p.fields(names, fields) {
                 p.recover(stop)?;
             }
+            p.follow.pop();
             p.close(Tok::RBrace)
         };
         let end = body(self, &mut fields);
@@ -614,11 +630,10 @@ impl Parser<'_> {
         let body = |p: &mut Self, entries: &mut Vec<MapEntry>| -> Result<(), Stop> {
             p.sync(starts.union(TokSet::of(&[Tok::RBrace, Tok::Comma])))?;
             p.follow.push(TokSet::of(&[Tok::RBrace, Tok::Comma]));
-            let list = p.entries(starts, entries);
-            p.follow.pop();
-            if let Err(stop) = list {
+            if let Err(stop) = p.entries(starts, entries) {
                 p.recover(stop)?;
             }
+            p.follow.pop();
             p.close(Tok::RBrace)
         };
         let end = body(self, &mut entries);
@@ -632,8 +647,12 @@ impl Parser<'_> {
             if optional {
                 self.consume();
             }
+            let findings = self.findings.len();
             let key = self.within(TokSet::of(&[Tok::Colon]), Self::expr)?;
-            self.expect(Tok::Colon, OPERAND)?;
+            if let Err(stop) = self.expect(Tok::Colon, OPERAND) {
+                self.findings.truncate(findings);
+                return Err(stop);
+            }
             let value = self.within(TokSet::of(&[Tok::Comma]), Self::expr)?;
             entries.push(MapEntry { key, value, optional });
             if self.kind() != Tok::Comma || !starts.contains(self.kind_after(1)) {

@@ -101,11 +101,8 @@ impl Parser<'_> {
         {
             return Stop::Syntax(last, format!("mismatched input '{word}' expecting IDENTIFIER"));
         }
-        let text: String = self.tokens[self.pos..=self.pos + count]
-            .iter()
-            .filter(|token| token.kind != Tok::Eof)
-            .map(|token| self.text(*token))
-            .collect();
+        // White space between the tokens is part of the message.
+        let text = self.slice(self.token().start, last.end);
         Stop::Syntax(last, format!("no viable alternative at input '{text}'"))
     }
 
@@ -174,7 +171,11 @@ impl Parser<'_> {
         if token.kind == Tok::Eof {
             return "<EOF>".to_owned();
         }
-        let text: String = self.source.chars()[token.start as usize..token.end as usize].iter().collect();
+        self.slice(token.start, token.end)
+    }
+
+    fn slice(&self, start: u32, end: u32) -> String {
+        let text: String = self.source.chars()[start as usize..end as usize].iter().collect();
         text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{Text, Value, number};
+use super::{Text, Timestamp, Value, number};
 use crate::decl::{DeclType, Object};
 use crate::error::EvalError;
 use crate::escape::{escape, unescape};
@@ -37,6 +37,8 @@ pub(crate) enum Key<'a> {
     /// By its bits, which is exact equality but for zeros, folded into one.
     Double(u64),
     String(Text<'a>),
+    Timestamp(i64, u32),
+    Duration(i64),
 }
 
 impl<'a> Key<'a> {
@@ -47,6 +49,8 @@ impl<'a> Key<'a> {
             Value::Uint(u) => Self::Uint(*u),
             Value::Double(d) => Self::Double(if *d == 0.0 { 0 } else { d.to_bits() }),
             Value::String(s) => Self::String(s.clone()),
+            Value::Timestamp(t) => Self::Timestamp(t.seconds, t.nanos),
+            Value::Duration(nanos) => Self::Duration(*nanos),
             _ => return None,
         })
     }
@@ -58,6 +62,10 @@ impl<'a> Key<'a> {
             Self::Uint(u) => Value::Uint(*u),
             Self::Double(bits) => Value::Double(f64::from_bits(*bits)),
             Self::String(s) => Value::String(s.clone()),
+            Self::Timestamp(seconds, nanos) => {
+                Value::Timestamp(Timestamp { seconds: *seconds, nanos: *nanos, offset: 0 })
+            }
+            Self::Duration(nanos) => Value::Duration(*nanos),
         }
     }
 

@@ -107,6 +107,40 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The name of the Go type behind such a value, which a few messages show.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Duration(_) => "types.Duration",
+            Self::List(list) if list.is_plain() => "*types.baseList",
+            Self::List(_) => "*common.unstructuredList",
+            Self::Map(map) if map.is_plain() => "*types.baseMap",
+            Self::Map(_) => "*common.unstructuredMap",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::Opaque(opaque) => opaque.go_type(),
+            Self::Preserved(_) => "*common.unknownPreserved",
+        }
+    }
+
+    /// The data without its declared type; an optional inside as what it holds.
+    pub(crate) fn raw(&self) -> Self {
+        match self {
+            Self::Map(map) => Self::Map(map.raw()),
+            Self::List(list) => Self::List(list.raw()),
+            Self::Optional(Some(value)) => value.raw(),
+            Self::Optional(None) => Self::Null,
+            value => value.clone(),
+        }
+    }
+
     /// What `size()` counts, for the types that have a size.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
