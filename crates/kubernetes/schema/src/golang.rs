@@ -50,12 +50,12 @@ fn is_grapheme_extend_printable(c: char) -> bool {
     buffer.escape_debug().count() == 2
 }
 
-/// `%v` of a float64: shortest digits, exponent from 1e21 on and below 1e-4.
+/// `%v` of a float64: shortest digits, exponent from 1e6 on and below 1e-4.
 pub fn float(value: f64) -> String {
-    float_with(value, -4)
+    float_with(value, -4, 6)
 }
 
-fn float_with(value: f64, smallest_exponent: i32) -> String {
+fn float_with(value: f64, smallest_exponent: i32, first_exponent: i32) -> String {
     if value.is_nan() {
         return "NaN".into();
     }
@@ -69,7 +69,7 @@ fn float_with(value: f64, smallest_exponent: i32) -> String {
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if exponent < smallest_exponent || exponent >= 21 {
+    if exponent < smallest_exponent || exponent >= first_exponent {
         let sign = if exponent < 0 { '-' } else { '+' };
         let digits = exponent.unsigned_abs();
         // encoding/json drops the leading zero of e-07; `%v` keeps it.
@@ -86,7 +86,7 @@ fn float_with(value: f64, smallest_exponent: i32) -> String {
 /// A JSON number as encoding/json writes it.
 fn number(value: &Number, out: &mut String) {
     match value.as_f64() {
-        Some(float) if value.is_f64() => out.push_str(&float_with(float, -6)),
+        Some(float) if value.is_f64() => out.push_str(&float_with(float, -6, 21)),
         _ => _ = write!(out, "{value}"),
     }
 }
@@ -217,11 +217,12 @@ mod tests {
             (1.0, "1"),
             (1.5, "1.5"),
             (-0.1, "-0.1"),
-            (1e20, "100000000000000000000"),
+            (123_456.0, "123456"),
+            (1e6, "1e+06"),
             (1e21, "1e+21"),
             (1e-4, "0.0001"),
             (1e-5, "1e-05"),
-            (123_456_789.25, "123456789.25"),
+            (123_456_789.25, "1.2345678925e+08"),
         ] {
             assert_eq!(float(value), text);
         }
