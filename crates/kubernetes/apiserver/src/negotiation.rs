@@ -3,7 +3,6 @@
 //! Upstream negotiates twice: its router compares bare media types for built-in kinds, then the handler
 //! weighs parameters. Custom resources skip the router, which is why their error texts differ.
 
-use crate::registry::Resource;
 use crate::status::Status;
 
 /// JSON.
@@ -108,24 +107,10 @@ pub enum Endpoint {
     BuiltIn,
     /// List or watch of a built-in kind, whose route also offers `stream=watch` types.
     BuiltInCollection,
-    /// Built-in kinds that are answered but not stored, such as access reviews: no tables.
-    Review,
     /// Custom resources: no protobuf for whole objects.
     Custom,
     /// Discovery and other documents: no transformations.
     Document,
-}
-
-impl Endpoint {
-    /// The endpoint of a verb on a resource.
-    pub fn of(resource: &Resource, verb: &str) -> Self {
-        match verb {
-            _ if resource.custom().is_some() => Self::Custom,
-            "list" | "watch" => Self::BuiltInCollection,
-            _ if resource.verbs.contains(&"get") => Self::BuiltIn,
-            _ => Self::Review,
-        }
-    }
 }
 
 /// One clause of an `Accept` header.
@@ -148,7 +133,7 @@ struct Target<'a> {
 /// Decides what to answer with. `header` is the first `Accept` header, if any.
 pub fn accept(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
     let header = header.unwrap_or("");
-    if matches!(endpoint, Endpoint::BuiltIn | Endpoint::BuiltInCollection | Endpoint::Review) {
+    if matches!(endpoint, Endpoint::BuiltIn | Endpoint::BuiltInCollection) {
         check_route_produces(header, endpoint)?;
     }
     choose(header, endpoint, false)
@@ -332,9 +317,6 @@ fn allowed(clause: &Clause, encoding: Encoding, endpoint: Endpoint) -> Option<Ac
         Some(_) if endpoint == Endpoint::Document => return None,
         Some(target) => shape(target, encoding)?,
     };
-    if endpoint == Endpoint::Review && matches!(shape, Shape::Table(_)) {
-        return None;
-    }
     let pretty = clause.parameters.iter().any(|(key, value)| *key == "pretty" && *value == "1");
     Some(Accepted { encoding, shape, pretty })
 }
@@ -486,7 +468,6 @@ mod tests {
         assert_eq!(message(PROTOBUF, Endpoint::Custom), handlers);
         assert_eq!(message("application/cbor", Endpoint::Custom), handlers);
         assert_eq!(message(TABLE, Endpoint::Document), handlers);
-        assert_eq!(message(TABLE, Endpoint::Review), handlers);
         // The router passes what the handler then refuses.
         assert_eq!(message("application/json;as=Chart;v=v1;g=meta.k8s.io", Endpoint::BuiltIn), handlers);
     }

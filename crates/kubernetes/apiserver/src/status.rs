@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use ::http::StatusCode;
 use capstan_schema::field::FieldError;
-use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 /// A failed request, ready to be sent as a `v1.Status`.
@@ -21,6 +21,8 @@ pub struct Status {
     pub details: Option<Box<Details>>,
     /// Extra response headers (`Retry-After`).
     pub retry_after: Option<u32>,
+    /// `metadata.continue`: where an expired list may go on.
+    pub continue_token: Option<String>,
 }
 
 /// `details` of a [`Status`].
@@ -63,6 +65,7 @@ impl Status {
             message: message.into(),
             details: None,
             retry_after: None,
+            continue_token: None,
         }
     }
 
@@ -233,6 +236,9 @@ impl Status {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.as_ref().into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json();

@@ -1,6 +1,7 @@
 //! What stands between a decoded request and the store: webhooks and the checks compiled in.
 
 mod attributes;
+pub mod lifecycle;
 mod warnings;
 pub mod webhook;
 

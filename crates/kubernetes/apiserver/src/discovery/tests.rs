@@ -31,6 +31,7 @@ pub fn registry() -> Arc<Registry> {
                 subresource("status", "example.com", version, "Widget"),
             ],
             namespaced: false,
+            behaviour: None,
             origin: custom(),
             ..widget
         });
@@ -81,6 +82,7 @@ fn resource(group: &str, version: &str, kind: &str, plural: &str) -> Resource {
         columns: vec![],
         storage_version: "v1".into(),
         bucket: format!("{group}/{plural}").into(),
+        behaviour: None,
         origin: Origin::BuiltIn,
     }
 }

@@ -57,6 +57,7 @@ fn resources(custom: &Arc<CustomResource>) -> Vec<Resource> {
                 columns: vec![],
                 storage_version: "v1".into(),
                 bucket: "example.com/widgets".into(),
+                behaviour: None,
                 origin: Origin::Custom(custom.clone()),
                 group,
                 version: name,
@@ -95,6 +96,7 @@ fn built_in() -> impl Iterator<Item = Resource> {
         columns: vec![],
         storage_version: kind.version.into(),
         bucket: format!("{}/{}", kind.group, kind.plural).into(),
+        behaviour: None,
         origin: Origin::BuiltIn,
     })
 }

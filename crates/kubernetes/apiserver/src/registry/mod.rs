@@ -1,11 +1,16 @@
 //! What is served: built-in kinds and custom resources as one immutable picture, swapped whole when a
 //! CustomResourceDefinition changes. Requests take one snapshot and see one truth.
 
+pub mod build;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use capstan_schema::Schema;
+use capstan_schema::custom::Validator;
 use serde_json::Value;
+
+use crate::conversion::Strategy;
 
 /// One served version of one resource: `/apis/<group>/<version>/[namespaces/<ns>/]<plural>`.
 #[derive(Debug, Clone)]
@@ -43,6 +48,17 @@ pub struct Resource {
     pub bucket: Arc<str>,
     /// Where the resource comes from.
     pub origin: Origin,
+    /// What checks and converts objects of a custom resource.
+    pub behaviour: Option<Arc<Behaviour>>,
+}
+
+/// What checks and converts objects of one version of a custom resource.
+#[derive(Debug)]
+pub struct Behaviour {
+    /// Says whether an object may be stored.
+    pub validator: Validator,
+    /// How objects get from one version to another.
+    pub conversion: Strategy,
 }
 
 /// Where a resource comes from.
@@ -157,6 +173,28 @@ impl Registry {
     /// Finds a resource by its path parts.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+}
+
+impl Registry {
+    /// Finds a resource by group and kind, in the preferred version that has it.
+    pub fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let group = self.groups.iter().find(|g| g.name == group)?;
+        group.versions.iter().find_map(|version| {
+            self.resources.get(&(group.name.clone(), version.clone()))?.iter().find(|r| r.kind == kind)
+        })
+    }
+
+    /// Finds the resource whose objects are in a bucket, in the version they are stored in if served.
+    pub fn find_bucket(&self, bucket: &str) -> Option<&Arc<Resource>> {
+        let (group, plural) = bucket.split_once('/')?;
+        let group = self.groups.iter().find(|g| g.name == group)?;
+        let mut served = group.versions.iter().filter_map(|v| self.find(&group.name, v, plural));
+        let first = served.next()?;
+        if first.version == first.storage_version {
+            return Some(first);
+        }
+        Some(served.find(|r| r.version == r.storage_version).unwrap_or(first))
     }
 }
 

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::negotiation::Shape;
 use crate::registry::{Column, CustomResource, Origin};
 
 const NOW: &str = "2026-01-02T00:00:00Z";
@@ -46,6 +45,7 @@ fn resource(group: &str, kind: &str, columns: Option<Vec<Column>>) -> Resource {
         columns: columns.unwrap_or_default(),
         storage_version: "v1".into(),
         bucket: "".into(),
+        behaviour: None,
         origin,
     }
 }
@@ -153,24 +153,5 @@ fn include_object_is_checked() {
         error.message,
         "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": \
          must be 'Metadata', 'Object', 'None', or empty"
-    );
-}
-
-#[test]
-fn metadata_is_had_of_objects_and_metadata_lists_of_lists() {
-    let config_map = resource("", "ConfigMap", None);
-    let widget = resource("example.com", "Widget", Some(vec![]));
-    let (one, many) = (Shape::Metadata(MetaVersion::V1), Shape::MetadataList(MetaVersion::V1));
-    assert!(check_shape(one, &config_map, false).is_ok());
-    assert!(check_shape(many, &config_map, true).is_ok());
-    assert!(check_shape(Shape::Table(MetaVersion::V1), &config_map, true).is_ok());
-    assert_eq!(
-        check_shape(one, &config_map, true).unwrap_err().message,
-        "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
-    );
-    assert_eq!(
-        check_shape(many, &widget, false).unwrap_err().message,
-        "you requested PartialObjectMetadataList, but the requested object is not a list \
-         (*unstructured.Unstructured)"
     );
 }

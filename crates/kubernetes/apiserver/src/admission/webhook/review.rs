@@ -182,5 +182,6 @@ pub(super) fn denial(webhook: &str, result: &Value) -> Status {
             })
         }),
         retry_after: (retry_after > 0).then_some(retry_after),
+        continue_token: None,
     }
 }

@@ -1,0 +1,277 @@
+//! One request to a resource: everything its verb needs to know.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_builtin as builtin;
+use serde_json::Value;
+
+use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Warnings};
+use crate::auth::{Attributes, User};
+use crate::http::body::{self, Decoded, MAX_CRD_DEPTH, MAX_DEPTH};
+use crate::http::info::RequestInfo;
+use crate::http::options::{FieldValidation, Query};
+use crate::negotiation::{self, Accepted, Encoding, Endpoint};
+use crate::object::Meta;
+use crate::registry::{Registry, Resource};
+use crate::shared::Shared;
+use crate::status::{Result, Status};
+use crate::strategy;
+
+/// One request to a resource.
+pub(crate) struct Call {
+    pub shared: Arc<Shared>,
+    pub registry: Arc<Registry>,
+    pub info: RequestInfo,
+    pub resource: Arc<Resource>,
+    pub user: User,
+    pub query: Query,
+    pub user_agent: String,
+    pub content_type: Option<String>,
+    pub accepted: Accepted,
+    pub warnings: Warnings,
+}
+
+impl Call {
+    pub fn endpoint(&self) -> Endpoint {
+        if self.resource.custom().is_some() { Endpoint::Custom } else { Endpoint::BuiltIn }
+    }
+
+    /// Namespace of the objects addressed: empty for cluster-wide kinds, whatever the path says.
+    pub fn namespace(&self) -> &str {
+        if self.resource.namespaced { &self.info.namespace } else { "" }
+    }
+
+    /// Store key of the object addressed.
+    pub fn key(&self) -> String {
+        crate::object::key(self.namespace(), &self.info.name)
+    }
+
+    pub fn kind(&self) -> GroupVersionKind {
+        GroupVersionKind::new(
+            self.resource.group.as_str(),
+            self.resource.version.as_str(),
+            self.resource.kind.as_str(),
+        )
+    }
+
+    pub fn not_found(&self) -> Status {
+        Status::not_found(&self.resource.group, &self.resource.plural, &self.info.name)
+    }
+
+    pub fn conflict(&self, why: impl std::fmt::Display) -> Status {
+        Status::conflict(&self.resource.group, &self.resource.plural, &self.info.name, why)
+    }
+
+    /// Who owns the fields of a write.
+    pub fn manager(&self, field_manager: &str) -> String {
+        if !field_manager.is_empty() {
+            return field_manager.to_owned();
+        }
+        let product = self.user_agent.split('/').next().unwrap_or_default();
+        let mut manager = String::new();
+        for c in product.chars().filter(|c| !c.is_control()) {
+            if manager.len() + c.len_utf8() > 128 {
+                break;
+            }
+            manager.push(c);
+        }
+        manager
+    }
+
+    /// What authorizers are asked about this request with another verb.
+    pub fn attributes(&self, verb: &str) -> Attributes {
+        Attributes {
+            user: self.user.clone(),
+            verb: verb.to_owned(),
+            group: self.resource.group.clone(),
+            version: self.resource.version.clone(),
+            resource: self.resource.plural.clone(),
+            subresource: self.info.subresource.clone(),
+            namespace: self.info.namespace.clone(),
+            name: self.info.name.clone(),
+            path: self.info.path.clone(),
+        }
+    }
+
+    /// What admission sees of this request.
+    pub fn admission(
+        &self,
+        operation: Operation,
+        object: Option<Value>,
+        old_object: Option<Arc<Value>>,
+        options: Value,
+        dry_run: bool,
+    ) -> AdmissionAttributes {
+        let kind = self
+            .resource
+            .subresources
+            .iter()
+            .find(|s| s.name == self.info.subresource)
+            .map(|s| GroupVersionKind::new(s.group.as_str(), s.version.as_str(), s.kind.as_str()))
+            .unwrap_or_else(|| self.kind());
+        let name = match self.info.name.as_str() {
+            "" => object.as_ref().map(|o| o.name().to_owned()).unwrap_or_default(),
+            name => name.to_owned(),
+        };
+        let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
+        AdmissionAttributes {
+            operation,
+            kind,
+            resource: GroupVersionResource::new(
+                self.resource.group.as_str(),
+                self.resource.version.as_str(),
+                self.resource.plural.as_str(),
+            ),
+            subresource: self.info.subresource.clone(),
+            namespace: if is_namespace { name.clone() } else { self.namespace().to_owned() },
+            name,
+            object,
+            old_object,
+            options: Some(options),
+            dry_run,
+            user: self.user.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// Decodes a request body into an object of this resource: known fields only, defaulted.
+    pub fn decode(&self, bytes: &Bytes, strictness: FieldValidation) -> Result<Value> {
+        let encoding = negotiation::body(self.content_type.as_deref(), self.endpoint())?;
+        self.decode_as(bytes, encoding, strictness)
+    }
+
+    /// [`Call::decode`] with the encoding given.
+    pub fn decode_as(&self, bytes: &Bytes, encoding: Encoding, strictness: FieldValidation) -> Result<Value> {
+        let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
+        self.expect_kind(&mut value, bytes)?;
+        let mut strict = Vec::new();
+        strategy::settle(&self.resource, &mut value, &mut strict).map_err(|why| {
+            let (kind, version) = (&self.resource.kind, &self.resource.version);
+            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        })?;
+        // Unknown fields come first, then duplicates, as Go's strict decoder reports them.
+        strict.extend(duplicates);
+        self.judge_strictness(strict, strictness)?;
+        Ok(value)
+    }
+
+    /// Refuses, warns of or ignores what strict decoding objects to.
+    pub fn judge_strictness(&self, strict: Vec<String>, strictness: FieldValidation) -> Result<()> {
+        if strict.is_empty() {
+            return Ok(());
+        }
+        match strictness {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => strict.into_iter().for_each(|text| self.warnings.add(text)),
+            FieldValidation::Strict => {
+                let (kind, version) = (&self.resource.kind, &self.resource.version);
+                return Err(Status::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                    strict.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses a body without looking at what it holds.
+    pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
+        let is_crd = self.resource.plural == "customresourcedefinitions";
+        let max_depth = if is_crd { MAX_CRD_DEPTH } else { MAX_DEPTH };
+        let parsed = match encoding {
+            Encoding::Json => body::json(bytes, max_depth),
+            Encoding::Yaml => body::yaml(bytes, max_depth),
+            Encoding::Protobuf => builtin::protobuf::decode(bytes)
+                .map(|value| Decoded { value, duplicates: Vec::new() })
+                .map_err(|e| e.to_string()),
+        };
+        parsed.map_err(|why| {
+            let kind = &self.resource.kind;
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+                summary(bytes)
+            ))
+        })
+    }
+
+    fn expect_kind(&self, value: &mut Value, bytes: &[u8]) -> Result<()> {
+        let resource = &self.resource;
+        if !value.is_object() {
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
+                 json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({})",
+                resource.kind,
+                go_type(value),
+                summary(bytes)
+            )));
+        }
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if kind.is_empty() && resource.custom().is_some() {
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
+                resource.kind,
+                String::from_utf8_lossy(bytes),
+                summary(bytes)
+            )));
+        }
+        if !kind.is_empty() && kind != resource.kind {
+            return Err(Status::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {}: converting (v1.{kind}) to (core.{}): unknown conversion",
+                api_version.rsplit('/').next().unwrap_or_default(),
+                resource.kind,
+                resource.kind
+            )));
+        }
+        if !api_version.is_empty() && api_version != resource.api_version() {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                resource.api_version()
+            )));
+        }
+        value["apiVersion"] = resource.api_version().into();
+        value["kind"] = resource.kind.as_str().into();
+        Ok(())
+    }
+
+    /// Checks that an object agrees with the namespace of the request, filling it in where absent.
+    pub fn place(&self, object: &mut Value) -> Result<()> {
+        let wanted = self.namespace();
+        let namespace = object.namespace();
+        if namespace == wanted {
+            return Ok(());
+        }
+        if !namespace.is_empty() && !wanted.is_empty() {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        object.set_meta("namespace", wanted);
+        Ok(())
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The beginning of a body for an error message: text if it looks like JSON, hexadecimal if not.
+fn summary(bytes: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    let text = match bytes.first() {
+        None => return "<empty>".into(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|b| format!("{b:02x}")).collect(),
+    };
+    if bytes.len() > SHOWN { format!("{text} ...") } else { text }
+}

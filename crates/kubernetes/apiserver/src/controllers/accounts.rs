@@ -1,0 +1,128 @@
+//! Keeps the `default` ServiceAccount and the `kube-root-ca.crt` ConfigMap in every namespace.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+
+use super::{Changes, alive, retry::Retry};
+use crate::call::Call;
+use crate::http::options::{WriteKind, WriteOptions};
+use crate::shared::Shared;
+use crate::status::Result;
+use crate::verbs::create::create_object;
+use crate::verbs::update::{Change, Step, change};
+
+const ROOT_CA: &str = "kube-root-ca.crt";
+
+/// Runs the controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut dirty: BTreeSet<String> = BTreeSet::new();
+    let mut retry = Retry::new();
+    if let Some(shared) = alive(&shared) {
+        dirty.extend(shared.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()));
+    }
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    match (&*change.bucket, change.key.split_once('/')) {
+                        ("/namespaces", None) => { dirty.insert(change.key.to_string()); }
+                        ("/serviceaccounts", Some((namespace, "default")))
+                        | ("/configmaps", Some((namespace, ROOT_CA))) => { dirty.insert(namespace.to_owned()); }
+                        _ => {}
+                    }
+                }
+                namespace = retry.next() => { dirty.insert(namespace); }
+            }
+        }
+        let Some(shared) = alive(&shared) else { return };
+        for namespace in std::mem::take(&mut dirty) {
+            match furnish(&shared, &namespace).await {
+                Ok(()) => retry.succeeded(&namespace),
+                Err(status) => {
+                    tracing::debug!(namespace, error = %status, "furnishing a namespace will be tried again");
+                    retry.failed(namespace);
+                }
+            }
+        }
+    }
+}
+
+async fn furnish(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
+    let Some(entry) = shared.store.get("/namespaces", namespace) else { return Ok(()) };
+    if entry.digest().terminating {
+        return Ok(());
+    }
+    let registry = shared.registry.load_full();
+    let call = |plural: &str, name: &str| {
+        let resource = registry.find("", "v1", plural)?.clone();
+        Some(shared.internal_call("system:kube-controller-manager", resource, namespace, name))
+    };
+    if shared.store.get("/serviceaccounts", &format!("{namespace}/default")).is_none()
+        && let Some(call) = call("serviceaccounts", "default")
+    {
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace},
+        });
+        ignore_existing(create_object(&call, account, &WriteOptions::default(), WriteKind::Create).await)?;
+    }
+    if let Some(call) = call("configmaps", ROOT_CA) {
+        let wanted = RootCa { pem: shared.root_ca.clone(), namespace: namespace.to_owned() };
+        match shared.store.get("/configmaps", &format!("{namespace}/{ROOT_CA}")) {
+            Some(entry) => {
+                let current: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+                if current["data"]["ca.crt"] != *wanted.pem {
+                    change(&call, &wanted, &WriteOptions::default(), WriteKind::Update).await?;
+                }
+            }
+            None => ignore_existing(
+                create_object(&call, wanted.object(), &WriteOptions::default(), WriteKind::Create).await,
+            )?,
+        }
+    }
+    Ok(())
+}
+
+fn ignore_existing<T>(outcome: Result<T>) -> Result<()> {
+    match outcome {
+        Err(status) if status.reason != "AlreadyExists" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+struct RootCa {
+    pem: Arc<str>,
+    namespace: String,
+}
+
+impl RootCa {
+    fn object(&self) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": ROOT_CA, "namespace": self.namespace,
+                "annotations": {"kubernetes.io/description":
+                    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+                     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
+                     guaranteed across distributions of Kubernetes clusters."},
+            },
+            "data": {"ca.crt": &*self.pem},
+        })
+    }
+}
+
+impl Change for RootCa {
+    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+        let mut object = current.clone();
+        object["data"] = json!({"ca.crt": &*self.pem});
+        Ok(Step::Edit(object))
+    }
+
+    fn create(&self, _: &Call) -> Result<Option<Step>> {
+        Ok(Some(Step::Edit(self.object())))
+    }
+}

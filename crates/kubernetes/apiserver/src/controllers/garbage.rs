@@ -1,0 +1,348 @@
+//! Garbage collection by owner references: background, foreground and orphaning.
+//!
+//! Keeps one index, owner uid → dependents, built from the store at start and from every change after.
+//! Whether an owner exists is always asked of the store, never of the index.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Weak};
+
+use capstan_store::Entry;
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use super::{Changes, alive, retry::Retry};
+use crate::call::Call;
+use crate::digest::Digest;
+use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::object::{Meta, OwnerRef};
+use crate::registry::{Registry, Resource};
+use crate::shared::Committed;
+use crate::shared::Shared;
+use crate::status::Result;
+use crate::verbs::delete::{FOREGROUND, ORPHAN, delete_object};
+use crate::verbs::update::{Change, Step, change};
+
+/// Deletions carried out at the same time.
+const CONCURRENT: usize = 16;
+
+/// Bucket and key of an object.
+type Place = (Arc<str>, Arc<str>);
+
+#[derive(Default)]
+struct Index {
+    dependents: HashMap<Box<str>, BTreeSet<Place>>,
+    owners: HashMap<Place, Vec<Box<str>>>,
+}
+
+impl Index {
+    fn set(&mut self, place: Place, owners: &[OwnerRef]) {
+        let uids: Vec<Box<str>> = owners.iter().map(|o| o.uid.as_str().into()).collect();
+        let before = if uids.is_empty() {
+            self.owners.remove(&place)
+        } else {
+            self.owners.insert(place.clone(), uids.clone())
+        };
+        for uid in before.unwrap_or_default() {
+            if !uids.contains(&uid)
+                && let Some(dependents) = self.dependents.get_mut(&uid)
+            {
+                dependents.remove(&place);
+                if dependents.is_empty() {
+                    self.dependents.remove(&uid);
+                }
+            }
+        }
+        for uid in uids {
+            self.dependents.entry(uid).or_default().insert(place.clone());
+        }
+    }
+
+    fn of(&self, uid: &str) -> impl Iterator<Item = &Place> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+}
+
+/// Runs the garbage collector until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut index = Index::default();
+    let mut retry = Retry::new();
+    let mut dirty: BTreeSet<Place> = BTreeSet::new();
+    if let Some(shared) = alive(&shared) {
+        for bucket in shared.store.buckets() {
+            for entry in shared.store.snapshot(&bucket).range("", None) {
+                let place = (entry.bucket.clone(), entry.key.clone());
+                index.set(place.clone(), &entry.digest().owners);
+                if !entry.digest().owners.is_empty() || entry.digest().terminating {
+                    dirty.insert(place);
+                }
+            }
+        }
+    }
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => match change {
+                    Some(change) => hear(&shared, &mut index, &mut dirty, &change),
+                    None => return,
+                },
+                place = retry.next() => { dirty.insert(place); }
+            }
+        }
+        while let Ok(change) = changes.try_recv() {
+            hear(&shared, &mut index, &mut dirty, &change);
+        }
+        let Some(shared) = alive(&shared) else { return };
+        let work: Vec<Place> = std::mem::take(&mut dirty).into_iter().collect();
+        let index_ref = &index;
+        let shared_ref = &shared;
+        let outcomes: Vec<(Place, Result<()>)> = futures::stream::iter(work)
+            .map(|place| async move {
+                let outcome = collect(shared_ref, index_ref, &place).await;
+                (place, outcome)
+            })
+            .buffer_unordered(CONCURRENT)
+            .collect()
+            .await;
+        for (place, outcome) in outcomes {
+            match outcome {
+                Ok(()) => retry.succeeded(&place),
+                Err(status) => {
+                    tracing::debug!(bucket = %place.0, key = %place.1, error = %status, "garbage collection will try again");
+                    retry.failed(place);
+                }
+            }
+        }
+    }
+}
+
+fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, change: &Committed) {
+    let Some(shared) = alive(shared) else { return };
+    let place = (change.bucket.clone(), change.key.clone());
+    let entry = shared.store.get(&change.bucket, &change.key);
+    // Owners that wait for this object look again.
+    let mut waiting: HashSet<Box<str>> = index.owners.get(&place).into_iter().flatten().cloned().collect();
+    match &entry {
+        Some(entry) => index.set(place.clone(), &entry.digest().owners),
+        None => index.set(place.clone(), &[]),
+    }
+    let registry = shared.registry.load();
+    if change.gone {
+        dirty.extend(index.of(&change.uid).cloned());
+    } else {
+        waiting.clear();
+    }
+    if let Some(entry) = &entry {
+        let digest = entry.digest();
+        let held = digest.finalizers.iter().any(|f| matches!(&**f, ORPHAN | FOREGROUND));
+        if !digest.owners.is_empty() || (digest.terminating && held) {
+            dirty.insert(place);
+        }
+    }
+    for owner in change.owners.iter().filter(|o| waiting.contains(o.uid.as_str())) {
+        if let Found::Exists(owner) = find_owner(&shared, &registry, owner, &change.key) {
+            dirty.insert((owner.bucket.clone(), owner.key.clone()));
+        }
+    }
+}
+
+enum Found {
+    Exists(Arc<Entry<Digest>>),
+    Absent,
+    /// Nothing can be said: the kind is not served, or the reference crosses namespaces.
+    Unknown,
+}
+
+fn find_owner(shared: &Shared, registry: &Registry, owner: &OwnerRef, dependent_key: &str) -> Found {
+    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    let Some(resource) = registry.find_kind(group, &owner.kind) else { return Found::Unknown };
+    let key = if resource.namespaced {
+        match dependent_key.split_once('/') {
+            Some((namespace, _)) => format!("{namespace}/{}", owner.name),
+            None => return Found::Unknown,
+        }
+    } else {
+        owner.name.clone()
+    };
+    match shared.store.get(&resource.bucket, &key) {
+        Some(entry) if *entry.digest().uid == *owner.uid => Found::Exists(entry),
+        _ => Found::Absent,
+    }
+}
+
+/// Does what one object needs: deletes it if its owners are gone, or serves its own finalizer.
+async fn collect(shared: &Arc<Shared>, index: &Index, place: &Place) -> Result<()> {
+    let Some(entry) = shared.store.get(&place.0, &place.1) else { return Ok(()) };
+    let registry = shared.registry.load_full();
+    let digest = entry.digest();
+    let has = |finalizer: &str| digest.finalizers.iter().any(|f| **f == *finalizer);
+    if digest.terminating && has(ORPHAN) {
+        return orphan_dependents(shared, &registry, index, &entry).await;
+    }
+    if digest.terminating && has(FOREGROUND) {
+        return delete_in_foreground(shared, &registry, index, &entry).await;
+    }
+    if digest.terminating || digest.owners.is_empty() {
+        return Ok(());
+    }
+    delete_if_abandoned(shared, &registry, index, &entry).await
+}
+
+async fn delete_if_abandoned(
+    shared: &Arc<Shared>,
+    registry: &Arc<Registry>,
+    index: &Index,
+    entry: &Arc<Entry<Digest>>,
+) -> Result<()> {
+    let (mut solid, mut dangling, mut waiting) = (0, Vec::new(), Vec::new());
+    for owner in &entry.digest().owners {
+        match find_owner(shared, registry, owner, &entry.key) {
+            Found::Exists(found) => {
+                let digest = found.digest();
+                if digest.terminating && digest.finalizers.iter().any(|f| **f == *FOREGROUND) {
+                    waiting.push(owner.uid.clone());
+                } else {
+                    solid += 1;
+                }
+            }
+            Found::Absent => dangling.push(owner.uid.clone()),
+            Found::Unknown => solid += 1,
+        }
+    }
+    if dangling.is_empty() && waiting.is_empty() {
+        return Ok(());
+    }
+    let Some(call) = internal_call(shared, registry, entry) else { return Ok(()) };
+    if solid > 0 {
+        dangling.extend(waiting);
+        return drop_owners(&call, dangling).await;
+    }
+    let has_dependents = index.of(&entry.digest().uid).next().is_some();
+    let policy = if entry.digest().finalizers.iter().any(|f| **f == *ORPHAN) {
+        "Orphan"
+    } else if entry.digest().finalizers.iter().any(|f| **f == *FOREGROUND)
+        || (!waiting.is_empty() && has_dependents)
+    {
+        "Foreground"
+    } else {
+        "Background"
+    };
+    delete(&call, entry, policy).await
+}
+
+async fn delete(call: &Call, entry: &Entry<Digest>, policy: &str) -> Result<()> {
+    let options = DeleteOptions {
+        propagation: Some(policy.to_owned()),
+        uid: Some(entry.digest().uid.to_string()),
+        ..DeleteOptions::default()
+    };
+    match delete_object(call, &entry.key, &options).await {
+        Err(status) if status.reason != "NotFound" && status.reason != "Conflict" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+async fn delete_in_foreground(
+    shared: &Arc<Shared>,
+    registry: &Arc<Registry>,
+    index: &Index,
+    entry: &Arc<Entry<Digest>>,
+) -> Result<()> {
+    let mut blocked = false;
+    for place in index.of(&entry.digest().uid) {
+        let Some(dependent) = shared.store.get(&place.0, &place.1) else { continue };
+        let owners = &dependent.digest().owners;
+        blocked |= owners.iter().any(|o| *o.uid == *entry.digest().uid && o.block);
+        if !dependent.digest().terminating {
+            delete_if_abandoned(shared, registry, index, &dependent).await?;
+        }
+    }
+    if blocked {
+        // Each dependent that goes makes the owner look again.
+        let still = index.of(&entry.digest().uid).any(|place| {
+            shared
+                .store
+                .get(&place.0, &place.1)
+                .is_some_and(|d| d.digest().owners.iter().any(|o| *o.uid == *entry.digest().uid && o.block))
+        });
+        if still {
+            return Ok(());
+        }
+    }
+    match internal_call(shared, registry, entry) {
+        Some(call) => drop_finalizer(&call, FOREGROUND).await,
+        None => Ok(()),
+    }
+}
+
+async fn orphan_dependents(
+    shared: &Arc<Shared>,
+    registry: &Arc<Registry>,
+    index: &Index,
+    entry: &Arc<Entry<Digest>>,
+) -> Result<()> {
+    for place in index.of(&entry.digest().uid) {
+        let Some(dependent) = shared.store.get(&place.0, &place.1) else { continue };
+        if let Some(call) = internal_call(shared, registry, &dependent) {
+            drop_owners(&call, vec![entry.digest().uid.to_string()]).await?;
+        }
+    }
+    match internal_call(shared, registry, entry) {
+        Some(call) => drop_finalizer(&call, ORPHAN).await,
+        None => Ok(()),
+    }
+}
+
+/// Metadata edits the collector makes.
+enum Edit {
+    DropOwners(Vec<String>),
+    DropFinalizer(&'static str),
+}
+
+impl Change for Edit {
+    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+        let mut object = current.clone();
+        match self {
+            Self::DropOwners(uids) => {
+                let refs = object.meta().and_then(|m| m.get("ownerReferences")?.as_array()).cloned();
+                let kept: Vec<Value> = refs
+                    .unwrap_or_default()
+                    .into_iter()
+                    .filter(|r| !uids.iter().any(|uid| r["uid"] == uid.as_str()))
+                    .collect();
+                object.set_meta("ownerReferences", kept);
+            }
+            Self::DropFinalizer(finalizer) => {
+                let kept: Vec<String> = object.finalizers().into_iter().filter(|f| f != finalizer).collect();
+                object.set_meta("finalizers", json!(kept));
+            }
+        }
+        Ok(Step::Edit(object))
+    }
+}
+
+async fn drop_owners(call: &Call, uids: Vec<String>) -> Result<()> {
+    edit(call, Edit::DropOwners(uids)).await
+}
+
+async fn drop_finalizer(call: &Call, finalizer: &'static str) -> Result<()> {
+    edit(call, Edit::DropFinalizer(finalizer)).await
+}
+
+async fn edit(call: &Call, edit: Edit) -> Result<()> {
+    match change(call, &edit, &WriteOptions::default(), WriteKind::Patch).await {
+        Err(status) if status.reason != "NotFound" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+fn internal_call(shared: &Arc<Shared>, registry: &Arc<Registry>, entry: &Entry<Digest>) -> Option<Call> {
+    let resource: Arc<Resource> = registry.find_bucket(&entry.bucket)?.clone();
+    let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
+    Some(shared.internal_call(
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        resource,
+        namespace,
+        name,
+    ))
+}

@@ -1,0 +1,201 @@
+//! Empties namespaces that are being deleted, then lets them go.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+
+use super::{Changes, alive, retry::Retry};
+use crate::call::Call;
+use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::shared::Shared;
+use crate::status::Result;
+use crate::verbs::delete::delete_object;
+use crate::verbs::update::{Change, Step, change};
+
+const BUCKET: &str = "/namespaces";
+/// The finalizer in `spec.finalizers` that this controller serves.
+const FINALIZER: &str = "kubernetes";
+
+/// Runs the namespace controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut terminating: BTreeSet<String> = BTreeSet::new();
+    let mut dirty: BTreeSet<String> = BTreeSet::new();
+    let mut retry = Retry::new();
+    if let Some(shared) = alive(&shared) {
+        for entry in shared.store.snapshot(BUCKET).range("", None).filter(|e| e.digest().terminating) {
+            dirty.insert(entry.key.to_string());
+        }
+    }
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    let Some(shared) = alive(&shared) else { return };
+                    if *change.bucket == *BUCKET {
+                        let entry = shared.store.get(BUCKET, &change.key);
+                        if entry.is_some_and(|e| e.digest().terminating) {
+                            dirty.insert(change.key.to_string());
+                        }
+                    } else if let Some((namespace, _)) = change.key.split_once('/')
+                        && terminating.contains(namespace)
+                        && change.gone
+                    {
+                        dirty.insert(namespace.to_owned());
+                    }
+                }
+                namespace = retry.next() => { dirty.insert(namespace); }
+            }
+        }
+        let Some(shared) = alive(&shared) else { return };
+        for namespace in std::mem::take(&mut dirty) {
+            match empty(&shared, &namespace).await {
+                Ok(true) => {
+                    terminating.remove(&namespace);
+                    retry.succeeded(&namespace);
+                }
+                Ok(false) => {
+                    terminating.insert(namespace);
+                }
+                Err(status) => {
+                    tracing::debug!(namespace, error = %status, "namespace deletion will try again");
+                    terminating.insert(namespace.clone());
+                    retry.failed(namespace);
+                }
+            }
+        }
+    }
+}
+
+/// Deletes what is in a namespace; true when the namespace could be let go.
+async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<bool> {
+    let Some(entry) = shared.store.get(BUCKET, namespace) else { return Ok(true) };
+    if !entry.digest().terminating {
+        return Ok(true);
+    }
+    let registry = shared.registry.load_full();
+    let prefix = format!("{namespace}/");
+    let mut remaining: Vec<(String, usize)> = Vec::new();
+    let mut failure = None;
+    let mut seen = BTreeSet::new();
+    for resource in registry.resources.values().flatten().filter(|r| r.namespaced) {
+        if !seen.insert(resource.bucket.clone()) {
+            continue;
+        }
+        for entry in shared.store.snapshot(&resource.bucket).range(&prefix, None) {
+            if entry.digest().terminating {
+                continue;
+            }
+            let name = entry.key.split_once('/').map_or("", |(_, name)| name);
+            let call = shared.internal_call(USER, resource.clone(), namespace, name);
+            let options =
+                DeleteOptions { propagation: Some("Background".into()), ..DeleteOptions::default() };
+            if let Err(status) = delete_object(&call, &entry.key, &options).await
+                && status.reason != "NotFound"
+            {
+                failure = Some(status);
+            }
+        }
+        let left = shared.store.snapshot(&resource.bucket).count(&prefix);
+        if left > 0 {
+            let name = crate::status::qualified(&resource.group, &resource.plural);
+            remaining.push((name, left));
+        }
+    }
+    let call = |subresource: &str| -> Option<Call> {
+        let resource = registry.find("", "v1", "namespaces")?.clone();
+        let mut call = shared.internal_call(USER, resource, "", namespace);
+        call.info.subresource = subresource.to_owned();
+        Some(call)
+    };
+    if let Some(status) = failure {
+        return Err(status);
+    }
+    let edit =
+        if remaining.is_empty() { Edit::Finalize } else { Edit::Report(conditions(shared, &remaining)) };
+    let subresource = if remaining.is_empty() { "finalize" } else { "status" };
+    if let Some(call) = call(subresource) {
+        match change(&call, &edit, &WriteOptions::default(), WriteKind::Update).await {
+            Err(status) if status.reason != "NotFound" => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(remaining.is_empty())
+}
+
+const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
+
+enum Edit {
+    Finalize,
+    Report(Vec<Value>),
+}
+
+impl Change for Edit {
+    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+        let mut object = current.clone();
+        match self {
+            Self::Finalize => {
+                if let Some(finalizers) = object["spec"]["finalizers"].as_array_mut() {
+                    finalizers.retain(|f| f != FINALIZER);
+                }
+            }
+            Self::Report(conditions) => {
+                // Times of conditions that say the same as before stay.
+                let before = current["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let merged: Vec<Value> = conditions
+                    .iter()
+                    .map(|new| {
+                        let same = before.iter().find(|old| {
+                            ["type", "status", "reason", "message"].iter().all(|key| old[key] == new[key])
+                        });
+                        same.unwrap_or(new).clone()
+                    })
+                    .collect();
+                object["status"]["conditions"] = merged.into();
+            }
+        }
+        Ok(Step::Edit(object))
+    }
+}
+
+/// What a namespace that cannot go yet says about itself.
+fn conditions(shared: &Shared, remaining: &[(String, usize)]) -> Vec<Value> {
+    let now = shared.env.now_rfc3339();
+    let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    let list: Vec<String> =
+        remaining.iter().map(|(name, n)| format!("{name} has {n} resource instances")).collect();
+    vec![
+        condition(
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered".into(),
+        ),
+        condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".into(),
+        ),
+        condition(
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".into(),
+        ),
+        condition(
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {}", list.join(", ")),
+        ),
+        condition(
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            format!("Some content in the namespace has finalizers remaining: {}", list.join(", ")),
+        ),
+    ]
+}

@@ -1,0 +1,364 @@
+//! Accepts the names of CustomResourceDefinitions, serves and establishes them, and empties those that
+//! are deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::CLEANUP_FINALIZER;
+use crate::call::Call;
+use crate::controllers::retry::Retry;
+use crate::controllers::{Changes, alive};
+use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::object::Meta;
+use crate::registry::{Resource, build};
+use crate::shared::Shared;
+use crate::status::Result;
+use crate::verbs::delete::delete_object;
+use crate::verbs::update::{Change, Step, change};
+
+pub(crate) const BUCKET: &str = "apiextensions.k8s.io/customresourcedefinitions";
+const USER: &str = "system:apiserver";
+
+/// The definitions that are served.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    known: Mutex<BTreeMap<String, Known>>,
+    epochs: std::sync::atomic::AtomicU64,
+}
+
+struct Known {
+    uid: String,
+    generation: i64,
+    terminating: bool,
+    group: String,
+    names: Vec<String>,
+    kinds: Vec<String>,
+    resources: Vec<Arc<Resource>>,
+}
+
+impl Definitions {
+    /// Compiles a definition if it is new or changed. Returns whether what is served changed.
+    fn learn(&self, crd: &Value) -> bool {
+        let name = crd.name().to_owned();
+        let terminating = is_terminating(crd);
+        let mut known = self.known.lock();
+        if let Some(before) = known.get(&name)
+            && before.uid == crd.uid()
+            && before.generation == crd.generation()
+            && before.terminating == terminating
+        {
+            return false;
+        }
+        // Epochs are unique in the process, so that nothing rendered under an older schema is taken for new.
+        let epoch = self.epochs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        let (names, kinds) = claimed(crd);
+        let learned = Known {
+            uid: crd.uid().to_owned(),
+            generation: crd.generation(),
+            terminating,
+            group: crd["spec"]["group"].as_str().unwrap_or_default().to_owned(),
+            names,
+            kinds,
+            resources: build::custom(crd, epoch),
+        };
+        known.insert(name, learned);
+        true
+    }
+
+    fn forget(&self, name: &str) -> bool {
+        self.known.lock().remove(name).is_some()
+    }
+
+    fn serves(&self, name: &str) -> bool {
+        self.known.lock().contains_key(name)
+    }
+
+    fn resources(&self) -> Vec<Arc<Resource>> {
+        self.known.lock().values().flat_map(|k| k.resources.iter().cloned()).collect()
+    }
+
+    /// The first name another definition of the group already has.
+    fn conflict(&self, crd: &Value) -> Option<(&'static str, String)> {
+        let known = self.known.lock();
+        let group = crd["spec"]["group"].as_str().unwrap_or_default();
+        let others: Vec<&Known> = known
+            .iter()
+            .filter(|(name, k)| name.as_str() != crd.name() && k.group == group)
+            .map(|(_, k)| k)
+            .collect();
+        let names = &crd["spec"]["names"];
+        let taken = |name: &str| others.iter().any(|k| k.names.iter().any(|n| n == name));
+        let kind_taken = |kind: &str| others.iter().any(|k| k.kinds.iter().any(|n| n == kind));
+        let text = |key: &str| names[key].as_str().unwrap_or_default().to_owned();
+        if taken(&text("plural")) {
+            return Some(("PluralConflict", text("plural")));
+        }
+        if taken(&text("singular")) {
+            return Some(("SingularConflict", text("singular")));
+        }
+        let short = names["shortNames"].as_array().cloned().unwrap_or_default();
+        if let Some(name) = short.iter().filter_map(Value::as_str).find(|n| taken(n)) {
+            return Some(("ShortNamesConflict", name.to_owned()));
+        }
+        if kind_taken(&text("kind")) {
+            return Some(("KindConflict", text("kind")));
+        }
+        if kind_taken(&text("listKind")) {
+            return Some(("ListKindConflict", text("listKind")));
+        }
+        None
+    }
+}
+
+fn claimed(crd: &Value) -> (Vec<String>, Vec<String>) {
+    let names = &crd["spec"]["names"];
+    let text = |key: &str| names[key].as_str().unwrap_or_default().to_owned();
+    let mut all = vec![text("plural"), text("singular")];
+    let short = names["shortNames"].as_array().cloned().unwrap_or_default();
+    all.extend(short.iter().filter_map(Value::as_str).map(str::to_owned));
+    (all, vec![text("kind"), text("listKind")])
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
+    crd["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
+}
+
+fn has_condition(crd: &Value, kind: &str) -> bool {
+    condition(crd, kind).is_some_and(|c| c["status"] == "True")
+}
+
+fn is_terminating(crd: &Value) -> bool {
+    crd.is_terminating() || has_condition(crd, "Terminating")
+}
+
+fn publish(shared: &Shared) {
+    let generation = shared.registry.load().generation + 1;
+    let resources = shared.definitions.resources();
+    shared.registry.store(Arc::new(build::build(&resources, generation)));
+}
+
+fn read(shared: &Shared, name: &str) -> Option<Value> {
+    let entry = shared.store.get(BUCKET, name)?;
+    serde_json::from_slice(&entry.value).ok()
+}
+
+/// Serves what is established in the store already: done before the first request.
+pub(crate) fn load(shared: &Shared) {
+    let mut changed = false;
+    for entry in shared.store.snapshot(BUCKET).range("", None) {
+        let Ok(crd) = serde_json::from_slice::<Value>(&entry.value) else { continue };
+        if has_condition(&crd, "Established") {
+            changed |= shared.definitions.learn(&crd);
+        }
+    }
+    if changed {
+        publish(shared);
+    }
+}
+
+/// Runs the controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut dirty: BTreeSet<String> = BTreeSet::new();
+    let mut emptying: BTreeMap<String, String> = BTreeMap::new();
+    let mut retry = Retry::new();
+    if let Some(shared) = alive(&shared) {
+        dirty.extend(shared.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()));
+    }
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    if *change.bucket == *BUCKET {
+                        dirty.insert(change.key.to_string());
+                    } else if change.gone && let Some(name) = emptying.get(&*change.bucket) {
+                        dirty.insert(name.clone());
+                    }
+                }
+                name = retry.next() => { dirty.insert(name); }
+            }
+        }
+        let Some(shared) = alive(&shared) else { return };
+        for name in std::mem::take(&mut dirty) {
+            match reconcile(&shared, &name).await {
+                Ok(Progress::Settled) => retry.succeeded(&name),
+                Ok(Progress::Emptying(bucket)) => {
+                    emptying.insert(bucket, name);
+                }
+                Err(status) => {
+                    tracing::debug!(crd = name, error = %status, "a definition will be looked at again");
+                    retry.failed(name);
+                }
+            }
+        }
+    }
+}
+
+enum Progress {
+    Settled,
+    Emptying(String),
+}
+
+async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Progress> {
+    let Some(crd) = read(shared, name) else {
+        if shared.definitions.forget(name) {
+            publish(shared);
+            // Names it held may be what another definition waits for.
+            for entry in shared.store.snapshot(BUCKET).range("", None) {
+                let Ok(other) = serde_json::from_slice::<Value>(&entry.value) else { continue };
+                if !has_condition(&other, "Established") {
+                    Box::pin(reconcile(shared, &entry.key)).await?;
+                }
+            }
+        }
+        return Ok(Progress::Settled);
+    };
+    if crd.is_terminating() {
+        if shared.definitions.serves(name) && shared.definitions.learn(&crd) {
+            publish(shared);
+        }
+        return empty(shared, name, &crd).await;
+    }
+    let conflict = shared.definitions.conflict(&crd);
+    if conflict.is_none() && shared.definitions.learn(&crd) {
+        // Served before it says so: who sees Established can use it.
+        publish(shared);
+    }
+    edit_status(shared, name, Edit::Names(conflict)).await?;
+    Ok(Progress::Settled)
+}
+
+/// Deletes the objects of a definition that is being deleted; lets it go when none is left.
+async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Progress> {
+    if !crd.finalizers().iter().any(|f| f == CLEANUP_FINALIZER) {
+        return Ok(Progress::Settled);
+    }
+    let spec = &crd["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+    let bucket = format!("{group}/{plural}");
+    let registry = shared.registry.load_full();
+    let resource = registry.find_bucket(&bucket).cloned();
+    if let Some(resource) = resource {
+        for entry in shared.store.snapshot(&bucket).range("", None) {
+            if entry.digest().terminating {
+                continue;
+            }
+            let (namespace, object) = entry.key.split_once('/').unwrap_or(("", &entry.key));
+            let call = shared.internal_call(USER, resource.clone(), namespace, object);
+            match delete_object(&call, &entry.key, &DeleteOptions::default()).await {
+                Err(status) if status.reason != "NotFound" => return Err(status),
+                _ => {}
+            }
+        }
+        let left = shared.store.snapshot(&bucket).count("");
+        if left > 0 {
+            edit_status(shared, name, Edit::InProgress(left)).await?;
+            return Ok(Progress::Emptying(bucket));
+        }
+    }
+    let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+        return Ok(Progress::Settled);
+    };
+    let call = shared.internal_call(USER, resource.clone(), "", name);
+    match change(&call, &Edit::LetGo, &WriteOptions::default(), WriteKind::Update).await {
+        Err(status) if status.reason != "NotFound" => Err(status),
+        _ => Ok(Progress::Settled),
+    }
+}
+
+async fn edit_status(shared: &Arc<Shared>, name: &str, edit: Edit) -> Result<()> {
+    let registry = shared.registry.load_full();
+    let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+        return Ok(());
+    };
+    let mut call = shared.internal_call(USER, resource.clone(), "", name);
+    call.info.subresource = "status".into();
+    match change(&call, &edit, &WriteOptions::default(), WriteKind::Update).await {
+        Err(status) if status.reason != "NotFound" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+enum Edit {
+    /// Whether the names are accepted, or which one is taken.
+    Names(Option<(&'static str, String)>),
+    /// Objects left while emptying.
+    InProgress(usize),
+    /// Nothing is left.
+    LetGo,
+}
+
+impl Change for Edit {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        let mut crd = current.clone();
+        let now = call.shared.env.now_rfc3339();
+        match self {
+            Self::Names(None) => {
+                crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();
+                set_condition(&mut crd, &now, "NamesAccepted", "True", "NoConflicts", "no conflicts found");
+                set_condition(
+                    &mut crd,
+                    &now,
+                    "Established",
+                    "True",
+                    "InitialNamesAccepted",
+                    "the initial names have been accepted",
+                );
+            }
+            Self::Names(Some((reason, name))) => {
+                let message = format!("{name:?} is already in use");
+                set_condition(&mut crd, &now, "NamesAccepted", "False", reason, &message);
+                if !has_condition(current, "Established") {
+                    let message = "not all names are accepted";
+                    set_condition(&mut crd, &now, "Established", "False", "NotAccepted", message);
+                }
+            }
+            Self::InProgress(left) => {
+                let message = format!("CustomResource deletion is in progress, {left} left");
+                set_condition(&mut crd, &now, "Terminating", "True", "InstanceDeletionInProgress", &message);
+            }
+            Self::LetGo => {
+                let kept: Vec<String> =
+                    crd.finalizers().into_iter().filter(|f| f != CLEANUP_FINALIZER).collect();
+                crd.set_meta("finalizers", json!(kept));
+            }
+        }
+        Ok(Step::Edit(crd))
+    }
+}
+
+pub(crate) fn set_condition(
+    crd: &mut Value,
+    now: &str,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+) {
+    let before = condition(crd, kind);
+    // The time is that of the last change of status; an unchanged condition is left alone.
+    let time = before.filter(|c| c["status"] == status).map(|c| c["lastTransitionTime"].clone());
+    let generation = crd.generation();
+    let mut new = json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": time.unwrap_or_else(|| now.into()),
+    });
+    if let Some(observed) = before.and_then(|c| c.get("observedGeneration")) {
+        new["observedGeneration"] = observed.clone();
+    } else if before.is_none() && generation > 0 {
+        new["observedGeneration"] = generation.into();
+    }
+    let conditions = &mut crd["status"]["conditions"];
+    match conditions.as_array_mut() {
+        Some(all) => match all.iter_mut().find(|c| c["type"] == kind) {
+            Some(slot) => *slot = new,
+            None => all.push(new),
+        },
+        None => *conditions = json!([new]),
+    }
+}

@@ -1,0 +1,47 @@
+//! The life of a CustomResourceDefinition: what the server adds when one is written, and the controller
+//! that accepts names, establishes, and empties one that is deleted.
+
+pub(crate) mod controller;
+
+use serde_json::{Value, json};
+
+use crate::object::Meta;
+
+/// Finalizer that holds a definition until its objects are gone.
+pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Completes a new definition.
+pub(crate) fn prepare_create(crd: &mut Value) {
+    crd["status"] = json!({
+        "conditions": [],
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": storage_version(crd).into_iter().collect::<Vec<_>>(),
+    });
+    crd.set_meta("generation", 1);
+}
+
+/// Keeps what a request to this subresource may not change, and counts generations.
+pub(crate) fn prepare_update(crd: &mut Value, current: &Value, subresource: &str) {
+    if subresource == "status" {
+        crd["spec"] = current["spec"].clone();
+        return;
+    }
+    crd["status"] = current["status"].clone();
+    if crd["spec"] != current["spec"] {
+        crd.set_meta("generation", current.generation() + 1);
+    }
+    // A version once stored stays on record until somebody has migrated the objects.
+    if let Some(version) = storage_version(crd) {
+        let stored = &mut crd["status"]["storedVersions"];
+        match stored.as_array_mut() {
+            Some(all) if all.iter().any(|v| v == version.as_str()) => {}
+            Some(all) => all.push(version.into()),
+            None => *stored = json!([version]),
+        }
+    }
+}
+
+fn storage_version(crd: &Value) -> Option<String> {
+    let versions = crd["spec"]["versions"].as_array()?;
+    versions.iter().find(|v| v["storage"] == true)?["name"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,180 @@
+//! Paths that are no resources: discovery, OpenAPI, version, health and metrics.
+
+use std::sync::Arc;
+
+use ::http::request::Parts;
+use ::http::{HeaderValue, Method, StatusCode, header};
+use bytes::Bytes;
+use capstan_store::Health;
+
+use crate::auth::User;
+use crate::discovery::Document;
+use crate::http::info::RequestInfo;
+use crate::negotiation::{self, Encoding, Endpoint};
+use crate::registry::Registry;
+use crate::reply::{self, Reply, ReplyBody};
+use crate::shared::Shared;
+use crate::status::{Result, Status};
+use crate::{discovery, openapi, respond};
+use serde_json::json;
+
+/// Serves a path that is no resource.
+pub(crate) async fn serve(shared: &Arc<Shared>, head: &Parts, info: &RequestInfo, _: &User) -> Result<Reply> {
+    let header_text = |name| head.headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
+    let accept = header_text(header::ACCEPT);
+    let path = info.path.trim_end_matches('/');
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    let registry = shared.registry.load_full();
+    match parts.as_slice() {
+        ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(shared, head, parts[0], rest)),
+        ["metrics"] => return Ok(metrics(shared)),
+        ["version"] => {
+            let accepted = negotiation::accept(accept, Endpoint::Document)?;
+            let value = serde_json::from_slice(&discovery::version()).map_err(Status::internal)?;
+            return respond::encode_as(accepted, StatusCode::OK, &value);
+        }
+        _ => {}
+    }
+    if !matches!(head.method, Method::GET | Method::HEAD) && !matches!(parts.first(), Some(&"apis" | &"api"))
+    {
+        return Err(Status::no_such_path());
+    }
+    let if_none_match = header_text(header::IF_NONE_MATCH);
+    match parts.as_slice() {
+        ["openapi", "v2"] => {
+            let encoding = openapi::accept_v2(accept)
+                .ok_or_else(|| Status::not_acceptable("OpenAPI v2 is to be had as application/json"))?;
+            let document = shared.openapi.v2(&registry, encoding);
+            let content_type = match encoding {
+                openapi::Encoding::Json => "application/json",
+                openapi::Encoding::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            };
+            Ok(document_reply(content_type, &document, if_none_match))
+        }
+        ["openapi", "v3"] => {
+            let document = shared.openapi.v3_index(&registry);
+            Ok(document_reply("application/json", &document, if_none_match))
+        }
+        ["openapi", "v3", rest @ ..] => {
+            if !openapi::accepts_v3(accept) {
+                return Err(Status::not_acceptable("OpenAPI v3 is to be had as application/json"));
+            }
+            let path = rest.join("/");
+            let document = shared.openapi.v3(&registry, &path).ok_or_else(Status::no_such_path)?;
+            let mut reply = document_reply("application/json", &document, if_none_match);
+            if head.uri.query().is_some_and(|q| q.contains("hash=")) {
+                // The address names the contents: it may be kept for ever.
+                let headers = reply.headers_mut();
+                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+            }
+            Ok(reply)
+        }
+        [root @ ("api" | "apis")] if negotiation::wants_aggregated_discovery(accept).is_some() => {
+            let pages = shared.discovery.pages(&registry);
+            let document = if *root == "api" { pages.aggregated_core() } else { pages.aggregated_groups() };
+            Ok(document_reply(discovery::AGGREGATED_MEDIA_TYPE, &document, if_none_match))
+        }
+        _ => {
+            let accepted = negotiation::accept(accept, Endpoint::Document)?;
+            let pages = shared.discovery.pages(&registry);
+            let bytes = match parts.as_slice() {
+                [] => Some(paths(&registry)),
+                ["api"] => Some(pages.core_versions(header_text(header::HOST).unwrap_or("127.0.0.1"))),
+                ["apis"] => Some(pages.groups()),
+                ["api", version] => pages.resources("", version),
+                ["apis", group] => pages.group(group),
+                ["apis", group, version] => pages.resources(group, version),
+                _ => None,
+            };
+            let bytes = bytes.ok_or_else(Status::no_such_path)?;
+            if accepted.encoding == Encoding::Json && !accepted.pretty {
+                return Ok(reply::json_bytes(StatusCode::OK, bytes));
+            }
+            let value = serde_json::from_slice(&bytes).map_err(Status::internal)?;
+            respond::encode_as(accepted, StatusCode::OK, &value)
+        }
+    }
+}
+
+/// What there is to see, for people with a browser.
+fn paths(registry: &Registry) -> Bytes {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".into(), "/apis".into()];
+    for group in registry.groups.iter().filter(|g| !g.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
+    }
+    for check in ["healthz", "livez", "readyz"] {
+        paths.push(format!("/{check}"));
+        paths.extend(CHECKS.iter().map(|c| format!("/{check}/{c}")));
+    }
+    paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+    paths.sort();
+    reply::line(&json!({ "paths": paths }))
+}
+
+fn document_reply(content_type: &'static str, document: &Document, if_none_match: Option<&str>) -> Reply {
+    let mut reply = if document.matches(if_none_match) {
+        reply::with_type(StatusCode::NOT_MODIFIED, content_type, ReplyBody::full(""))
+    } else {
+        reply::with_type(StatusCode::OK, content_type, ReplyBody::full(document.body.clone()))
+    };
+    let headers = reply.headers_mut();
+    if let Ok(etag) = HeaderValue::from_str(&document.etag()) {
+        headers.insert(header::ETAG, etag);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    reply
+}
+
+/// Checks that can be asked for one by one: `/readyz/ping`.
+const CHECKS: [&str; 3] = ["ping", "log", "store"];
+
+fn health(shared: &Shared, head: &Parts, kind: &str, rest: &[&str]) -> Reply {
+    let healthy = |check: &str| check != "store" || shared.store.health() == Health::Writable;
+    match rest {
+        [] => {
+            let failed: Vec<&str> = CHECKS.into_iter().filter(|c| !healthy(c)).collect();
+            let verbose = head.uri.query().is_some_and(|q| q.contains("verbose"));
+            if failed.is_empty() && !verbose {
+                return reply::text(StatusCode::OK, "ok");
+            }
+            let mut lines = String::new();
+            for check in CHECKS {
+                let line = if healthy(check) {
+                    format!("[+]{check} ok\n")
+                } else {
+                    format!("[-]{check} failed: reason withheld\n")
+                };
+                lines.push_str(&line);
+            }
+            let word = if failed.is_empty() { "passed" } else { "failed" };
+            lines.push_str(&format!("{kind} check {word}\n"));
+            let code = if failed.is_empty() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+            reply::text(code, lines)
+        }
+        [check] if CHECKS.contains(check) => {
+            if healthy(check) {
+                reply::text(StatusCode::OK, "ok")
+            } else {
+                reply::text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    format!("internal server error: {check} failed"),
+                )
+            }
+        }
+        _ => reply::failure(&Status::no_such_path()),
+    }
+}
+
+fn metrics(shared: &Shared) -> Reply {
+    let requests = shared.requests.load(std::sync::atomic::Ordering::Relaxed);
+    let text = format!(
+        "# HELP apiserver_request_total Requests answered.\n# TYPE apiserver_request_total counter\n\
+         apiserver_request_total {requests}\n\
+         # HELP capstan_store_revision Revision of the last committed change.\n\
+         # TYPE capstan_store_revision gauge\ncapstan_store_revision {}\n",
+        shared.store.revision()
+    );
+    reply::with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", ReplyBody::full(text))
+}

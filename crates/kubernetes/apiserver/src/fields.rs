@@ -1,0 +1,156 @@
+//! Fields that field selectors may name, per kind.
+
+use std::collections::BTreeMap;
+
+use capstan_schema::jsonpath::Path;
+use capstan_store::Entry;
+use serde_json::Value;
+
+use crate::digest::Digest;
+use crate::registry::Resource;
+
+/// The selectable fields of one resource.
+#[derive(Debug, Clone)]
+pub(crate) struct Selectable {
+    /// Field name as selectors write it, and where it is in the object.
+    paths: Vec<(String, Path)>,
+    namespaced: bool,
+}
+
+/// Fields of built-in kinds beyond `metadata.name` and `metadata.namespace`.
+fn built_in(group: &str, plural: &str) -> &'static [&'static str] {
+    match (group, plural) {
+        ("", "secrets") => &["type"],
+        ("" | "events.k8s.io", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "namespaces") => &["status.phase", "name"],
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("batch", "jobs") => &["status.successful"],
+        ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
+        _ => &[],
+    }
+}
+
+impl Selectable {
+    /// The selectable fields of a resource.
+    pub fn of(resource: &Resource) -> Self {
+        let mut paths: Vec<(String, Path)> = Vec::new();
+        let mut add = |field: &str, path: &str| {
+            if let Ok(path) = Path::parse(path) {
+                paths.push((field.to_owned(), path));
+            }
+        };
+        if let Some(custom) = resource.custom() {
+            let version = custom.spec["versions"]
+                .as_array()
+                .and_then(|versions| versions.iter().find(|v| v["name"] == resource.version.as_str()));
+            let declared = version.and_then(|v| v["selectableFields"].as_array());
+            for field in declared.into_iter().flatten() {
+                if let Some(path) = field["jsonPath"].as_str() {
+                    add(path.trim_start_matches('.'), path);
+                }
+            }
+        } else {
+            for field in built_in(&resource.group, &resource.plural) {
+                let path = match (resource.group.as_str(), *field) {
+                    ("events.k8s.io", field) if field.starts_with("involvedObject") => {
+                        field.replacen("involvedObject", "regarding", 1)
+                    }
+                    (_, "source") => "source.component".to_owned(),
+                    (_, "status.successful") => "status.succeeded".to_owned(),
+                    (_, "name") => "metadata.name".to_owned(),
+                    (_, field) => field.to_owned(),
+                };
+                add(field, &format!(".{path}"));
+            }
+        }
+        Self { paths, namespaced: resource.namespaced }
+    }
+
+    /// Whether a selector may name the field.
+    pub fn has(&self, field: &str) -> bool {
+        field == "metadata.name"
+            || (field == "metadata.namespace" && self.namespaced)
+            || self.paths.iter().any(|(name, _)| name == field)
+    }
+
+    /// What to say of a field that may not be named.
+    pub fn unsupported(&self, field: &str, resource: &Resource) -> String {
+        if resource.custom().is_some() {
+            format!("field label not supported: {field}")
+        } else if self.paths.is_empty() {
+            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        } else {
+            format!("field label not supported: {field}")
+        }
+    }
+
+    /// Values of the named fields in an entry; absent ones read as empty, as upstream.
+    pub fn read<'a>(
+        &self,
+        entry: &Entry<Digest>,
+        fields: impl Iterator<Item = &'a str>,
+    ) -> BTreeMap<String, String> {
+        let mut values = BTreeMap::new();
+        let mut parsed: Option<Value> = None;
+        let (namespace, name) = match entry.key.split_once('/') {
+            Some((namespace, name)) => (namespace, name),
+            None => ("", &*entry.key),
+        };
+        for field in fields {
+            let value = match field {
+                "metadata.name" => name.to_owned(),
+                "metadata.namespace" => namespace.to_owned(),
+                field => {
+                    let object = parsed
+                        .get_or_insert_with(|| serde_json::from_slice(&entry.value).unwrap_or_default());
+                    let path = self.paths.iter().find(|(name, _)| name == field).map(|(_, path)| path);
+                    let found = path.and_then(|path| path.find(object).into_iter().next().map(text));
+                    found.unwrap_or_else(|| default_of(field).to_owned())
+                }
+            };
+            values.insert(field.to_owned(), value);
+        }
+        values
+    }
+}
+
+/// What an absent field of a built-in kind counts as.
+fn default_of(field: &str) -> &'static str {
+    match field {
+        "spec.unschedulable" | "spec.hostNetwork" => "false",
+        "status.replicas" | "status.successful" => "0",
+        _ => "",
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,63 @@
+//! The other forms an object of a request can take, for admission webhooks that want another version.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::admission::{GroupVersionKind, GroupVersionResource, Representations};
+use crate::call::Call;
+use crate::shared::Shared;
+use crate::status::{Result, Status};
+use crate::strategy;
+
+/// Forms of the objects of one request.
+pub(crate) struct Forms<'a> {
+    pub shared: &'a Shared,
+    pub call: &'a Call,
+}
+
+impl Representations for Forms<'_> {
+    fn equivalents(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<(GroupVersionResource, GroupVersionKind)> {
+        let registry = &self.call.registry;
+        let Some(group) = registry.groups.iter().find(|g| g.name == resource.group) else {
+            return Vec::new();
+        };
+        let versions = group.versions.iter();
+        versions
+            .filter_map(|version| registry.find(&resource.group, version, &resource.resource))
+            .filter_map(|other| {
+                let kind = if subresource.is_empty() {
+                    GroupVersionKind::new(other.group.as_str(), other.version.as_str(), other.kind.as_str())
+                } else {
+                    let sub = other.subresources.iter().find(|s| s.name == subresource)?;
+                    GroupVersionKind::new(sub.group.as_str(), sub.version.as_str(), sub.kind.as_str())
+                };
+                let path = GroupVersionResource::new(
+                    other.group.as_str(),
+                    other.version.as_str(),
+                    other.plural.as_str(),
+                );
+                Some((path, kind))
+            })
+            .collect()
+    }
+
+    fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value>> {
+        Box::pin(async move { self.shared.convert(&self.call.resource, object, &to.version).await })
+    }
+
+    fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
+        let plural = &self.call.resource.plural;
+        if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
+            && resource.kind == kind.kind
+        {
+            strategy::settle(resource, &mut object, &mut Vec::new()).map_err(|why| {
+                Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
+            })?;
+        }
+        Ok(object)
+    }
+}

@@ -1,0 +1,290 @@
+//! Request bodies: read with a limit, decoded with a depth limit, duplicate fields reported.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use ::http_body::Body;
+use ::http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::Bytes;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::status::{Result, Status};
+
+/// Largest request body.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// Deepest nesting of a decoded body.
+pub const MAX_DEPTH: usize = 64;
+/// Deepest nesting of a CustomResourceDefinition: each of the 64 levels a schema may have costs up to
+/// three levels of JSON.
+pub const MAX_CRD_DEPTH: usize = 200;
+
+/// A decoded body.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// The document.
+    pub value: Value,
+    /// What strict decoding objects to: `duplicate field "spec.x"`, or YAML's own wording.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads a whole body of at most [`MAX_BODY`] bytes.
+pub async fn read<B>(body: B) -> Result<Bytes>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Status::too_large(format!("Request entity too large: limit is {MAX_BODY}")))
+        }
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// Decodes JSON; later duplicates of a field win, as in Go.
+pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, String> {
+    let walk = Walk { duplicates: RefCell::default(), max_depth };
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    // Our own limit is the lower or the more generous one; see `MAX_CRD_DEPTH`.
+    deserializer.disable_recursion_limit();
+    let value = Node { walk: &walk, path: &Path::Root, depth: 0 }
+        .deserialize(&mut deserializer)
+        .map_err(|e| go_syntax_error(bytes, &e))?;
+    deserializer.end().map_err(|e| go_syntax_error(bytes, &e))?;
+    Ok(Decoded { value, duplicates: walk.duplicates.into_inner() })
+}
+
+/// Decodes one YAML document by the rules of YAML 1.1 that kubectl and the API server follow.
+pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, String> {
+    let mut duplicates = Vec::new();
+    let value = match parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::Error) {
+        Ok(value) => value,
+        Err(first) => {
+            let value = parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::LastWins)
+                .map_err(|e| format!("error converting YAML to JSON: yaml: {e}"))?;
+            duplicates.push(first);
+            value
+        }
+    };
+    if depth(&value) > max_depth {
+        return Err(format!("document is nested deeper than {max_depth} levels"));
+    }
+    Ok(Decoded { value, duplicates })
+}
+
+fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, String> {
+    let mut options = serde_saphyr::Options::default();
+    options.duplicate_keys = duplicate_keys;
+    options.legacy_octal_numbers = true;
+    serde_saphyr::from_slice_with_options(bytes, options).map_err(|error| match &error {
+        error if error.to_string().contains("duplicate mapping key") => {
+            let line = error.location().map(|l| l.line()).unwrap_or_default();
+            let text = error.to_string();
+            let key = text.split("duplicate mapping key: ").nth(1).unwrap_or_default();
+            let key = key.lines().next().unwrap_or_default().trim().trim_matches(['"', '`', '\'']);
+            let key = key.split(" not allowed").next().unwrap_or(key);
+            format!("yaml: unmarshal errors:\n  line {line}: key {key:?} already set in map")
+        }
+        error => error.to_string(),
+    })
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Go's words for the syntax errors people meet most.
+fn go_syntax_error(bytes: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".into();
+    }
+    let at = offset(bytes, error.line(), error.column());
+    match bytes.get(at.saturating_sub(1)).copied() {
+        Some(byte) if error.is_syntax() => {
+            let text = error.to_string();
+            let context = if text.contains("expected value") {
+                "looking for beginning of value"
+            } else if text.contains("expected `:`") {
+                "after object key"
+            } else if text.contains("key must be a string") {
+                "looking for beginning of object key string"
+            } else if text.contains("expected `,` or `}`") {
+                "after object key:value pair"
+            } else if text.contains("expected `,` or `]`") {
+                "after array element"
+            } else if text.contains("trailing characters") {
+                "after top-level value"
+            } else {
+                return text;
+            };
+            format!("invalid character '{}' {context}", char::from(byte))
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn offset(bytes: &[u8], line: usize, column: usize) -> usize {
+    let start = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| **b == b'\n')
+        .map(|(at, _)| at + 1)
+        .nth(line.saturating_sub(2))
+        .filter(|_| line > 1)
+        .unwrap_or(0);
+    start + column
+}
+
+struct Walk {
+    duplicates: RefCell<Vec<String>>,
+    max_depth: usize,
+}
+
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(Path::Root, name) => f.write_str(name),
+            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+struct Node<'a> {
+    walk: &'a Walk,
+    path: &'a Path<'a>,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > self.walk.max_depth {
+            return Err(D::Error::custom(format!("exceeded max depth of {}", self.walk.max_depth)));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = Path::Index(self.path, items.len());
+            let node = Node { walk: self.walk, path: &path, depth: self.depth + 1 };
+            match seq.next_element_seed(node)? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut out = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let path = Path::Field(self.path, &key);
+            let node = Node { walk: self.walk, path: &path, depth: self.depth + 1 };
+            let value = map.next_value_seed(node)?;
+            if out.contains_key(&key) {
+                self.walk.duplicates.borrow_mut().push(format!("duplicate field \"{path}\""));
+            }
+            out.insert(key, value);
+        }
+        Ok(Value::Object(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn duplicate_fields_are_named_by_path_and_the_last_wins() {
+        let decoded = json(br#"{"spec":{"a":1,"a":2,"l":[{"x":1,"x":3}]}}"#, MAX_DEPTH).unwrap();
+        assert_eq!(decoded.value, json!({"spec": {"a": 2, "l": [{"x": 3}]}}));
+        assert_eq!(decoded.duplicates, ["duplicate field \"spec.a\"", "duplicate field \"spec.l[0].x\""]);
+    }
+
+    #[test]
+    fn nesting_beyond_the_limit_is_refused_not_recursed_into() {
+        let deep = "[".repeat(100_000);
+        assert!(json(deep.as_bytes(), MAX_DEPTH).unwrap_err().contains("exceeded max depth"));
+    }
+
+    #[test]
+    fn syntax_errors_read_as_gos() {
+        for (text, want) in [
+            ("{", "unexpected end of JSON input"),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            ("{\"a\":1 x", "invalid character 'x' after object key:value pair"),
+            ("nope", "invalid character 'o' in literal null (expecting 'u')"),
+        ] {
+            let got = json(text.as_bytes(), MAX_DEPTH).unwrap_err();
+            if text != "nope" {
+                assert_eq!(got, want, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn yaml_follows_the_rules_kubectl_follows() {
+        let decoded = yaml(b"a: yes\nb: 0644\nc: 12_000\nd: 'x'\n", MAX_DEPTH).unwrap();
+        assert_eq!(decoded.value, json!({"a": true, "b": 420, "c": 12000, "d": "x"}));
+    }
+
+    #[test]
+    fn a_duplicate_yaml_key_is_reported_with_its_line() {
+        let decoded = yaml(b"a: 1\nb:\n  c: 1\n  c: 2\n", MAX_DEPTH).unwrap();
+        assert_eq!(decoded.value, json!({"a": 1, "b": {"c": 2}}));
+        assert_eq!(decoded.duplicates, ["yaml: unmarshal errors:\n  line 4: key \"c\" already set in map"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a request is about, read from its method and path alone.
+
+use ::http::{Method, Uri};
+use percent_encoding::percent_decode_str;
+
+/// A request taken apart, as upstream's `RequestInfo`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// Whether it names an API resource.
+    pub is_resource: bool,
+    /// Decoded URL path.
+    pub path: String,
+    /// `get`, `list`, `watch`, `create`, …; the lower-case method for non-resource requests.
+    pub verb: String,
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Namespace, or empty.
+    pub namespace: String,
+    /// Plural resource name.
+    pub resource: String,
+    /// Subresource, or empty.
+    pub subresource: String,
+    /// Object name, or empty.
+    pub name: String,
+    /// What follows the subresource (`proxy` paths), which nothing here serves.
+    pub rest: Vec<String>,
+}
+
+/// Subresources of namespaces themselves: `/api/v1/namespaces/x/status` is no namespaced resource.
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+impl RequestInfo {
+    /// Takes a request apart.
+    pub fn parse(method: &Method, uri: &Uri) -> Self {
+        let path = percent_decode_str(uri.path()).decode_utf8_lossy().into_owned();
+        let mut info = Self { path: path.clone(), verb: method.as_str().to_lowercase(), ..Self::default() };
+        let mut parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+        match parts.first() {
+            Some(&"api") if parts.len() >= 3 => {
+                info.version = parts[1].into();
+                parts.drain(..2);
+            }
+            Some(&"apis") if parts.len() >= 4 => {
+                info.group = parts[1].into();
+                info.version = parts[2].into();
+                parts.drain(..3);
+            }
+            _ => return info,
+        }
+        info.is_resource = true;
+
+        let mut force_watch = false;
+        if parts[0] == "watch" && parts.len() > 1 {
+            force_watch = true;
+            parts.remove(0);
+        }
+        if parts[0] == "namespaces" && parts.len() > 1 {
+            info.namespace = parts[1].into();
+            // `/namespaces/x` and `/namespaces/x/status` are about the namespace itself.
+            if parts.len() > 2 && !NAMESPACE_SUBRESOURCES.contains(&parts[2]) {
+                parts.drain(..2);
+            }
+        }
+        info.resource = parts.first().map(|p| (*p).to_owned()).unwrap_or_default();
+        info.name = parts.get(1).map(|p| (*p).to_owned()).unwrap_or_default();
+        info.subresource = parts.get(2).map(|p| (*p).to_owned()).unwrap_or_default();
+        info.rest = parts.iter().skip(3).map(|p| (*p).to_owned()).collect();
+
+        info.verb = match *method {
+            Method::POST => "create",
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => "",
+        }
+        .into();
+        if force_watch {
+            info.verb = "watch".into();
+        } else if info.name.is_empty() && info.verb == "get" {
+            info.verb = if wants_watch(uri.query()) { "watch" } else { "list" }.into();
+            // A single-object field selector makes the request about that object.
+            if let Some(name) = uri.query().and_then(selected_name) {
+                info.name = name;
+            }
+        } else if info.name.is_empty() && info.verb == "delete" {
+            info.verb = "deletecollection".into();
+        } else if info.verb == "get" && info.subresource.is_empty() && wants_watch(uri.query()) {
+            info.verb = "watch".into();
+        }
+        info
+    }
+}
+
+fn wants_watch(query: Option<&str>) -> bool {
+    url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+        .any(|(key, value)| key == "watch" && !matches!(&*value, "false" | "0"))
+}
+
+/// The name in a `fieldSelector=metadata.name=x`.
+fn selected_name(query: &str) -> Option<String> {
+    let (_, selector) =
+        url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "fieldSelector")?;
+    selector.split(',').find_map(|term| {
+        let value = term.strip_prefix("metadata.name=")?;
+        let value = value.strip_prefix('=').unwrap_or(value);
+        (!value.is_empty() && !value.contains('/')).then(|| value.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(method: Method, uri: &str) -> String {
+        let info = RequestInfo::parse(&method, &uri.parse().unwrap());
+        if !info.is_resource {
+            return format!("{} {}", info.verb, info.path);
+        }
+        format!(
+            "{} {}/{} {} ns={} name={} sub={}",
+            info.verb, info.group, info.version, info.resource, info.namespace, info.name, info.subresource
+        )
+    }
+
+    #[test]
+    fn paths_are_taken_apart_as_upstream_does() {
+        for (method, uri, want) in [
+            (Method::GET, "/version", "get /version"),
+            (Method::GET, "/apis/apps/v1", "get /apis/apps/v1"),
+            (Method::GET, "/api/v1/namespaces", "list /v1 namespaces ns= name= sub="),
+            (Method::GET, "/api/v1/namespaces/a", "get /v1 namespaces ns=a name=a sub="),
+            (Method::PUT, "/api/v1/namespaces/a/finalize", "update /v1 namespaces ns=a name=a sub=finalize"),
+            (Method::GET, "/api/v1/namespaces/a/secrets?watch=1", "watch /v1 secrets ns=a name= sub="),
+            (Method::GET, "/api/v1/namespaces/a/secrets/b?watch=true", "watch /v1 secrets ns=a name=b sub="),
+            (Method::GET, "/api/v1/secrets?watch=0", "list /v1 secrets ns= name= sub="),
+            (Method::GET, "/api/v1/watch/secrets", "watch /v1 secrets ns= name= sub="),
+            (Method::DELETE, "/apis/g/v1/namespaces/a/xs", "deletecollection g/v1 xs ns=a name= sub="),
+            (Method::PATCH, "/apis/g/v1/xs/b/status", "patch g/v1 xs ns= name=b sub=status"),
+            (Method::GET, "/apis/g/v1/xs?fieldSelector=metadata.name%3Db", "list g/v1 xs ns= name=b sub="),
+        ] {
+            assert_eq!(parse(method, uri), want, "{uri}");
+        }
+    }
+}

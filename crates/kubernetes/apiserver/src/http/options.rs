@@ -1,0 +1,412 @@
+//! Query parameters of resource requests, checked and named as upstream names them.
+
+use std::time::Duration;
+
+use capstan_schema::field::{BadValue, ErrorKind, FieldError};
+use capstan_schema::selector::{FieldSelector, LabelSelector};
+use serde_json::{Value, json};
+
+use crate::status::{Result, Status};
+
+/// `metadata.managedFields[].manager` is cut off beyond this.
+const FIELD_MANAGER_MAX: usize = 128;
+/// Pages hold at most this many objects, whatever is asked for.
+pub const MAX_PAGE: usize = 10_000;
+
+/// How unknown and duplicate fields are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldValidation {
+    /// Dropped silently.
+    Ignore,
+    /// Dropped with a warning header.
+    #[default]
+    Warn,
+    /// Refused.
+    Strict,
+}
+
+/// Options of create, update and patch.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Nothing is stored.
+    pub dry_run: bool,
+    /// Who owns the fields; empty: derived from the user agent.
+    pub field_manager: String,
+    /// Strictness.
+    pub field_validation: FieldValidation,
+    /// Apply only: take fields from other managers.
+    pub force: Option<bool>,
+}
+
+/// The kind of write an option set is validated for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH with a JSON, merge or strategic patch.
+    Patch,
+    /// PATCH with an apply configuration.
+    Apply,
+}
+
+/// Options of list and watch.
+#[derive(Debug, Clone)]
+pub struct ListOptions {
+    /// Labels to match.
+    pub labels: LabelSelector,
+    /// Fields to match.
+    pub fields: FieldSelector,
+    /// Page size, 0: everything (up to [`MAX_PAGE`] where a client pages).
+    pub limit: usize,
+    /// Continue token.
+    pub continue_token: String,
+    /// As given.
+    pub resource_version: String,
+    /// As given.
+    pub resource_version_match: String,
+    /// Watch: stream the present state first.
+    pub send_initial_events: Option<bool>,
+    /// Watch: bookmarks wanted.
+    pub bookmarks: bool,
+    /// How long a watch may last.
+    pub timeout: Option<Duration>,
+}
+
+/// Options of delete.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Nothing is stored.
+    pub dry_run: bool,
+    /// Grace period.
+    pub grace_period_seconds: Option<i64>,
+    /// Orphan, Background or Foreground.
+    pub propagation: Option<String>,
+    /// The older spelling of orphaning.
+    pub orphan_dependents: Option<bool>,
+    /// Only this uid.
+    pub uid: Option<String>,
+    /// Only this version.
+    pub resource_version: Option<String>,
+}
+
+/// Decoded query pairs, looked up by name.
+#[derive(Debug, Clone, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Decodes a query string.
+    pub fn parse(query: Option<&str>) -> Self {
+        Self(url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
+    }
+
+    /// First value of `key`.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// All values of `key`.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    fn text(&self, key: &str) -> String {
+        self.get(key).unwrap_or_default().to_owned()
+    }
+
+    /// Go's query decoding: present and neither `false` nor `0` is true.
+    fn flag(&self, key: &str) -> Option<bool> {
+        self.get(key).map(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
+    }
+
+    fn integer(&self, key: &str) -> Result<Option<i64>> {
+        match self.get(key) {
+            None | Some("") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            }),
+        }
+    }
+
+    fn dry_run(&self, errors: &mut Vec<FieldError>) -> bool {
+        let values: Vec<&str> = self.all("dryRun").collect();
+        dry_run(&values, errors)
+    }
+
+    /// Options of a write of the given kind.
+    pub fn write_options(&self, kind: WriteKind) -> Result<WriteOptions> {
+        let mut errors = Vec::new();
+        let force = self.flag("force");
+        let field_manager = self.text("fieldManager");
+        match kind {
+            WriteKind::Apply if field_manager.is_empty() => {
+                errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+            }
+            WriteKind::Patch if force.is_some() => {
+                errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+            }
+            _ => {}
+        }
+        if field_manager.len() > FIELD_MANAGER_MAX {
+            errors.push(FieldError::new(
+                ErrorKind::TooLong,
+                "fieldManager",
+                BadValue::Omitted,
+                format!("may not be more than {FIELD_MANAGER_MAX} bytes"),
+            ));
+        }
+        for (at, c) in field_manager.char_indices().filter(|(_, c)| c.is_control()) {
+            errors.push(FieldError::invalid(
+                "fieldManager",
+                field_manager.as_str(),
+                format!("invalid character U+{:04X} (at position {at})", u32::from(c)),
+            ));
+        }
+        let dry_run = self.dry_run(&mut errors);
+        let field_validation = match self.get("fieldValidation").unwrap_or_default() {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported("fieldValidation", other, &supported));
+                FieldValidation::Warn
+            }
+        };
+        if errors.is_empty() {
+            return Ok(WriteOptions { dry_run, field_manager, field_validation, force });
+        }
+        let kind = match kind {
+            WriteKind::Create => "CreateOptions",
+            WriteKind::Update => "UpdateOptions",
+            WriteKind::Patch | WriteKind::Apply => "PatchOptions",
+        };
+        Err(Status::invalid("meta.k8s.io", kind, "", &errors))
+    }
+
+    /// Options of a list or a watch.
+    pub fn list_options(&self, watch: bool) -> Result<ListOptions> {
+        let labels = LabelSelector::parse(self.get("labelSelector").unwrap_or_default())
+            .map_err(|e| Status::bad_request(e.to_string()))?;
+        let fields = FieldSelector::parse(self.get("fieldSelector").unwrap_or_default())
+            .map_err(|e| Status::bad_request(e.to_string()))?;
+        let mut options = ListOptions {
+            labels,
+            fields,
+            limit: usize::try_from(self.integer("limit")?.unwrap_or(0)).unwrap_or(0),
+            continue_token: self.text("continue"),
+            resource_version: self.text("resourceVersion"),
+            resource_version_match: self.text("resourceVersionMatch"),
+            send_initial_events: self.flag("sendInitialEvents"),
+            bookmarks: self.flag("allowWatchBookmarks").unwrap_or(false),
+            timeout: self
+                .integer("timeoutSeconds")?
+                .filter(|s| *s > 0)
+                .map(|s| Duration::from_secs(s.unsigned_abs())),
+        };
+        // A legacy watch from "" or "0" streams the present state first.
+        if watch
+            && options.send_initial_events.is_none()
+            && options.resource_version_match.is_empty()
+            && matches!(options.resource_version.as_str(), "" | "0")
+        {
+            options.send_initial_events = Some(true);
+            options.resource_version_match = "NotOlderThan".into();
+        }
+        let errors = options.check(watch);
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
+        }
+    }
+
+    /// Delete options given as query parameters.
+    pub fn delete_options(&self) -> Result<DeleteOptions> {
+        let mut errors = Vec::new();
+        let options = DeleteOptions {
+            dry_run: self.dry_run(&mut errors),
+            grace_period_seconds: self.integer("gracePeriodSeconds")?,
+            propagation: self.get("propagationPolicy").filter(|p| !p.is_empty()).map(str::to_owned),
+            orphan_dependents: self.flag("orphanDependents"),
+            ..DeleteOptions::default()
+        };
+        options.check(errors)
+    }
+}
+
+impl ListOptions {
+    fn check(&self, watch: bool) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let matching = self.resource_version_match.as_str();
+        let forbid = |field: &str, why: &str| FieldError::forbidden(field, why);
+        if watch {
+            if self.send_initial_events.is_some() && matching != "NotOlderThan" {
+                errors.push(forbid(
+                    "resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ));
+            }
+            if !matching.is_empty() {
+                if self.send_initial_events.is_none() {
+                    errors.push(forbid(
+                        "resourceVersionMatch",
+                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                    ));
+                }
+                if matching != "NotOlderThan" {
+                    errors.push(FieldError::not_supported(
+                        "resourceVersionMatch",
+                        matching,
+                        &["NotOlderThan"],
+                    ));
+                }
+                if !self.continue_token.is_empty() {
+                    errors.push(forbid(
+                        "resourceVersionMatch",
+                        "resourceVersionMatch is forbidden when continue is provided",
+                    ));
+                }
+            }
+            return errors;
+        }
+        if !matching.is_empty() {
+            if self.resource_version.is_empty() {
+                errors.push(forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            if !self.continue_token.is_empty() {
+                errors.push(forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
+            }
+            if !matches!(matching, "Exact" | "NotOlderThan") {
+                let supported = ["Exact", "NotOlderThan", ""];
+                errors.push(FieldError::not_supported("resourceVersionMatch", matching, &supported));
+            }
+            if matching == "Exact" && self.resource_version == "0" {
+                errors.push(forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+        }
+        if self.send_initial_events.is_some() {
+            errors.push(forbid("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        errors
+    }
+}
+
+impl DeleteOptions {
+    /// Delete options given as a body.
+    pub fn from_body(body: &Value) -> Result<Self> {
+        let mut errors = Vec::new();
+        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+        if kind != "DeleteOptions" {
+            return Err(Status::bad_request("decoded object cannot be converted to DeleteOptions"));
+        }
+        let dry_run_values: Vec<&str> = body
+            .get("dryRun")
+            .and_then(Value::as_array)
+            .map(|values| values.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        let precondition = |key: &str| body["preconditions"][key].as_str().map(str::to_owned);
+        let options = Self {
+            dry_run: dry_run(&dry_run_values, &mut errors),
+            grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            propagation: body.get("propagationPolicy").and_then(Value::as_str).map(str::to_owned),
+            orphan_dependents: body.get("orphanDependents").and_then(Value::as_bool),
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+        };
+        options.check(errors)
+    }
+
+    fn check(self, mut errors: Vec<FieldError>) -> Result<Self> {
+        if let Some(policy) = &self.propagation {
+            if self.orphan_dependents.is_some() {
+                errors.push(FieldError::invalid(
+                    "propagationPolicy",
+                    policy.as_str(),
+                    "orphanDependents and deletionPropagation cannot be both set",
+                ));
+            }
+            if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported("propagationPolicy", policy.as_str(), &supported));
+            }
+        }
+        if errors.is_empty() {
+            Ok(self)
+        } else {
+            Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &errors))
+        }
+    }
+
+    /// The `DeleteOptions` object webhooks see.
+    pub fn to_json(&self) -> Value {
+        let mut out = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_period_seconds {
+            out["gracePeriodSeconds"] = seconds.into();
+        }
+        if let Some(policy) = &self.propagation {
+            out["propagationPolicy"] = policy.as_str().into();
+        }
+        if let Some(orphan) = self.orphan_dependents {
+            out["orphanDependents"] = orphan.into();
+        }
+        if self.dry_run {
+            out["dryRun"] = json!(["All"]);
+        }
+        for (key, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                out["preconditions"][key] = value.as_str().into();
+            }
+        }
+        out
+    }
+}
+
+impl WriteOptions {
+    /// The options object webhooks see.
+    pub fn to_json(&self, kind: WriteKind) -> Value {
+        let name = match kind {
+            WriteKind::Create => "CreateOptions",
+            WriteKind::Update => "UpdateOptions",
+            WriteKind::Patch | WriteKind::Apply => "PatchOptions",
+        };
+        let mut out = json!({"kind": name, "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            out["dryRun"] = json!(["All"]);
+        }
+        if !self.field_manager.is_empty() {
+            out["fieldManager"] = self.field_manager.as_str().into();
+        }
+        if let Some(force) = self.force.filter(|_| kind == WriteKind::Apply) {
+            out["force"] = force.into();
+        }
+        match self.field_validation {
+            FieldValidation::Ignore => out["fieldValidation"] = "Ignore".into(),
+            FieldValidation::Strict => out["fieldValidation"] = "Strict".into(),
+            FieldValidation::Warn => {}
+        }
+        out
+    }
+}
+
+fn dry_run(values: &[&str], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|v| *v != "All") {
+        errors.push(FieldError::new(
+            ErrorKind::NotSupported,
+            "dryRun",
+            BadValue::Json(json!(values)),
+            "supported values: \"All\"",
+        ));
+    }
+    !values.is_empty()
+}

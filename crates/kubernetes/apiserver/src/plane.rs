@@ -1,0 +1,158 @@
+//! A whole server from its smallest description: a store, keys, and the parts in their usual order.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use capstan_store::{OpenError, Options, RealDisk, Store};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::admission::Admission;
+use crate::admission::lifecycle::NamespaceLifecycle;
+use crate::admission::webhook::Webhooks;
+use crate::auth::rbac::Rbac;
+use crate::auth::{AlwaysAllow, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens};
+use crate::bootstrap;
+use crate::conversion::Conversions;
+use crate::digest::Digest;
+use crate::env::Env;
+use crate::front;
+use crate::pki::{Pki, PkiError};
+use crate::server::{Parts, Server};
+use crate::webhook_client::WebhookClient;
+
+/// Where a plane keeps its objects, and whom it trusts.
+pub struct Config {
+    data_dir: Option<PathBuf>,
+    env: Env,
+    trust_everybody: bool,
+}
+
+/// Why a plane does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be opened.
+    #[error("the store cannot be opened")]
+    Store(#[from] OpenError),
+    /// Keys or certificates cannot be read or made.
+    #[error("keys and certificates cannot be set up")]
+    Pki(#[from] PkiError),
+    /// The objects every cluster has cannot be created.
+    #[error("the first objects cannot be created")]
+    Bootstrap(#[source] crate::status::Status),
+}
+
+impl Config {
+    /// Objects live in memory and go with the plane.
+    pub fn in_memory() -> Self {
+        Self { data_dir: None, env: Env::system(), trust_everybody: false }
+    }
+
+    /// Objects live in a directory.
+    pub fn on_disk(dir: &Path) -> Self {
+        Self { data_dir: Some(dir.to_owned()), ..Self::in_memory() }
+    }
+
+    /// Time and randomness from elsewhere.
+    #[must_use]
+    pub fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Every request is allowed: for tests and servers only their own process can reach.
+    #[must_use]
+    pub fn trusting_everybody(mut self) -> Self {
+        self.trust_everybody = true;
+        self
+    }
+}
+
+/// A running server with its keys.
+#[derive(Clone)]
+pub struct Plane {
+    server: Server,
+    pki: Arc<Pki>,
+}
+
+impl Plane {
+    /// Opens the store, puts a server together and creates the objects every cluster has.
+    pub async fn start(config: Config, pki: Arc<Pki>) -> Result<Self, StartError> {
+        let clock = config.env.clone();
+        let options = Options::with_clock(move || clock.now().into());
+        let store: Store<Digest> = match &config.data_dir {
+            Some(dir) => Store::open(RealDisk::open(dir)?, options)?,
+            None => Store::in_memory(options),
+        };
+        let objects: Arc<dyn ObjectSource> = Arc::new(StoredObjects(store.clone()));
+        let rbac = Arc::new(Rbac::new(objects.clone()));
+        let authorizer: Arc<dyn Authorizer> =
+            if config.trust_everybody { Arc::new(AlwaysAllow) } else { rbac.clone() };
+        let tokens = Arc::new(ServiceAccountTokens::new(
+            pki.clone(),
+            objects.clone(),
+            config.env.clone(),
+            ServiceAccountTokens::DEFAULT_ISSUER,
+            Vec::new(),
+        ));
+        let client = Arc::new(WebhookClient::new(objects.clone(), config.env.clone()));
+        let admission: Vec<Arc<dyn Admission>> = vec![
+            NamespaceLifecycle::new(store.clone()),
+            Arc::new(Webhooks::new(client.clone(), objects.clone(), config.env.clone())),
+        ];
+        let server = Server::new(Parts {
+            store,
+            authenticator: Authenticator::new(tokens, objects.clone(), config.env.clone()),
+            authorizer,
+            rbac,
+            admission,
+            conversions: Conversions::new(client, config.env.clone()),
+            root_ca: pki.ca_pem()?.into(),
+            env: config.env,
+        });
+        bootstrap::bootstrap(&server).await.map_err(StartError::Bootstrap)?;
+        Ok(Self { server, pki })
+    }
+
+    /// The server, for callers in the same process.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Keys and certificates.
+    pub fn pki(&self) -> &Arc<Pki> {
+        &self.pki
+    }
+
+    /// Serves on a listener, valid for `names`, until `stop` resolves; then closes the store.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        names: &[String],
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), StartError> {
+        let tls = self.pki.server_config(names)?;
+        front::serve(listener, tls, self.pki.clone(), self.server.clone(), stop).await;
+        self.server.store().close().await;
+        Ok(())
+    }
+}
+
+/// Stored objects for authentication, authorization and webhooks.
+struct StoredObjects(Store<Digest>);
+
+impl ObjectSource for StoredObjects {
+    fn get(&self, bucket: &str, key: &str) -> Option<Arc<Value>> {
+        let entry = self.0.get(bucket, key)?;
+        serde_json::from_slice(&entry.value).ok().map(Arc::new)
+    }
+
+    fn list(&self, bucket: &str) -> Vec<Arc<Value>> {
+        let snapshot = self.0.snapshot(bucket);
+        snapshot.range("", None).filter_map(|e| serde_json::from_slice(&e.value).ok()).map(Arc::new).collect()
+    }
+
+    fn bucket_revision(&self, bucket: &str) -> u64 {
+        self.0.bucket_revision(bucket)
+    }
+}

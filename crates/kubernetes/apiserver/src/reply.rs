@@ -1,0 +1,137 @@
+//! Response bodies: one buffer, a list written piece by piece from shared bytes, or a watch stream.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use ::http::{HeaderValue, Response, StatusCode, header};
+use ::http_body::{Body, Frame, SizeHint};
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// A response of the server.
+pub type Reply = Response<ReplyBody>;
+
+/// Lists are sent in pieces of about this size, so that a large one is never assembled whole.
+const PIECE: usize = 128 * 1024;
+
+/// Body of a [`Reply`].
+pub struct ReplyBody(Inner);
+
+enum Inner {
+    Full(Option<Bytes>),
+    Pieces { left: VecDeque<Bytes>, bytes: u64 },
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl ReplyBody {
+    /// A body known whole.
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        Self(Inner::Full(Some(bytes.into())))
+    }
+
+    /// A body of many shared parts, sent without assembling it first.
+    pub fn pieces(parts: Vec<Bytes>) -> Self {
+        let bytes = parts.iter().map(|p| p.len() as u64).sum();
+        Self(Inner::Pieces { left: parts.into(), bytes })
+    }
+
+    /// A body that goes on until the stream ends.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Inner::Stream(Box::pin(stream)))
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Inner::Full(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Inner::Pieces { left, bytes } => {
+                let Some(first) = left.pop_front() else { return Poll::Ready(None) };
+                let mut piece = first;
+                if piece.len() < PIECE && !left.is_empty() {
+                    let mut joined = BytesMut::with_capacity(PIECE + PIECE / 8);
+                    joined.extend_from_slice(&piece);
+                    while joined.len() < PIECE
+                        && let Some(next) = left.pop_front()
+                    {
+                        joined.extend_from_slice(&next);
+                    }
+                    piece = joined.freeze();
+                }
+                *bytes = bytes.saturating_sub(piece.len() as u64);
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Inner::Stream(stream) => {
+                stream.as_mut().poll_next(cx).map(|next| next.map(|b| Ok(Frame::data(b))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Full(bytes) => bytes.is_none(),
+            Inner::Pieces { left, .. } => left.is_empty(),
+            Inner::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Inner::Pieces { bytes, .. } => SizeHint::with_exact(*bytes),
+            Inner::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A JSON response of finished bytes.
+pub fn json_bytes(code: StatusCode, bytes: impl Into<Bytes>) -> Reply {
+    with_type(code, "application/json", ReplyBody::full(bytes))
+}
+
+/// A JSON response.
+pub fn json(code: StatusCode, value: &Value) -> Reply {
+    json_bytes(code, line(value))
+}
+
+/// A response of plain text.
+pub fn text(code: StatusCode, text: impl Into<String>) -> Reply {
+    with_type(code, "text/plain; charset=utf-8", ReplyBody::full(text.into()))
+}
+
+/// A response with a content type.
+pub fn with_type(code: StatusCode, content_type: &'static str, body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = code;
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    reply
+}
+
+/// A failure as a `Status` response.
+pub fn failure(status: &Status) -> Reply {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = json(code, &status.to_json());
+    if let Some(seconds) = status.retry_after {
+        reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    reply
+}
+
+/// JSON with the newline Go's encoder ends a document with.
+pub fn line(value: &Value) -> Bytes {
+    let mut text = value.to_string();
+    text.push('\n');
+    text.into()
+}

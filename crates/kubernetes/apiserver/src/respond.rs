@@ -1,0 +1,271 @@
+//! Giving answers the shape and encoding the client asked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ::http::StatusCode;
+use bytes::{BufMut, Bytes, BytesMut};
+use capstan_store::Entry;
+use serde_json::{Map, Value, json};
+
+use crate::call::Call;
+use crate::digest::Digest;
+use crate::negotiation::{Accepted, Encoding, Shape};
+use crate::object::Meta;
+use crate::reply::{self, Reply, ReplyBody};
+use crate::status::{Result, Status};
+use crate::table::{self, Options, Printer};
+use crate::verbs::{Answer, ListAnswer};
+
+/// Turns an answer into a response.
+pub(crate) fn respond(call: &Call, answer: Answer) -> Result<Reply> {
+    match answer {
+        Answer::Reply(reply) => Ok(reply),
+        Answer::Plain { code, value } => encode(call, code, &value),
+        Answer::Object { code, bytes } => object(call, code, bytes),
+        Answer::List(list) => self::list(call, list),
+    }
+}
+
+fn printer(call: &Call) -> Printer {
+    if call.info.subresource == "scale" {
+        Printer::scale(&call.resource)
+    } else {
+        Printer::new(&call.resource)
+    }
+}
+
+fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
+    let Accepted { encoding, shape, pretty } = call.accepted;
+    if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
+        return Ok(reply::json_bytes(code, bytes));
+    }
+    let value = parse(&bytes)?;
+    let shaped = match shape {
+        Shape::Whole => value,
+        Shape::Table(version) => {
+            let options = Options::new(version, call.query.get("includeObject"))?;
+            printer(call).object_table(&value, true, &options, call.shared.env.now())
+        }
+        Shape::Metadata(version) | Shape::MetadataList(version) => table::metadata(&value, version),
+    };
+    encode(call, code, &shaped)
+}
+
+fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
+    let Accepted { encoding, shape, pretty } = call.accepted;
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".into(), list.resource_version.to_string().into());
+    if !list.continue_token.is_empty() {
+        metadata.insert("continue".into(), list.continue_token.into());
+    }
+    if let Some(remaining) = list.remaining {
+        metadata.insert("remainingItemCount".into(), remaining.into());
+    }
+    let resource = &call.resource;
+    let head =
+        json!({"apiVersion": resource.api_version(), "kind": resource.list_kind, "metadata": metadata});
+    if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
+        return Ok(reply::with_type(
+            StatusCode::OK,
+            "application/json",
+            ReplyBody::pieces(parts(&head, list.items)),
+        ));
+    }
+    let mut whole = head;
+    match shape {
+        Shape::Table(version) => {
+            // One row at a time: the parsed objects of a large list never exist together.
+            let options = Options::new(version, call.query.get("includeObject"))?;
+            let (printer, now) = (printer(call), call.shared.env.now());
+            let mut rows = Vec::with_capacity(list.items.len());
+            for item in &list.items {
+                rows.push(printer.row(&parse(item)?, &options, now));
+            }
+            let table = printer.table(whole["metadata"].take(), rows, true, &options);
+            encode(call, StatusCode::OK, &table)
+        }
+        Shape::Whole | Shape::Metadata(_) | Shape::MetadataList(_) => {
+            let items: Result<Vec<Value>> = list.items.iter().map(|item| parse(item)).collect();
+            whole["items"] = items?.into();
+            let shaped = match shape {
+                Shape::Metadata(version) | Shape::MetadataList(version) => {
+                    table::metadata_list(&whole, version)
+                }
+                _ => whole,
+            };
+            encode(call, StatusCode::OK, &shaped)
+        }
+    }
+}
+
+/// A JSON list around bytes that stay as they are.
+fn parts(head: &Value, items: Vec<Bytes>) -> Vec<Bytes> {
+    let mut text = head.to_string();
+    text.pop();
+    text.push_str(",\"items\":[");
+    let mut parts = Vec::with_capacity(items.len() * 2 + 2);
+    parts.push(text.into());
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            parts.push(Bytes::from_static(b","));
+        }
+        parts.push(item);
+    }
+    parts.push(Bytes::from_static(b"]}\n"));
+    parts
+}
+
+fn parse(bytes: &[u8]) -> Result<Value> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))
+}
+
+/// Encodes a finished document.
+pub(crate) fn encode(call: &Call, code: StatusCode, value: &Value) -> Result<Reply> {
+    encode_as(call.accepted, code, value)
+}
+
+/// Encodes a finished document as a client accepts it.
+pub(crate) fn encode_as(accepted: Accepted, code: StatusCode, value: &Value) -> Result<Reply> {
+    Ok(match accepted.encoding {
+        Encoding::Json if accepted.pretty => {
+            let text = serde_json::to_string_pretty(value).map_err(Status::internal)?;
+            reply::json_bytes(code, text)
+        }
+        Encoding::Json => reply::json(code, value),
+        Encoding::Yaml => {
+            let text = serde_saphyr::to_string(value).map_err(Status::internal)?;
+            reply::with_type(code, "application/yaml", ReplyBody::full(text))
+        }
+        Encoding::Protobuf => {
+            let bytes = protobuf(value)?;
+            reply::with_type(code, "application/vnd.kubernetes.protobuf", ReplyBody::full(bytes))
+        }
+    })
+}
+
+/// How the events of a watch look.
+#[derive(Clone)]
+pub(crate) struct WatchShape {
+    accepted: Accepted,
+    table: Option<Arc<TableWatch>>,
+}
+
+struct TableWatch {
+    printer: Printer,
+    options: Options,
+    headers_sent: AtomicBool,
+}
+
+impl WatchShape {
+    pub fn of(call: &Call) -> Result<Self> {
+        let table = match call.accepted.shape {
+            Shape::Table(version) => Some(Arc::new(TableWatch {
+                printer: printer(call),
+                options: Options::new(version, call.query.get("includeObject"))?,
+                headers_sent: AtomicBool::new(false),
+            })),
+            _ => None,
+        };
+        Ok(Self { accepted: call.accepted, table })
+    }
+
+    pub fn content_type(&self) -> &'static str {
+        self.accepted.encoding.watch_media_type()
+    }
+
+    /// One event; `last` are the bytes to send in place of the entry's own.
+    pub async fn event(
+        &self,
+        call: &Call,
+        kind: &str,
+        entry: &Arc<Entry<Digest>>,
+        last: Option<Bytes>,
+    ) -> Result<Bytes> {
+        let bytes = match last {
+            Some(last) => call.shared.render_bytes(call, entry, last).await?,
+            None => call.shared.render(call, entry).await?,
+        };
+        if self.accepted.shape == Shape::Whole && self.accepted.encoding == Encoding::Json {
+            let mut out = BytesMut::with_capacity(bytes.len() + 40);
+            out.put_slice(b"{\"type\":\"");
+            out.put_slice(kind.as_bytes());
+            out.put_slice(b"\",\"object\":");
+            out.put(bytes);
+            out.put_slice(b"}\n");
+            return Ok(out.freeze());
+        }
+        let object = self.shaped(call, parse(&bytes)?);
+        self.frame(kind, &object)
+    }
+
+    /// A bookmark with the given metadata.
+    pub fn bookmark(&self, call: &Call, metadata: Value) -> Result<Bytes> {
+        let resource = &call.resource;
+        let mut object = json!({
+            "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata,
+        });
+        if resource.custom().is_none() {
+            // Typed kinds print their empty fields; clients decode into the same type either way.
+            object.meta_mut().remove("creationTimestamp");
+        }
+        let object = self.shaped(call, object);
+        self.frame("BOOKMARK", &object)
+    }
+
+    /// The error that ends a watch.
+    pub fn error(&self, status: &Status) -> Bytes {
+        self.frame("ERROR", &status.to_json()).unwrap_or_default()
+    }
+
+    fn shaped(&self, call: &Call, object: Value) -> Value {
+        match (self.accepted.shape, &self.table) {
+            (Shape::Metadata(version) | Shape::MetadataList(version), _) => table::metadata(&object, version),
+            (_, Some(table)) => {
+                let first = !table.headers_sent.swap(true, Ordering::Relaxed);
+                table.printer.object_table(&object, first, &table.options, call.shared.env.now())
+            }
+            _ => object,
+        }
+    }
+
+    fn frame(&self, kind: &str, object: &Value) -> Result<Bytes> {
+        if self.accepted.encoding == Encoding::Protobuf {
+            return Ok(protobuf_frame(kind, &protobuf(object)?));
+        }
+        let mut text = json!({"type": kind, "object": object}).to_string();
+        text.push('\n');
+        Ok(text.into())
+    }
+}
+
+fn protobuf(value: &Value) -> Result<Vec<u8>> {
+    capstan_builtin::protobuf::encode(value)
+        .ok_or_else(|| Status::not_acceptable("this answer has no protobuf form; accept application/json"))
+}
+
+/// One event of a protobuf watch: a length, then a `WatchEvent` of type (field 1) and raw object (field 2).
+fn protobuf_frame(kind: &str, object: &[u8]) -> Bytes {
+    let mut raw = Vec::with_capacity(object.len() + 8);
+    put_field(&mut raw, 1, object);
+    let mut event = Vec::with_capacity(raw.len() + kind.len() + 16);
+    put_field(&mut event, 1, kind.as_bytes());
+    put_field(&mut event, 2, &raw);
+    let mut frame = BytesMut::with_capacity(event.len() + 4);
+    frame.put_u32(u32::try_from(event.len()).unwrap_or(u32::MAX));
+    frame.put_slice(&event);
+    frame.freeze()
+}
+
+/// A length-delimited protobuf field.
+fn put_field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
+    out.push(number << 3 | 2);
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push(u8::try_from(length & 0x7f).unwrap_or(0) | 0x80);
+        length >>= 7;
+    }
+    out.push(u8::try_from(length).unwrap_or(0));
+    out.extend_from_slice(bytes);
+}

@@ -1,0 +1,351 @@
+//! A server: assembly of its parts, and the chain every request goes through.
+//!
+//! ```text
+//! request ─► who (authentication, impersonation) ─► may they (authorization) ─► what (path)
+//!            ├─► documents: discovery, OpenAPI, version, health, metrics
+//!            └─► resources: decode ─► admit ─► validate ─► store ─► shape ─► encode
+//! ```
+
+use std::sync::Arc;
+
+use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use ::http_body::Body;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use capstan_store::Store;
+
+use crate::admission::{Admission, Warnings};
+use crate::auth::rbac::Rbac;
+use crate::auth::{Attributes, Authenticator, Authorizer, User};
+use crate::call::Call;
+use crate::conversion::Conversions;
+use crate::crd::controller::Definitions;
+use crate::digest::Digest;
+use crate::env::Env;
+use crate::http::body;
+use crate::http::info::RequestInfo;
+use crate::http::options::Query;
+use crate::negotiation::{self, Endpoint};
+use crate::pki::PeerIdentity;
+use crate::registry::{Resource, build};
+use crate::reply::{self, Reply};
+use crate::shared::Shared;
+use crate::status::{Result, Status};
+use crate::verbs::{self, Answer};
+use crate::{controllers, documents, respond, reviews, subresources};
+
+/// A Kubernetes API server. Cheap to clone; lives until the last clone is dropped.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// Everything a server is made of.
+pub struct Parts {
+    /// Where objects are.
+    pub store: Store<Digest>,
+    /// Time and randomness.
+    pub env: Env,
+    /// Who is asking.
+    pub authenticator: Authenticator,
+    /// May they.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Admission after the compiled-in checks, webhooks among them.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// Converts custom resources between versions.
+    pub conversions: Conversions,
+    /// Checks that nobody grants what they do not hold.
+    pub rbac: Arc<Rbac>,
+    /// PEM of the authority clients trust.
+    pub root_ca: Arc<str>,
+}
+
+impl Server {
+    /// Puts a server together, serves what the store holds and starts its controllers. Must be called
+    /// inside a tokio runtime.
+    pub fn new(parts: Parts) -> Self {
+        let (followers, changes) = controllers::channels();
+        let shared = Arc::new(Shared {
+            store: parts.store,
+            registry: ArcSwap::new(build::empty()),
+            env: parts.env,
+            authorizer: parts.authorizer,
+            admission: parts.admission,
+            conversions: parts.conversions,
+            rbac: parts.rbac,
+            authenticator: Arc::new(parts.authenticator),
+            followers,
+            definitions: Definitions::default(),
+            discovery: Default::default(),
+            openapi: Default::default(),
+            root_ca: parts.root_ca,
+            requests: 0.into(),
+        });
+        crate::crd::controller::load(&shared);
+        controllers::start(&Arc::downgrade(&shared), changes);
+        Self { shared }
+    }
+
+    /// The store behind the server.
+    pub fn store(&self) -> &Store<Digest> {
+        &self.shared.store
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.shared.count_request();
+        let warnings = Warnings::default();
+        let mut reply = match self.answer(request, &warnings).await {
+            Ok(reply) => reply,
+            Err(status) => reply::failure(&status),
+        };
+        let headers = reply.headers_mut();
+        for text in warnings.header_values() {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                headers.append(header::WARNING, value);
+            }
+        }
+        if let Ok(id) = HeaderValue::from_str(&self.shared.env.uuid()) {
+            headers.insert("audit-id", id);
+        }
+        reply
+    }
+
+    async fn answer<B>(&self, request: Request<B>, warnings: &Warnings) -> Result<Reply>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, request_body) = request.into_parts();
+        let info = RequestInfo::parse(&head.method, &head.uri);
+        let query = Query::parse(head.uri.query());
+        check_timeout(&info, &query)?;
+
+        let user = match head.extensions.get::<User>() {
+            // An in-process caller brings its identity along.
+            Some(user) => user.clone(),
+            None => {
+                // Whoever accepts connections leaves the client's proven identity here.
+                let peer = head.extensions.get::<Arc<PeerIdentity>>();
+                self.shared.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings)?
+            }
+        };
+        let mut request = attributes(&info, user);
+        if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.shared.authorizer)? {
+            request.user = user;
+        }
+        self.shared.authorize(&request)?;
+        let user = request.user;
+
+        if !info.is_resource {
+            return documents::serve(&self.shared, &head, &info, &user).await;
+        }
+        let registry = self.shared.registry.load_full();
+        let resource = registry
+            .find(&info.group, &info.version, &info.resource)
+            .cloned()
+            .ok_or_else(Status::no_such_path)?;
+        let is_watch = info.verb == "watch";
+        let endpoint = endpoint(&resource, &info);
+        let accept = text(&head.headers, header::ACCEPT);
+        let accepted = if is_watch {
+            negotiation::accept_watch(accept.as_deref(), endpoint)?
+        } else {
+            negotiation::accept(accept.as_deref(), endpoint)?
+        };
+        let call = Arc::new(Call {
+            shared: self.shared.clone(),
+            registry,
+            resource,
+            user,
+            query,
+            user_agent: text(&head.headers, header::USER_AGENT).unwrap_or_default(),
+            content_type: text(&head.headers, header::CONTENT_TYPE),
+            accepted,
+            warnings: warnings.clone(),
+            info,
+        });
+        let body = if matches!(head.method, Method::GET | Method::HEAD) {
+            Bytes::new()
+        } else {
+            body::read(request_body).await?
+        };
+        let answer = dispatch(&call, &body).await?;
+        respond::respond(&call, answer)
+    }
+}
+
+/// What the request counts as for negotiation.
+fn endpoint(resource: &Resource, info: &RequestInfo) -> Endpoint {
+    match (resource.custom().is_some(), info.verb.as_str()) {
+        (true, _) => Endpoint::Custom,
+        (false, "list" | "watch") => Endpoint::BuiltInCollection,
+        (false, _) => Endpoint::BuiltIn,
+    }
+}
+
+fn attributes(info: &RequestInfo, user: User) -> Attributes {
+    if !info.is_resource {
+        return Attributes {
+            user,
+            verb: info.verb.clone(),
+            path: info.path.clone(),
+            ..Attributes::default()
+        };
+    }
+    Attributes {
+        user,
+        verb: info.verb.clone(),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: info.name.clone(),
+        path: info.path.clone(),
+    }
+}
+
+async fn dispatch(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
+    let resource = &call.resource;
+    let verb = call.info.verb.as_str();
+    if !call.info.rest.is_empty() {
+        return Err(Status::no_such_path());
+    }
+    if let Some(answer) = reviews::serve(call, &call.shared.authenticator, body)? {
+        return Ok(answer);
+    }
+    if !call.info.subresource.is_empty() {
+        let subresource = resource.subresources.iter().find(|s| s.name == call.info.subresource);
+        let subresource = subresource.ok_or_else(Status::no_such_path)?;
+        if !subresource.verbs.contains(&verb) {
+            return Err(unsupported(resource, verb));
+        }
+        return subresources::serve(call, subresource, body).await;
+    }
+    if !resource.verbs.contains(&verb) {
+        return Err(unsupported(resource, verb));
+    }
+    // Objects of a namespaced kind are addressed through their namespace.
+    let needs_namespace =
+        matches!(verb, "get" | "update" | "patch" | "delete" | "create" | "deletecollection");
+    if resource.namespaced && call.info.namespace.is_empty() && needs_namespace {
+        return Err(if verb == "create" || verb == "deletecollection" {
+            unsupported(resource, verb)
+        } else {
+            Status::no_such_path()
+        });
+    }
+    if !resource.namespaced && !call.info.namespace.is_empty() && resource.plural != "namespaces" {
+        return Err(Status::no_such_path());
+    }
+    match verb {
+        "get" => verbs::read::get(call).await,
+        "list" => verbs::list::list(call).await,
+        "watch" => verbs::watch::watch(call.clone()).await,
+        "create" => verbs::create::create(call, body).await,
+        "update" => verbs::update::update(call, body).await,
+        "patch" => verbs::patch::patch(call, body).await,
+        "delete" => verbs::delete::delete(call, body).await,
+        "deletecollection" => verbs::delete::delete_collection(call, body).await,
+        _ => Err(unsupported(resource, verb)),
+    }
+}
+
+fn unsupported(resource: &Resource, verb: &str) -> Status {
+    if resource.custom().is_some() {
+        return Status::method_not_supported(&resource.group, &resource.plural, verb);
+    }
+    Status::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+}
+
+/// The `timeout` parameter must be a duration, whatever becomes of it.
+fn check_timeout(info: &RequestInfo, query: &Query) -> Result<()> {
+    if info.verb == "watch" {
+        return Ok(());
+    }
+    match query.get("timeout") {
+        None | Some("") => Ok(()),
+        Some(text) if is_go_duration(text) => Ok(()),
+        Some(text) => Err(Status::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+        ))),
+    }
+}
+
+/// Whether Go's `time.ParseDuration` accepts the text.
+fn is_go_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        if digits == 0 || rest[..digits].parse::<f64>().is_err() {
+            return false;
+        }
+        rest = &rest[digits..];
+        let Some(unit) = ["ns", "us", "µs", "ms", "s", "m", "h"]
+            .into_iter()
+            .filter(|u| rest.starts_with(u))
+            .max_by_key(|u| u.len())
+        else {
+            return false;
+        };
+        rest = &rest[unit.len()..];
+    }
+    true
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
+    headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned)
+}
+
+impl<B> tower_service::Service<Request<B>> for Server
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Reply;
+    type Error = std::convert::Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Reply, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_recognised_as_go_does() {
+        for good in ["0", "1s", "1m30s", "-5ms", "1.5h", "3µs"] {
+            assert!(is_go_duration(good), "{good}");
+        }
+        for bad in ["", "1", "s", "1x", "abc", "1s2"] {
+            assert!(!is_go_duration(bad), "{bad}");
+        }
+    }
+}

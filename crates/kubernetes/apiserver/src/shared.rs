@@ -1,0 +1,350 @@
+//! What all requests of one server share, and the steps every verb takes: reading an entry in the
+//! version asked for, admission, committing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::http::StatusCode;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use capstan_store::{Entry, Stamped, Store, Write, WriteError, Written};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::admission::{Admission, AdmissionAttributes, GroupVersionKind, Warnings};
+use crate::auth::rbac::Rbac;
+use crate::auth::{Attributes, Authenticator, Authorizer, User};
+use crate::call::Call;
+use crate::conversion::Conversions;
+use crate::crd::controller::Definitions;
+use crate::digest::Digest;
+use crate::discovery::Discovery;
+use crate::env::Env;
+use crate::events;
+use crate::forms::Forms;
+use crate::http::info::RequestInfo;
+use crate::http::options::Query;
+use crate::negotiation::{Accepted, Encoding, Shape};
+use crate::object::{self, Meta, OwnerRef};
+use crate::openapi::OpenApi;
+use crate::registry::{Origin, Registry, Resource};
+use crate::status::{Result, Status};
+use crate::strategy;
+use crate::verbs::Answer;
+
+/// Largest stored object.
+pub const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
+
+/// A change that was committed, as the controllers inside the server hear of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Committed {
+    /// Where it happened.
+    pub bucket: Arc<str>,
+    /// To what.
+    pub key: Arc<str>,
+    /// The object is gone.
+    pub gone: bool,
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Whom it belonged to before the change.
+    pub owners: Box<[OwnerRef]>,
+}
+
+/// What all requests of one server share.
+pub(crate) struct Shared {
+    pub store: Store<Digest>,
+    pub registry: ArcSwap<Registry>,
+    pub env: Env,
+    pub authorizer: Arc<dyn Authorizer>,
+    /// In the order in which they run.
+    pub admission: Vec<Arc<dyn Admission>>,
+    pub conversions: Conversions,
+    pub rbac: Arc<Rbac>,
+    pub authenticator: Arc<Authenticator>,
+    /// Controllers that follow every change.
+    pub followers: Vec<mpsc::UnboundedSender<Committed>>,
+    pub definitions: Definitions,
+    pub discovery: Discovery,
+    pub openapi: OpenApi,
+    /// PEM of the authority clients trust, for `kube-root-ca.crt`.
+    pub root_ca: Arc<str>,
+    pub requests: AtomicU64,
+}
+
+impl Shared {
+    /// The object of an entry in the version of the request, pruned and defaulted by its schema.
+    pub async fn load(&self, call: &Call, entry: &Entry<Digest>) -> Result<Value> {
+        let value: Value = serde_json::from_slice(&entry.value)
+            .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
+        self.in_version(&call.resource, value, entry).await
+    }
+
+    /// An object of a custom resource in another version.
+    pub async fn convert(&self, resource: &Resource, object: Value, version: &str) -> Result<Value> {
+        match &resource.behaviour {
+            Some(behaviour) => Ok(self.conversions.convert(&behaviour.conversion, object, version).await?),
+            None => Ok(object),
+        }
+    }
+
+    async fn in_version(&self, resource: &Resource, value: Value, entry: &Entry<Digest>) -> Result<Value> {
+        match &resource.origin {
+            Origin::BuiltIn if resource.group == "events.k8s.io" => Ok(events::to_new(value)),
+            Origin::BuiltIn => Ok(value),
+            Origin::Custom(custom) => {
+                let stored_here = *entry.digest().api_version == *resource.api_version();
+                if stored_here && entry.digest().is_settled(custom.schema_epoch) {
+                    return Ok(value);
+                }
+                let mut value = if stored_here {
+                    value
+                } else {
+                    self.convert(resource, value, &resource.version).await?
+                };
+                let before = stored_here.then(|| value.clone());
+                strategy::settle(resource, &mut value, &mut Vec::new()).map_err(Status::internal)?;
+                if before.is_some_and(|before| before == value) {
+                    entry.digest().settle(custom.schema_epoch);
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// The bytes of an entry in the version of the request.
+    pub async fn render(&self, call: &Call, entry: &Arc<Entry<Digest>>) -> Result<Bytes> {
+        if let Some(bytes) = ready(&call.resource, entry) {
+            return Ok(bytes);
+        }
+        let value = self.load(call, entry).await?;
+        Ok(self.remember(&call.resource, entry, &value))
+    }
+
+    /// [`Shared::render`] for many entries, converting those that need it in one go.
+    pub async fn render_all(&self, call: &Call, entries: &[Arc<Entry<Digest>>]) -> Result<Vec<Bytes>> {
+        let mut rendered: Vec<Option<Bytes>> = entries.iter().map(|e| ready(&call.resource, e)).collect();
+        let open: Vec<usize> = (0..entries.len()).filter(|i| rendered[*i].is_none()).collect();
+        let foreign = call.resource.behaviour.as_ref().filter(|_| {
+            open.iter().any(|i| *entries[*i].digest().api_version != *call.resource.api_version())
+        });
+        if let Some(behaviour) = foreign {
+            let mut values = Vec::with_capacity(open.len());
+            for i in &open {
+                let value: Value = serde_json::from_slice(&entries[*i].value)
+                    .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
+                values.push(value);
+            }
+            let list = GroupVersionKind::new(
+                call.resource.group.as_str(),
+                call.resource.version.as_str(),
+                call.resource.list_kind.as_str(),
+            );
+            let version = &call.resource.version;
+            let converted =
+                self.conversions.convert_list(&behaviour.conversion, values, version, &list).await?;
+            for (i, mut value) in open.into_iter().zip(converted) {
+                strategy::settle(&call.resource, &mut value, &mut Vec::new()).map_err(Status::internal)?;
+                rendered[i] = Some(self.remember(&call.resource, &entries[i], &value));
+            }
+        } else {
+            for i in open {
+                rendered[i] = Some(self.render(call, &entries[i]).await?);
+            }
+        }
+        Ok(rendered.into_iter().flatten().collect())
+    }
+
+    fn remember(&self, resource: &Resource, entry: &Entry<Digest>, value: &Value) -> Bytes {
+        let Some(custom) = resource.custom() else { return value.to_string().into() };
+        if entry.digest().is_settled(custom.schema_epoch)
+            && *entry.digest().api_version == *resource.api_version()
+        {
+            return entry.value.clone();
+        }
+        let bytes: Bytes = value.to_string().into();
+        entry.digest().set_rendering(&resource.version, custom.schema_epoch, bytes.clone());
+        bytes
+    }
+
+    /// Bytes of an object, such as the last state of a deleted one, in the version of the request.
+    pub async fn render_bytes(&self, call: &Call, entry: &Entry<Digest>, bytes: Bytes) -> Result<Bytes> {
+        let as_stored = match &call.resource.origin {
+            Origin::BuiltIn => call.resource.group != "events.k8s.io",
+            Origin::Custom(_) => *entry.digest().api_version == *call.resource.api_version(),
+        };
+        if as_stored {
+            return Ok(bytes);
+        }
+        let value: Value = serde_json::from_slice(&bytes)
+            .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
+        Ok(self.in_version(&call.resource, value, entry).await?.to_string().into())
+    }
+
+    /// Runs mutating admission.
+    pub async fn mutate(&self, call: &Call, mut attributes: AdmissionAttributes) -> Result<Value> {
+        let forms = Forms { shared: self, call };
+        for admission in &self.admission {
+            admission.mutate(&mut attributes, &forms).await?;
+        }
+        attributes.object.ok_or_else(|| Status::internal("admission took the object away"))
+    }
+
+    /// Runs validating admission.
+    pub async fn validate(&self, call: &Call, attributes: AdmissionAttributes) -> Result<()> {
+        let forms = Forms { shared: self, call };
+        for admission in &self.admission {
+            admission.validate(&attributes, &forms).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs all admission for a delete, which changes no object.
+    pub async fn admit_delete(&self, call: &Call, mut attributes: AdmissionAttributes) -> Result<()> {
+        let forms = Forms { shared: self, call };
+        for admission in &self.admission {
+            admission.mutate(&mut attributes, &forms).await?;
+        }
+        for admission in &self.admission {
+            admission.validate(&attributes, &forms).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the authorizer.
+    pub fn authorize(&self, attributes: &Attributes) -> Result<()> {
+        let decision = self.authorizer.authorize(attributes);
+        if decision.allowed() { Ok(()) } else { Err(crate::auth::forbidden(attributes, decision.reason())) }
+    }
+
+    /// Converts an object to its storage version and commits it. A lost race is a `Conflict`.
+    pub async fn commit(
+        &self,
+        call: &Call,
+        object: Value,
+        write: impl FnOnce(Stamped) -> Write,
+    ) -> Result<Written<Digest>> {
+        let resource = &call.resource;
+        let stored = self.storage_form(resource, object).await?;
+        let value = object::stamped(stored);
+        let size = value.head.len() + value.tail.len();
+        if size > MAX_OBJECT {
+            return Err(Status::too_large(format!(
+                "Request entity too large: the object has {size} bytes, the limit is {MAX_OBJECT}"
+            )));
+        }
+        let write = write(value);
+        let (bucket, key) = match &write {
+            Write::Put { bucket, key, .. } | Write::Delete { bucket, key, .. } => {
+                (bucket.clone(), key.clone())
+            }
+        };
+        let written = self.store.write(write).await.map_err(|error| match error {
+            WriteError::Conflict { .. } => call.conflict(crate::verbs::update::STALE),
+            other => {
+                tracing::error!(error = %other, "a write failed");
+                Status::unavailable(format!("the object could not be stored: {other}"))
+            }
+        })?;
+        if let (Some(entry), Origin::Custom(custom)) = (&written.entry, &resource.origin)
+            && resource.version == resource.storage_version
+        {
+            entry.digest().settle(custom.schema_epoch);
+        }
+        self.tell(bucket, key, &written);
+        Ok(written)
+    }
+
+    fn tell(&self, bucket: Arc<str>, key: Arc<str>, written: &Written<Digest>) {
+        let digest = written.previous.as_ref().or(written.entry.as_ref()).map(|e| e.digest());
+        let committed = Committed {
+            bucket,
+            key,
+            gone: written.entry.is_none(),
+            uid: digest.map(|d| d.uid.clone()).unwrap_or_default(),
+            owners: written.previous.as_ref().map(|e| e.digest().owners.clone()).unwrap_or_default(),
+        };
+        for follower in &self.followers {
+            // Nobody listens when the server is going down.
+            let _ = follower.send(committed.clone());
+        }
+    }
+
+    /// A request of the server itself to one object.
+    pub fn internal_call(
+        self: &Arc<Self>,
+        user: &str,
+        resource: Arc<Resource>,
+        namespace: &str,
+        name: &str,
+    ) -> Call {
+        Call {
+            shared: self.clone(),
+            registry: self.registry.load_full(),
+            info: RequestInfo {
+                is_resource: true,
+                verb: "update".into(),
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                namespace: namespace.to_owned(),
+                resource: resource.plural.clone(),
+                name: name.to_owned(),
+                ..RequestInfo::default()
+            },
+            resource,
+            user: User::privileged(user),
+            query: Query::default(),
+            user_agent: "capstan".into(),
+            content_type: None,
+            accepted: Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false },
+            warnings: Warnings::default(),
+        }
+    }
+
+    async fn storage_form(&self, resource: &Resource, object: Value) -> Result<Value> {
+        match &resource.origin {
+            Origin::BuiltIn if resource.group == "events.k8s.io" => Ok(events::to_old(object)),
+            Origin::Custom(_) if resource.version != resource.storage_version => {
+                self.convert(resource, object, &resource.storage_version).await
+            }
+            _ => Ok(object),
+        }
+    }
+
+    /// Counts a request.
+    pub fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The bytes of an entry if they can be sent as they are.
+fn ready(resource: &Resource, entry: &Entry<Digest>) -> Option<Bytes> {
+    match &resource.origin {
+        Origin::BuiltIn if resource.group == "events.k8s.io" => None,
+        Origin::BuiltIn => Some(entry.value.clone()),
+        Origin::Custom(custom) => {
+            let digest = entry.digest();
+            if *digest.api_version == *resource.api_version() && digest.is_settled(custom.schema_epoch) {
+                return Some(entry.value.clone());
+            }
+            digest.rendering(&resource.version, custom.schema_epoch)
+        }
+    }
+}
+
+impl Call {
+    /// The answer to a write: the object as it is now stored, in the version of the request.
+    pub async fn answer(
+        &self,
+        code: StatusCode,
+        mut object: Value,
+        written: Written<Digest>,
+    ) -> Result<Answer> {
+        if let Some(entry) = &written.entry
+            && *entry.digest().api_version == *self.resource.api_version()
+        {
+            return Ok(Answer::Object { code, bytes: entry.value.clone() });
+        }
+        object.set_meta("resourceVersion", written.revision.to_string());
+        Ok(Answer::object(code, &object))
+    }
+}

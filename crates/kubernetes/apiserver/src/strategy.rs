@@ -1,0 +1,331 @@
+//! What differs between kinds when objects are written: built-in kinds by their tables, custom
+//! resources by their schemas, and the rules common to all.
+
+use capstan_builtin as builtin;
+use capstan_schema::custom::{Decode, Verdict, decode};
+use capstan_schema::field::FieldError;
+use capstan_schema::meta;
+use capstan_schema::path::Path;
+use serde_json::{Map, Value, json};
+
+use crate::admission::Warnings;
+use crate::call::Call;
+use crate::crd;
+use crate::object::Meta;
+use crate::registry::{Origin, Resource};
+use crate::status::{Result, Status};
+
+/// What deleting an owner does to its dependents when the request does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collector {
+    /// They go too.
+    DeletesByDefault,
+    /// They stay.
+    OrphansByDefault,
+    /// Owner references mean nothing here.
+    Unsupported,
+}
+
+pub(crate) fn collector(resource: &Resource) -> Collector {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("" | "events.k8s.io", "events") => Collector::Unsupported,
+        ("", "replicationcontrollers") | ("batch", "jobs") => Collector::OrphansByDefault,
+        _ => Collector::DeletesByDefault,
+    }
+}
+
+pub(crate) fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "namespaces"
+}
+
+pub(crate) fn has_spec_finalizers(object: &Value) -> bool {
+    object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
+}
+
+/// Kinds whose DELETE answers with the object rather than a `Status`.
+pub(crate) fn returns_deleted_object(resource: &Resource) -> bool {
+    let built_in = matches!(resource.origin, Origin::BuiltIn);
+    built_in
+        && matches!(
+            (resource.group.as_str(), resource.plural.as_str()),
+            (
+                "",
+                "namespaces"
+                    | "pods"
+                    | "services"
+                    | "serviceaccounts"
+                    | "persistentvolumes"
+                    | "persistentvolumeclaims"
+                    | "podtemplates"
+                    | "resourcequotas"
+            ) | ("storage.k8s.io", _)
+        )
+}
+
+/// Whether PUT may create.
+pub(crate) fn allows_create_on_update(resource: &Resource) -> bool {
+    matches!(resource.origin, Origin::BuiltIn)
+        && builtin::strategy::strategy(&resource.group, &resource.kind).create_on_update
+}
+
+/// Whether PUT without a resourceVersion overwrites whatever is there.
+pub(crate) fn allows_unconditional_update(resource: &Resource) -> bool {
+    matches!(resource.origin, Origin::BuiltIn)
+        && builtin::strategy::strategy(&resource.group, &resource.kind).unconditional_update
+}
+
+/// Seconds an object is given to end by itself when deleted: Pods only.
+pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
+    if !(resource.group.is_empty() && resource.plural == "pods") {
+        return 0;
+    }
+    // A Pod nobody runs, or that has ended, goes at once.
+    let scheduled = object["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
+    let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if !scheduled || ended {
+        return 0;
+    }
+    let wanted = asked.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30);
+    wanted.max(0)
+}
+
+/// Whether an update that just passed is the end of the object: deleted, and nothing holds it any more.
+pub(crate) fn is_finished(resource: &Resource, object: &Value) -> bool {
+    let grace = object.meta().and_then(|m| m.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
+    object.is_terminating()
+        && object.finalizers().is_empty()
+        && grace.unwrap_or(0) == 0
+        && !(is_namespace(resource) && has_spec_finalizers(object))
+}
+
+/// Gives a decoded object the form in which it is stored: known fields only, defaults filled in. What a
+/// strict decoder would object to is added to `strict`; the error is what decoding itself fails with.
+pub(crate) fn settle(
+    resource: &Resource,
+    object: &mut Value,
+    strict: &mut Vec<String>,
+) -> std::result::Result<(), String> {
+    match &resource.origin {
+        Origin::BuiltIn => {
+            let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
+            strict.extend(builtin::decode::settle(group, version, kind, object)?);
+            builtin::defaults::apply(group, kind, object);
+            if resource.plural == "customresourcedefinitions" {
+                capstan_schema::crd::default(object);
+            }
+        }
+        Origin::Custom(custom) => {
+            let options = Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false };
+            let unknown = decode(object, &resource.schema, options)?;
+            strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        }
+    }
+    Ok(())
+}
+
+/// Drops owner references that are there twice.
+pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admission: bool) {
+    let Some(refs) = object.meta().and_then(|m| m.get("ownerReferences")).and_then(Value::as_array) else {
+        return;
+    };
+    let mut kept: Vec<Value> = Vec::new();
+    let mut dropped = Vec::new();
+    for reference in refs {
+        if kept.contains(reference) {
+            dropped.push(reference["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(reference.clone());
+        }
+    }
+    if dropped.is_empty() {
+        return;
+    }
+    let when = if after_admission { " after mutating admission happens" } else { "" };
+    warnings.add(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in \
+         1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) \
+         observed: {}",
+        dropped.join(", ")
+    ));
+    object.set_meta("ownerReferences", kept);
+}
+
+/// Completes a new object before it is validated.
+pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
+    match &call.resource.origin {
+        Origin::Custom(_) => {
+            if has_status(&call.resource) {
+                remove(object, "status");
+            }
+            object.set_meta("generation", 1);
+        }
+        Origin::BuiltIn => {
+            let (group, kind) = (&call.resource.group, &call.resource.kind);
+            builtin::strategy::prepare_create(group, kind, object);
+            if kind == "CertificateSigningRequest" {
+                let user = &call.user;
+                let extra: Vec<(String, Vec<String>)> = user.extra.clone().into_iter().collect();
+                builtin::strategy::set_requester(object, &user.name, &user.uid, &user.groups, &extra);
+            }
+            if call.resource.plural == "customresourcedefinitions" {
+                crd::prepare_create(object);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes over from the current object what this request may not change, and counts generations.
+pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -> Result<()> {
+    let resource = &call.resource;
+    let subresource = call.info.subresource.as_str();
+    set_or_remove(object, "generation", current);
+    match &resource.origin {
+        Origin::Custom(_) if subresource == "status" => {
+            let status = object.get("status").cloned();
+            let managed = object.meta().and_then(|m| m.get("managedFields")).cloned();
+            let version = object.resource_version().to_owned();
+            *object = current.clone();
+            match status {
+                Some(status) => object["status"] = status,
+                None => remove(object, "status"),
+            }
+            object.set_meta("managedFields", managed.unwrap_or_default());
+            object.set_meta("resourceVersion", version);
+        }
+        Origin::Custom(_) => {
+            if has_status(resource) {
+                match current.get("status") {
+                    Some(status) => object["status"] = status.clone(),
+                    None => remove(object, "status"),
+                }
+            }
+            if without_metadata(object) != without_metadata(current) {
+                object.set_meta("generation", current.generation() + 1);
+            }
+        }
+        Origin::BuiltIn => {
+            let (group, kind) = (&resource.group, &resource.kind);
+            builtin::strategy::prepare_update(group, kind, subresource, object, current);
+            let now = call.shared.env.now_rfc3339();
+            builtin::strategy::stamp_update(group, kind, subresource, object, current, &now);
+            if resource.plural == "customresourcedefinitions" {
+                crd::prepare_update(object, current, subresource);
+            }
+        }
+    }
+    if object.uid().is_empty() {
+        object.set_meta("uid", current.uid());
+    }
+    object.set_meta("creationTimestamp", current.meta_str("creationTimestamp"));
+    if current.is_terminating() {
+        object.set_meta("deletionTimestamp", current.meta_str("deletionTimestamp"));
+    }
+    let grace = |o: &Value| o.meta().and_then(|m| m.get("deletionGracePeriodSeconds")).cloned();
+    if grace(object).is_none()
+        && let Some(seconds) = grace(current)
+    {
+        object.meta_mut().insert("deletionGracePeriodSeconds".into(), seconds);
+    }
+    Ok(())
+}
+
+/// Validates a new object.
+pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
+    let resource = &call.resource;
+    call.shared.rbac.check_escalation(&call.attributes("create"), object, None)?;
+    let verdict = match &resource.behaviour {
+        None => built_in_verdict(call, object, None),
+        Some(behaviour) => behaviour.validator.validate(object),
+    };
+    settle_verdict(call, object, verdict)?;
+    refuse(call, object, &meta_errors(resource, object, meta::path_segment))?;
+    warn_of_finalizers(call, object, None);
+    Ok(())
+}
+
+/// Validates a changed object.
+pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> Result<()> {
+    let resource = &call.resource;
+    call.shared.rbac.check_escalation(&call.attributes(&call.info.verb), object, Some(current))?;
+    let mut errors = meta_errors(resource, object, meta::path_segment);
+    errors.extend(meta::validate_object_meta_update(
+        &object["metadata"],
+        &current["metadata"],
+        &Path::at("metadata"),
+    ));
+    let mut verdict = match &resource.behaviour {
+        None => built_in_verdict(call, object, Some(current)),
+        Some(behaviour) if call.info.subresource == "status" => {
+            behaviour.validator.validate_status_update(object, current)
+        }
+        Some(behaviour) => behaviour.validator.validate_update(object, current),
+    };
+    errors.append(&mut verdict.errors);
+    verdict.errors = errors;
+    settle_verdict(call, object, verdict)?;
+    warn_of_finalizers(call, object, Some(current));
+    Ok(())
+}
+
+fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Verdict {
+    let resource = &call.resource;
+    let errors = if resource.plural == "customresourcedefinitions" {
+        match current {
+            Some(current) if call.info.subresource == "status" => {
+                capstan_schema::crd::validate_status(object, current)
+            }
+            current => capstan_schema::crd::validate(object, current),
+        }
+    } else {
+        Vec::new()
+    };
+    Verdict { errors, warnings: Vec::new() }
+}
+
+fn settle_verdict(call: &Call, object: &Value, verdict: Verdict) -> Result<()> {
+    verdict.warnings.into_iter().for_each(|text| call.warnings.add(text));
+    refuse(call, object, &verdict.errors)
+}
+
+fn meta_errors(resource: &Resource, object: &Value, names: meta::NameCheck) -> Vec<FieldError> {
+    meta::validate_object_meta(&object["metadata"], resource.namespaced, names, &Path::at("metadata"))
+}
+
+fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&call.resource.group, &call.resource.kind, object.name(), errors))
+}
+
+/// Finalizers of custom resources should carry a domain; those that do not get a warning.
+fn warn_of_finalizers(call: &Call, object: &Value, current: Option<&Value>) {
+    if call.resource.custom().is_some() {
+        let old = current.map(|c| &c["metadata"]);
+        meta::finalizer_warnings(&object["metadata"], old)
+            .into_iter()
+            .for_each(|text| call.warnings.add(text));
+    }
+}
+
+pub(crate) fn has_status(resource: &Resource) -> bool {
+    resource.subresources.iter().any(|s| s.name == "status")
+}
+
+fn without_metadata(object: &Value) -> Map<String, Value> {
+    let mut map = object.as_object().cloned().unwrap_or_default();
+    map.remove("metadata");
+    map
+}
+
+fn remove(object: &mut Value, key: &str) {
+    if let Some(map) = object.as_object_mut() {
+        map.remove(key);
+    }
+}
+
+fn set_or_remove(object: &mut Value, key: &str, current: &Value) {
+    let value = current.meta().and_then(|m| m.get(key)).cloned().unwrap_or(json!(null));
+    object.set_meta(key, value);
+}

@@ -1,0 +1,100 @@
+//! Subresources: `status` and its like are views of the object itself; `scale`, `token` and `eviction`
+//! have bodies of their own.
+
+use std::sync::Arc;
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::call::Call;
+use crate::http::options::{DeleteOptions, WriteKind};
+use crate::object::Meta;
+use crate::registry::Subresource;
+use crate::status::{Result, Status};
+use crate::verbs::update::{Change, Step};
+use crate::verbs::{self, Answer};
+use crate::{reviews, scale};
+
+/// Serves a subresource.
+pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
+    match (subresource.name.as_str(), call.info.verb.as_str()) {
+        ("scale", _) => scale::serve(call, subresource, body).await,
+        ("token", "create") => reviews::create_token(call, &call.shared.authenticator, body),
+        ("eviction", "create") => evict(call, body).await,
+        ("binding", "create") => bind(call, body).await,
+        (_, "get") => verbs::read::get(call).await,
+        (_, "update") => verbs::update::update(call, body).await,
+        (_, "patch") => verbs::patch::patch(call, body).await,
+        _ => Err(Status::no_such_path()),
+    }
+}
+
+/// Deletes a Pod if its disruption budgets allow.
+async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
+    let options = call.query.write_options(WriteKind::Create)?;
+    let eviction =
+        call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
+    let entry = call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let pod = call.shared.load(call, &entry).await?;
+    if eviction.name() != call.info.name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    crate::disruption::permit(call, &pod, options.dry_run).await?;
+    let mut delete = match eviction.get("deleteOptions") {
+        Some(Value::Null) | None => DeleteOptions::default(),
+        Some(given) => DeleteOptions::from_body(given)?,
+    };
+    delete.dry_run |= options.dry_run;
+    verbs::delete::delete_object(call, &call.key(), &delete).await?;
+    Ok(Answer::Plain {
+        code: StatusCode::CREATED,
+        value: json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    })
+}
+
+/// Gives a Pod to a node.
+async fn bind(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
+    let options = call.query.write_options(WriteKind::Create)?;
+    let binding =
+        call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
+    let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+    if node.is_empty() {
+        return Err(Status::bad_request("target.name: Required value: name the node the pod is bound to"));
+    }
+    let now = call.shared.env.now_rfc3339();
+    let change = Bind { node, now };
+    verbs::update::change(call, &change, &options, WriteKind::Update).await?;
+    Ok(Answer::Plain {
+        code: StatusCode::CREATED,
+        value: json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    })
+}
+
+struct Bind {
+    node: String,
+    now: String,
+}
+
+impl Change for Bind {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        let bound = current["spec"]["nodeName"].as_str().unwrap_or_default();
+        if !bound.is_empty() {
+            return Err(
+                call.conflict(format!("pod {} is already assigned to node {bound:?}", call.info.name))
+            );
+        }
+        let mut pod = current.clone();
+        pod["spec"]["nodeName"] = self.node.as_str().into();
+        let scheduled = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": self.now});
+        let conditions = &mut pod["status"]["conditions"];
+        match conditions.as_array_mut() {
+            Some(all) => {
+                all.retain(|c| c["type"] != "PodScheduled");
+                all.push(scheduled);
+            }
+            None => *conditions = json!([scheduled]),
+        }
+        Ok(Step::Edit(pod))
+    }
+}

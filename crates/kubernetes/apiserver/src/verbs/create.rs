@@ -1,0 +1,101 @@
+//! POST to a collection.
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use capstan_store::{Expect, Write};
+use serde_json::Value;
+
+use crate::admission::Operation;
+use crate::call::Call;
+use crate::http::options::{WriteKind, WriteOptions};
+use crate::object::{self, Meta};
+use crate::ownership;
+use crate::status::{Result, Status};
+use crate::strategy;
+use crate::verbs::Answer;
+
+/// How often a generated name is tried anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+/// Creates the object in the body.
+pub(crate) async fn create(call: &Call, body: &Bytes) -> Result<Answer> {
+    let options = call.query.write_options(WriteKind::Create)?;
+    let mut object = call.decode(body, options.field_validation)?;
+    if !object.resource_version().is_empty() {
+        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        object.meta_mut().remove(field);
+    }
+    call.place(&mut object)?;
+    strategy::dedup_owners(&mut object, &call.warnings, false);
+    let manager = call.manager(&options.field_manager);
+    let object = ownership::update(call, None, object, &manager).await?;
+    create_object(call, object, &options, WriteKind::Create).await
+}
+
+/// Admits, completes, validates and stores a new object whose fields are already owned by someone.
+pub(crate) async fn create_object(
+    call: &Call,
+    object: Value,
+    options: &WriteOptions,
+    kind: WriteKind,
+) -> Result<Answer> {
+    let create_options = options.to_json(WriteKind::Create);
+    let attributes =
+        call.admission(Operation::Create, Some(object), None, create_options.clone(), options.dry_run);
+    let mut object = call.shared.mutate(call, attributes).await?;
+    strategy::dedup_owners(&mut object, &call.warnings, true);
+
+    for attempt in 1.. {
+        let mut object = object.clone();
+        complete_metadata(call, &mut object);
+        strategy::prepare_create(call, &mut object)?;
+        strategy::validate_create(call, &object)?;
+        let attributes = call.admission(
+            Operation::Create,
+            Some(object.clone()),
+            None,
+            create_options.clone(),
+            options.dry_run,
+        );
+        call.shared.validate(call, attributes).await?;
+
+        let key = object::key(call.namespace(), object.name());
+        let exists = || Status::already_exists(&call.resource.group, &call.resource.plural, object.name());
+        if options.dry_run {
+            return match call.shared.store.get(&call.resource.bucket, &key) {
+                Some(_) => Err(exists()),
+                None => Ok(Answer::object(StatusCode::CREATED, &object)),
+            };
+        }
+        let put = |value| Write::Put {
+            bucket: call.resource.bucket.clone(),
+            key: key.as_str().into(),
+            value,
+            expect: Expect::Absent,
+        };
+        match call.shared.commit(call, object.clone(), put).await {
+            Ok(written) => return call.answer(StatusCode::CREATED, object, written).await,
+            Err(status) if status.reason == "Conflict" => {
+                let generated = !object.meta_str("generateName").is_empty();
+                if !generated || attempt >= NAME_ATTEMPTS || kind != WriteKind::Create {
+                    return Err(exists());
+                }
+            }
+            Err(status) => return Err(status),
+        }
+    }
+    Err(Status::internal("no free generated name was found"))
+}
+
+fn complete_metadata(call: &Call, object: &mut Value) {
+    let env = &call.shared.env;
+    object.set_meta("creationTimestamp", env.now_rfc3339());
+    object.set_meta("uid", env.uuid());
+    if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
+        // Names are cut so that the suffix always fits into 63 characters.
+        let base: String = object.meta_str("generateName").chars().take(58).collect();
+        object.set_meta("name", format!("{base}{}", env.name_suffix()));
+    }
+}

@@ -1,0 +1,272 @@
+//! DELETE of an object or of a collection: preconditions, finalizers, propagation, grace.
+
+use std::sync::Arc;
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use capstan_store::{Entry, Expect, Write};
+use serde_json::{Map, Value, json};
+
+use crate::admission::Operation;
+use crate::call::Call;
+use crate::digest::Digest;
+use crate::http::options::DeleteOptions;
+use crate::negotiation::{self, Encoding};
+use crate::object::Meta;
+use crate::status::{Result, Status};
+use crate::strategy::{self, Collector};
+use crate::verbs::list;
+use crate::verbs::{Answer, ListAnswer};
+
+/// Finalizer that makes the garbage collector orphan dependents.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Finalizer that makes the garbage collector delete dependents first.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// How one deletion ended.
+pub(crate) enum Deleted {
+    /// Gone; the last state.
+    Gone(Value),
+    /// Waits for finalizers or a grace period; the present state.
+    Pending(Value),
+}
+
+/// Deletes the object in the path.
+pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
+    let options = options(call, body)?;
+    let deleted = delete_object(call, &call.key(), &options).await?;
+    Ok(match deleted {
+        Deleted::Pending(object) => {
+            let foreground = options.orphan_dependents == Some(false);
+            let code = if foreground { StatusCode::ACCEPTED } else { StatusCode::OK };
+            Answer::object(code, &object)
+        }
+        Deleted::Gone(object) if strategy::returns_deleted_object(&call.resource) => {
+            Answer::object(StatusCode::OK, &object)
+        }
+        Deleted::Gone(object) => Answer::Plain { code: StatusCode::OK, value: success(call, &object) },
+    })
+}
+
+/// Deletes everything the selectors match.
+pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answer> {
+    let list_options = call.query.list_options(false)?;
+    let options = options(call, body)?;
+    let page = list::select(call, &list_options)?;
+    let mut items = Vec::with_capacity(page.entries.len());
+    for entry in &page.entries {
+        match delete_object(call, &entry.key, &options).await {
+            Ok(_) => items.push(call.shared.render(call, entry).await?),
+            // Somebody else deleted it first, which is what was asked for.
+            Err(status) if status.reason == "NotFound" => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(Answer::List(ListAnswer {
+        items,
+        resource_version: page.revision,
+        continue_token: page.continue_token,
+        remaining: page.remaining,
+    }))
+}
+
+fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
+    if body.is_empty() {
+        return call.query.delete_options();
+    }
+    let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
+    let parsed = match encoding {
+        Encoding::Protobuf => {
+            capstan_builtin::protobuf::decode(body).map_err(|e| Status::bad_request(e.to_string()))?
+        }
+        other => call.parse(body, other)?.value,
+    };
+    DeleteOptions::from_body(&parsed)
+}
+
+/// Deletes one object, trying again when somebody changes it meanwhile.
+pub(crate) async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> Result<Deleted> {
+    loop {
+        let Some(entry) = call.shared.store.get(&call.resource.bucket, key) else {
+            let name = key.rsplit('/').next().unwrap_or(key);
+            return Err(Status::not_found(&call.resource.group, &call.resource.plural, name));
+        };
+        if let Some(deleted) = attempt(call, &entry, options).await? {
+            return Ok(deleted);
+        }
+    }
+}
+
+async fn attempt(
+    call: &Call,
+    entry: &Arc<Entry<Digest>>,
+    options: &DeleteOptions,
+) -> Result<Option<Deleted>> {
+    let current = Arc::new(call.shared.load(call, entry).await?);
+    check_preconditions(call, &current, options)?;
+    let attributes = {
+        let mut attributes = call.admission(
+            Operation::Delete,
+            None,
+            Some(current.clone()),
+            options.to_json(),
+            options.dry_run,
+        );
+        attributes.name = current.name().to_owned();
+        if call.resource.namespaced {
+            attributes.namespace = current.namespace().to_owned();
+        }
+        attributes
+    };
+    call.shared.admit_delete(call, attributes).await?;
+
+    let mut object = (*current).clone();
+    let now = call.shared.env.now_rfc3339();
+    let grace = strategy::grace_period(&call.resource, &object, options.grace_period_seconds);
+    let finalizers = finalizers_after_delete(call, &object, options);
+    let is_namespace = strategy::is_namespace(&call.resource);
+    let waits = !finalizers.is_empty()
+        || grace > 0
+        || (is_namespace && (!object.is_terminating() || strategy::has_spec_finalizers(&object)));
+
+    if !waits {
+        return finish(call, entry, object, options.dry_run).await;
+    }
+    if is_namespace {
+        if !object.is_terminating() {
+            object.set_meta("deletionTimestamp", now);
+            object["status"]["phase"] = "Terminating".into();
+        }
+        object.set_meta("finalizers", json!(finalizers));
+    } else {
+        if grace > 0 && object.is_terminating() {
+            let left = object.meta().and_then(|m| m.get("deletionGracePeriodSeconds")?.as_i64()).unwrap_or(0);
+            if grace >= left {
+                return Ok(Some(Deleted::Pending(object)));
+            }
+        }
+        if !object.is_terminating() && object.generation() > 0 {
+            let generation = object.generation() + 1;
+            object.set_meta("generation", generation);
+        }
+        if grace > 0 {
+            let at = call.shared.env.now() + jiff::SignedDuration::from_secs(grace);
+            object.set_meta("deletionTimestamp", at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        } else if !object.is_terminating() {
+            object.set_meta("deletionTimestamp", now);
+        }
+        object.meta_mut().insert("deletionGracePeriodSeconds".into(), grace.into());
+        object.set_meta("finalizers", json!(finalizers));
+    }
+    if object == *current || options.dry_run {
+        return Ok(Some(Deleted::Pending(object)));
+    }
+    let put = |value| Write::Put {
+        bucket: call.resource.bucket.clone(),
+        key: entry.key.clone(),
+        value,
+        expect: Expect::Revision(entry.revision),
+    };
+    match call.shared.commit(call, object.clone(), put).await {
+        Ok(written) => {
+            object.set_meta("resourceVersion", written.revision.to_string());
+            Ok(Some(Deleted::Pending(object)))
+        }
+        Err(status) if status.reason == "Conflict" => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+/// Takes the object out of the store.
+async fn finish(
+    call: &Call,
+    entry: &Arc<Entry<Digest>>,
+    mut object: Value,
+    dry_run: bool,
+) -> Result<Option<Deleted>> {
+    if dry_run {
+        return Ok(Some(Deleted::Gone(object)));
+    }
+    let remove = |last| Write::Delete {
+        bucket: call.resource.bucket.clone(),
+        key: entry.key.clone(),
+        last,
+        expect: Expect::Revision(entry.revision),
+    };
+    match call.shared.commit(call, object.clone(), remove).await {
+        Ok(written) => {
+            object.set_meta("resourceVersion", written.revision.to_string());
+            Ok(Some(Deleted::Gone(object)))
+        }
+        Err(status) if status.reason == "Conflict" => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+fn check_preconditions(call: &Call, object: &Value, options: &DeleteOptions) -> Result<()> {
+    let kind = if strategy::is_namespace(&call.resource) { "namespaces" } else { &call.resource.kind };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
+        return Err(Status::conflict(
+            &call.resource.group,
+            kind,
+            object.name(),
+            format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). \
+                 The object might have been deleted and then recreated",
+                object.uid()
+            ),
+        ));
+    }
+    if let Some(version) = options.resource_version.as_deref().filter(|v| *v != object.resource_version()) {
+        return Err(Status::conflict(
+            &call.resource.group,
+            kind,
+            object.name(),
+            format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in \
+                 record ({}). The object might have been modified",
+                object.resource_version()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The finalizers an object keeps or gets when it is deleted with these options.
+fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions) -> Vec<String> {
+    let present = object.finalizers();
+    let has = |finalizer: &str| present.iter().any(|f| f == finalizer);
+    let (orphan, foreground) = match (options.orphan_dependents, options.propagation.as_deref()) {
+        (Some(orphan), _) => (orphan, !orphan && has(FOREGROUND)),
+        (None, Some("Orphan")) => (true, false),
+        (None, Some("Foreground")) => (false, true),
+        (None, Some(_)) => (false, false),
+        (None, None) if has(ORPHAN) => (true, false),
+        (None, None) if has(FOREGROUND) => (false, true),
+        (None, None) => (strategy::collector(&call.resource) == Collector::OrphansByDefault, false),
+    };
+    if strategy::collector(&call.resource) == Collector::Unsupported {
+        return present;
+    }
+    let mut finalizers: Vec<String> =
+        present.into_iter().filter(|f| f != ORPHAN && f != FOREGROUND).collect();
+    if orphan {
+        finalizers.push(ORPHAN.into());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.into());
+    }
+    finalizers
+}
+
+/// The `Status` of a finished deletion.
+fn success(call: &Call, object: &Value) -> Value {
+    let mut details = Map::new();
+    details.insert("name".into(), object.name().into());
+    if !call.resource.group.is_empty() {
+        details.insert("group".into(), call.resource.group.as_str().into());
+    }
+    details.insert("kind".into(), call.resource.plural.as_str().into());
+    details.insert("uid".into(), object.uid().into());
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,203 @@
+//! GET of a collection: selectors, consistent pages, resource versions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_store::{Entry, HistoryError};
+use serde::{Deserialize, Serialize};
+
+use crate::call::Call;
+use crate::digest::Digest;
+use crate::http::options::{ListOptions, MAX_PAGE};
+use crate::selection::Selection;
+use crate::status::{Result, Status};
+use crate::verbs::{Answer, ListAnswer};
+
+/// How long a read waits for a version that is not there yet.
+const FUTURE_VERSION_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a continue token says: the version all pages show, and the last key of the page before.
+#[derive(Serialize, Deserialize)]
+struct Continue {
+    v: String,
+    rv: i64,
+    start: String,
+}
+
+const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
+
+/// One page of a collection.
+pub(crate) struct Page {
+    pub entries: Vec<Arc<Entry<Digest>>>,
+    pub revision: u64,
+    pub continue_token: String,
+    pub remaining: Option<u64>,
+}
+
+/// Lists a collection.
+pub(crate) async fn list(call: &Call) -> Result<Answer> {
+    let options = call.query.list_options(false)?;
+    if options.continue_token.is_empty() {
+        wait_for_version(call, &options.resource_version).await?;
+    }
+    let page = select(call, &options)?;
+    let items = call.shared.render_all(call, &page.entries).await?;
+    Ok(Answer::List(ListAnswer {
+        items,
+        resource_version: page.revision,
+        continue_token: page.continue_token,
+        remaining: page.remaining,
+    }))
+}
+
+/// Waits until the store has reached a version a client has seen elsewhere; 504 if it does not come.
+pub(crate) async fn wait_for_version(call: &Call, version: &str) -> Result<()> {
+    let wanted = parse_version(version)?;
+    let store = &call.shared.store;
+    if wanted <= store.revision() {
+        return Ok(());
+    }
+    match tokio::time::timeout(FUTURE_VERSION_PATIENCE, store.reached(wanted)).await {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            let mut status = Status::timeout(
+                format!("Too large resource version: {wanted}, current: {}", store.revision()),
+                1,
+            );
+            if let Some(details) = &mut status.details {
+                details.causes.push(crate::status::Cause {
+                    reason: "ResourceVersionTooLarge".into(),
+                    message: "Too large resource version".into(),
+                    field: String::new(),
+                });
+            }
+            status.retry_after = Some(1);
+            Err(status)
+        }
+    }
+}
+
+/// Reads a resource version; empty is 0.
+pub(crate) fn parse_version(version: &str) -> Result<u64> {
+    if version.is_empty() {
+        return Ok(0);
+    }
+    version.parse().map_err(|_| {
+        Status::invalid(
+            "",
+            "",
+            "",
+            &[capstan_schema::field::FieldError::invalid(
+                "resourceVersion",
+                version,
+                format!("strconv.ParseUint: parsing {version:?}: invalid syntax"),
+            )],
+        )
+    })
+}
+
+/// Selects one page.
+pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
+    let store = &call.shared.store;
+    let bucket = &call.resource.bucket;
+    let selection = Selection::new(call, options)?;
+    let exact = options.resource_version_match == "Exact"
+        || (options.limit > 0
+            && options.resource_version_match.is_empty()
+            && !matches!(options.resource_version.as_str(), "" | "0"));
+    let (snapshot, after) = if options.continue_token.is_empty() {
+        let snapshot = if exact {
+            let wanted = parse_version(&options.resource_version)?;
+            store.snapshot_at(bucket, wanted).map_err(|e| history_lost(&e))?
+        } else {
+            store.snapshot(bucket)
+        };
+        (snapshot, None)
+    } else {
+        if !matches!(options.resource_version.as_str(), "" | "0") {
+            return Err(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let token = decode_continue(&options.continue_token)?;
+        // A negative version marks a token that goes on with whatever is there now.
+        let snapshot = match u64::try_from(token.rv) {
+            Ok(revision) => store.snapshot_at(bucket, revision).map_err(|e| expired_page(&e, &token))?,
+            Err(_) => store.snapshot(bucket),
+        };
+        (snapshot, Some(token.start))
+    };
+
+    let limit = if options.limit == 0 { usize::MAX } else { options.limit.min(MAX_PAGE) };
+    let mut entries = Vec::new();
+    let mut matching =
+        snapshot.range(selection.prefix(), after.as_deref()).filter(|entry| selection.matches(entry));
+    for entry in matching.by_ref() {
+        entries.push(entry.clone());
+        if entries.len() == limit {
+            break;
+        }
+    }
+    let has_more = entries.len() == limit && matching.next().is_some();
+    drop(matching);
+    let mut page =
+        Page { revision: snapshot.revision(), entries, continue_token: String::new(), remaining: None };
+    if has_more && let Some(last) = page.entries.last() {
+        page.continue_token = encode_continue(page.revision, &last.key);
+        // Counting what selectors would match costs as much as listing it: only told without them.
+        if selection.is_everything() {
+            let rest = snapshot.range(selection.prefix(), Some(&last.key)).count();
+            page.remaining = Some(rest as u64);
+        }
+    }
+    Ok(page)
+}
+
+fn encode_continue(revision: u64, last: &str) -> String {
+    let token = Continue {
+        v: CONTINUE_VERSION.into(),
+        rv: i64::try_from(revision).unwrap_or(i64::MAX),
+        start: last.to_owned(),
+    };
+    // A struct of texts and a number always has a JSON form.
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
+}
+
+fn decode_continue(token: &str) -> Result<Continue> {
+    let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&e.to_string()))?;
+    let token: Continue = serde_json::from_slice(&bytes).map_err(|e| invalid(&e.to_string()))?;
+    if token.v != CONTINUE_VERSION {
+        return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
+    }
+    if token.rv == 0 {
+        return Err(invalid(&format!("incorrect encoded start resourceVersion (version {})", token.v)));
+    }
+    Ok(token)
+}
+
+fn history_lost(error: &HistoryError) -> Status {
+    match error {
+        HistoryError::Compacted { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
+        }
+        HistoryError::Future { .. } => Status::timeout("Too large resource version", 1),
+    }
+}
+
+/// A page whose version is forgotten: the client may go on with a token for what is there now.
+fn expired_page(_: &HistoryError, token: &Continue) -> Status {
+    let mut status = Status::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new \
+         list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - objects \
+         that were created, modified, or deleted between the time the first chunk was returned and now may show \
+         up in the list.",
+    );
+    let inconsistent = Continue { v: CONTINUE_VERSION.into(), rv: -1, start: token.start.clone() };
+    status.continue_token =
+        Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&inconsistent).unwrap_or_default()));
+    status
+}

@@ -1,0 +1,156 @@
+//! PATCH: JSON, merge and strategic merge patches, and server-side apply.
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use capstan_schema::Schema;
+use capstan_schema::field::FieldError;
+use capstan_schema::patch::{self, PatchError};
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::http::body::{self, MAX_CRD_DEPTH};
+use crate::http::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::negotiation::{self, PatchKind};
+use crate::status::{Result, Status};
+use crate::strategy;
+use crate::verbs::Answer;
+use crate::verbs::update::{self, Change, Step};
+
+/// Patches or applies.
+pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
+    let kind = negotiation::patch(call.content_type.as_deref(), call.endpoint())?;
+    let write_kind = if kind == PatchKind::Apply { WriteKind::Apply } else { WriteKind::Patch };
+    let options = call.query.write_options(write_kind)?;
+    if kind == PatchKind::Apply {
+        let parsed = body::yaml(body, MAX_CRD_DEPTH)
+            .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let applied =
+            Applied { value: parsed.value, duplicates: parsed.duplicates, options: options.clone() };
+        return update::change(call, &applied, &options, write_kind).await;
+    }
+    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|e| match options.field_validation {
+        FieldValidation::Ignore => Status::bad_request(e),
+        _ => Status::bad_request(format!("error decoding patch: {e}")),
+    })?;
+    let patched = Patched {
+        patch: Patch::read(kind, parsed.value)?,
+        duplicates: parsed.duplicates,
+        options: options.clone(),
+    };
+    update::change(call, &patched, &options, write_kind).await
+}
+
+struct Patched {
+    patch: Patch,
+    duplicates: Vec<String>,
+    options: WriteOptions,
+}
+
+impl Change for Patched {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        let mut object = self.patch.apply(&call.resource.schema, current)?;
+        let mut strict = self.duplicates.clone();
+        let invalid = |object: &Value, why: String| {
+            Status::invalid("", "", "", &[FieldError::invalid("patch", object.to_string(), why)])
+        };
+        let before = object.clone();
+        strategy::settle(&call.resource, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
+        if !strict.is_empty() {
+            match self.options.field_validation {
+                FieldValidation::Ignore => {}
+                FieldValidation::Warn => strict.into_iter().for_each(|text| call.warnings.add(text)),
+                FieldValidation::Strict => {
+                    let why = format!("strict decoding error: {}", strict.join(", "));
+                    return Err(invalid(&before, why));
+                }
+            }
+        }
+        Ok(Step::Write { object, manager: call.manager(&self.options.field_manager) })
+    }
+}
+
+/// A patch that was read and can be applied, as often as need be.
+pub(crate) enum Patch {
+    Json(patch::json::Patch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    pub fn read(kind: PatchKind, body: Value) -> Result<Self> {
+        Ok(match kind {
+            PatchKind::Json => Self::Json(patch::json::Patch::decode(body, true).map_err(status)?),
+            PatchKind::Merge => Self::Merge(body),
+            PatchKind::Strategic => Self::Strategic(body),
+            PatchKind::Apply => return Err(Status::bad_request("an apply configuration is no patch")),
+        })
+    }
+
+    pub fn apply(&self, schema: &Schema, current: &Value) -> Result<Value> {
+        match self {
+            Self::Json(patch) => patch.apply(current.clone()),
+            Self::Merge(patch) => patch::merge::apply(current.clone(), patch.clone()),
+            Self::Strategic(patch) => patch::strategic::apply(current.clone(), patch.clone(), schema),
+        }
+        .map_err(status)
+    }
+}
+
+fn status(error: PatchError) -> Status {
+    match error.status() {
+        400 => Status::bad_request(error.to_string()),
+        413 => Status::too_large(format!("Request entity too large: {error}")),
+        422 => {
+            // Upstream keeps to itself what its patch library says; the cause is what people need.
+            let text = "the server rejected our request due to an error in our request";
+            let mut status = Status::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", text);
+            status.details = Some(Box::default());
+            status
+        }
+        _ => Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.to_string()),
+    }
+}
+
+struct Applied {
+    value: Value,
+    duplicates: Vec<String>,
+    options: WriteOptions,
+}
+
+impl Applied {
+    fn judge_duplicates(&self, call: &Call) -> Result<()> {
+        if self.duplicates.is_empty() {
+            return Ok(());
+        }
+        match self.options.field_validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => {
+                for line in self.duplicates.iter().flat_map(|text| text.lines().skip(1)) {
+                    call.warnings.add(line.trim());
+                }
+            }
+            FieldValidation::Strict => {
+                return Err(Status::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: {}",
+                    self.duplicates.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Change for Applied {
+    fn step(&self, call: &Call, _: &Value) -> Result<Step> {
+        self.judge_duplicates(call)?;
+        Ok(Step::Apply(self.value.clone()))
+    }
+
+    fn create(&self, call: &Call) -> Result<Option<Step>> {
+        if !call.info.subresource.is_empty() {
+            return Ok(None);
+        }
+        self.judge_duplicates(call)?;
+        Ok(Some(Step::Apply(self.value.clone())))
+    }
+}
