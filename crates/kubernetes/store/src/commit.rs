@@ -215,10 +215,10 @@ impl<D: Digest> Shared<D> {
         for (reply, outcome) in writers {
             let _ = reply.send(outcome);
         }
+        self.maintain(lane, checkpoint);
         for reply in others {
             let _ = reply.send(Ok(Vec::new()));
         }
-        self.maintain(lane, checkpoint);
     }
 
     /// Makes the frame that was built durable.
