@@ -13,6 +13,26 @@
 //! writer hears of it. Each bucket keeps the events of the history window; a watcher is a cursor into that
 //! shared history, so a slow one costs nothing, and one event is one allocation for any number of watchers.
 //!
+//! # Promises
+//!
+//! - Compare-and-swap is linearizable; a transaction happens as a whole or not at all.
+//! - What is acknowledged is durable and visible. What is not durable is never visible.
+//! - After a crash, everything acknowledged is there. Of what was not, the group that was being committed may
+//!   be there, as a whole; what one start shows, every later start shows.
+//! - A watch tells every change of its range once, in order, whole transactions at a time, from any revision
+//!   of the history window, across restarts. One that cannot is told so; it never skips silently.
+//! - Damage is detected and never served. One case cannot be told from a crash: damage of the very last commit
+//!   of a store that was not closed in good order.
+//! - A full disk refuses writes until there is space. A failed sync ends writing until the next start, because
+//!   the operating system may have dropped what it could not write. Reads and watches go on in both cases.
+//!
+//! # Files
+//!
+//! `wal-<first revision>.log` are the segments of the log, `snap-<revision>.bin` snapshots, `LOCK` is held by
+//! the process that has the directory. A start loads the oldest snapshot and replays the log after it, which
+//! rebuilds the watch history; files older than the history window needs are removed. A backup has the format
+//! of a snapshot.
+//!
 //! Vocabulary: a *bucket* is what one watch or list covers (one resource type), a *key* names an entry in
 //! it, the *revision* is one counter for the whole store, raised by each transaction.
 

@@ -1,9 +1,6 @@
 //! The handle through which a store is used.
 
-use std::{
-    pin::pin,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     Digest, Entry, Health, HistoryError, Metrics, OpenError, Options, Snapshot, Watch, Write, WriteError,
@@ -128,8 +125,7 @@ impl<D: Digest> Store<D> {
     async fn checkpoint_over(&self) {
         let shared = self.shared();
         loop {
-            let mut changed = pin!(shared.published.notified());
-            changed.as_mut().enable();
+            let changed = shared.published.notified();
             if !shared.checkpointing.load(Ordering::Acquire) {
                 return;
             }
@@ -157,8 +153,7 @@ impl<D: Digest> Store<D> {
     pub async fn reached(&self, revision: u64) {
         let shared = self.shared();
         loop {
-            let mut published = pin!(shared.published.notified());
-            published.as_mut().enable();
+            let published = shared.published.notified();
             if shared.state.load().revision >= revision {
                 return;
             }

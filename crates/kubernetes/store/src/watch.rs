@@ -1,6 +1,6 @@
 //! Watches: cursors into the shared history of a bucket.
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
@@ -51,9 +51,8 @@ impl<D> Watch<D> {
     pub async fn next(&mut self) -> Result<Batch<D>, WatchError> {
         let bell = self.bell.clone();
         loop {
-            let mut rung = pin!(bell.notified());
-            // Listening begins before looking, so that no commit falls between the two.
-            rung.as_mut().enable();
+            // Hears what rings from here on, so that no commit falls between looking and waiting.
+            let rung = bell.notified();
             let closed = self.shared.is_closed();
             if let Some(batch) = self.ready()? {
                 return Ok(batch);

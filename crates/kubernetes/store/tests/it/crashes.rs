@@ -8,11 +8,15 @@ use futures::future::join_all;
 
 use crate::support::{Model, Plain, delete, put, run};
 
-/// Transactions of history; small, so that snapshots and segments come and go.
+/// Transactions of history; few, so that snapshots and segments come and go.
 const WINDOW: u64 = 9;
+/// The fewest, so that a snapshot soon replaces what is before it.
+const NARROW: u64 = 1;
 
-fn options() -> Options {
-    Options { history_revisions: WINDOW, checkpoint_bytes: 700, segment_bytes: 500, ..Options::default() }
+fn options(window: u64) -> Options {
+    // Large segments with the narrow window: there a snapshot is relied on before a new segment is begun.
+    let segment_bytes = if window == NARROW { 1700 } else { 500 };
+    Options { history_revisions: window, checkpoint_bytes: 700, segment_bytes, ..Options::default() }
 }
 
 /// Groups of transactions. Each group is issued at once and becomes one commit.
@@ -44,7 +48,7 @@ struct Progress {
     attempted: Model,
 }
 
-async fn play(store: &Plain, from: Model) -> Progress {
+async fn play(store: &Plain, from: Model, window: u64) -> Progress {
     let mut model = from;
     for group in scenario() {
         let batches = store.metrics().batches;
@@ -60,29 +64,29 @@ async fn play(store: &Plain, from: Model) -> Progress {
             answers.iter().all(|answer| matches!(answer, Err(WriteError::Failed(_)))),
             "a group fails as a whole"
         );
-        model.check(store, WINDOW);
+        model.check(store, window);
         return Progress { acknowledged: model, attempted };
     }
     Progress { acknowledged: model.clone(), attempted: model }
 }
 
 /// Opens after a crash and compares with what is allowed; returns what was found.
-fn recovered(disk: &SimDisk, progress: &Progress) -> (Plain, Model) {
-    let store = Store::open(disk.clone(), options()).unwrap();
+fn recovered(disk: &SimDisk, progress: &Progress, window: u64) -> (Plain, Model) {
+    let store = Store::open(disk.clone(), options(window)).unwrap();
     let found = if store.revision() == progress.acknowledged.revision() {
         &progress.acknowledged
     } else {
         &progress.attempted
     };
-    found.check(&store, WINDOW);
+    found.check(&store, window);
     (store, found.clone())
 }
 
-fn operations_of_a_run() -> u64 {
+fn operations_of_a_run(window: u64) -> u64 {
     let disk = SimDisk::new(0);
-    let store = Store::open(disk.clone(), options()).unwrap();
-    let progress = run(play(&store, Model::default()));
-    progress.acknowledged.check(&store, WINDOW);
+    let store = Store::open(disk.clone(), options(window)).unwrap();
+    let progress = run(play(&store, Model::default(), window));
+    progress.acknowledged.check(&store, window);
     assert!(store.metrics().checkpoints >= 3, "the scenario must exercise checkpoints");
     let names = capstan_store::disk::Disk::list(&disk).unwrap();
     assert!(!names.contains(&"wal-00000000000000000002.log".to_owned()), "and removal: {names:?}");
@@ -90,12 +94,12 @@ fn operations_of_a_run() -> u64 {
 }
 
 /// Runs until power goes at an operation.
-fn crashed(seed: u64, operation: u64) -> (SimDisk, Progress) {
+fn crashed(seed: u64, operation: u64, window: u64) -> (SimDisk, Progress) {
     let disk = SimDisk::new(seed);
     disk.crash_at(operation);
     let nothing = Progress { acknowledged: Model::default(), attempted: Model::default() };
-    let progress = match Store::open(disk.clone(), options()) {
-        Ok(store) => run(play(&store, Model::default())),
+    let progress = match Store::open(disk.clone(), options(window)) {
+        Ok(store) => run(play(&store, Model::default(), window)),
         Err(_) => nothing,
     };
     (disk, progress)
@@ -103,19 +107,22 @@ fn crashed(seed: u64, operation: u64) -> (SimDisk, Progress) {
 
 #[test]
 fn a_loss_of_power_at_any_operation_loses_nothing_acknowledged_and_shows_nothing_else() {
-    for operation in 0..operations_of_a_run() {
-        for seed in 0..12 {
-            let (disk, progress) = crashed(seed * 1000 + operation, operation);
+    let windows = [WINDOW, NARROW];
+    let runs =
+        windows.map(|window| (0..operations_of_a_run(window)).map(move |operation| (window, operation)));
+    for (window, operation) in runs.into_iter().flatten() {
+        for seed in 0..6 {
+            let (disk, progress) = crashed(seed * 1000 + operation, operation, window);
             let disk = disk.power_loss();
-            let (store, found) = recovered(&disk, &progress);
+            let (store, found) = recovered(&disk, &progress, window);
             drop(store);
             // What was shown must be there after the next loss of power, too.
             let disk = disk.power_loss();
-            let (store, again) = recovered(&disk, &progress);
+            let (store, again) = recovered(&disk, &progress, window);
             assert_eq!(found, again, "operation {operation}, seed {seed}");
             // And the store goes on from there.
-            let progress = run(play(&store, again));
-            let (_, last) = recovered(&disk.power_loss(), &progress);
+            let progress = run(play(&store, again, window));
+            let (_, last) = recovered(&disk.power_loss(), &progress, window);
             assert_eq!(last, progress.acknowledged);
         }
     }
@@ -123,26 +130,28 @@ fn a_loss_of_power_at_any_operation_loses_nothing_acknowledged_and_shows_nothing
 
 #[test]
 fn a_killed_process_loses_nothing_acknowledged_even_if_power_goes_next() {
-    for operation in 0..operations_of_a_run() {
-        let (disk, progress) = crashed(operation, operation);
+    let window = WINDOW;
+    for operation in 0..operations_of_a_run(window) {
+        let (disk, progress) = crashed(operation, operation, window);
         let disk = disk.restart();
-        let (store, found) = recovered(&disk, &progress);
+        let (store, found) = recovered(&disk, &progress, window);
         drop(store);
-        let (_, again) = recovered(&disk.power_loss(), &progress);
+        let (_, again) = recovered(&disk.power_loss(), &progress, window);
         assert_eq!(found, again, "operation {operation}");
     }
 }
 
 #[test]
 fn a_loss_of_power_at_any_operation_of_a_recovery_loses_nothing() {
-    for operation in (0..operations_of_a_run()).step_by(3) {
+    let window = WINDOW;
+    for operation in (0..operations_of_a_run(window)).step_by(3) {
         for recovery in 0..20 {
-            let (disk, progress) = crashed(operation * 100 + recovery, operation);
+            let (disk, progress) = crashed(operation * 100 + recovery, operation, window);
             let disk = disk.power_loss();
             let before = disk.operations();
             disk.crash_at(before + recovery);
-            let complete = Store::<()>::open(disk.clone(), options()).is_ok();
-            recovered(&disk.power_loss(), &progress);
+            let complete = Store::<()>::open(disk.clone(), options(window)).is_ok();
+            recovered(&disk.power_loss(), &progress, window);
             if complete {
                 break;
             }
@@ -152,25 +161,26 @@ fn a_loss_of_power_at_any_operation_of_a_recovery_loses_nothing() {
 
 #[test]
 fn a_failed_sync_at_any_operation_stops_writes_for_good_but_not_reads() {
+    let window = WINDOW;
     let mut stopped = 0;
-    for operation in 2..operations_of_a_run() {
+    for operation in 2..operations_of_a_run(window) {
         for restarted in [false, true] {
             let disk = SimDisk::new(operation);
-            let store = Store::open(disk.clone(), options()).unwrap();
+            let store = Store::open(disk.clone(), options(window)).unwrap();
             disk.fail_sync_at(operation);
-            let progress = run(play(&store, Model::default()));
+            let progress = run(play(&store, Model::default(), window));
             if progress.acknowledged != progress.attempted {
                 stopped += 1;
                 let late = run(store.write(put("b", "late", "v", Expect::Any)));
                 assert!(matches!(late, Err(WriteError::Failed(_))), "no write is taken after a failed sync");
-                progress.acknowledged.check(&store, WINDOW);
+                progress.acknowledged.check(&store, window);
             }
             drop(store);
             // Either the process is restarted, reads what was never synced, and then power goes; or at once.
             let disk = if restarted { disk.restart() } else { disk.power_loss() };
-            let (store, found) = recovered(&disk, &progress);
+            let (store, found) = recovered(&disk, &progress, window);
             drop(store);
-            let (_, again) = recovered(&disk.power_loss(), &progress);
+            let (_, again) = recovered(&disk.power_loss(), &progress, window);
             assert_eq!(found, again, "operation {operation}");
         }
     }
@@ -179,9 +189,10 @@ fn a_failed_sync_at_any_operation_stops_writes_for_good_but_not_reads() {
 
 #[test]
 fn a_watch_resumed_across_crashes_sees_each_event_once() {
-    for operation in 0..operations_of_a_run() {
+    let window = WINDOW;
+    for operation in 0..operations_of_a_run(window) {
         let disk = SimDisk::new(operation);
-        let store = Store::open(disk.clone(), options()).unwrap();
+        let store = Store::open(disk.clone(), options(window)).unwrap();
         disk.crash_at(operation);
         let mut model = Model::default();
         let mut seen = Vec::new();
@@ -197,7 +208,7 @@ fn a_watch_resumed_across_crashes_sees_each_event_once() {
             group.iter().for_each(|writes| model.commit(writes));
         }
         drop((store, watch));
-        let store: Plain = Store::open(disk.power_loss(), options()).unwrap();
+        let store: Plain = Store::open(disk.power_loss(), options(window)).unwrap();
         let mut watch = store.watch("b", "", progress).unwrap();
         let late = run(store.write(put("b", "late", "v", Expect::Any))).unwrap();
         seen.extend(crate::support::drain(&mut watch));

@@ -22,10 +22,15 @@ fn a_full_disk_stops_writes_loudly_and_only_until_there_is_space() {
             let mut refused = 0;
             for step in 0..40 {
                 let write = put("b", &format!("k{}", step % 7), &"x".repeat(100), Expect::Any);
+                let used = disk.used();
                 match store.write(write.clone()).await {
                     Ok(_) => model.commit(&[write]),
                     Err(WriteError::Full) => {
                         refused += 1;
+                        assert!(
+                            disk.used() <= used + 32,
+                            "what did not fit takes no space, but for a header"
+                        );
                         assert_eq!(store.health(), Health::Full);
                     }
                     Err(other) => panic!("{other}"),
