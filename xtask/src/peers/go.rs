@@ -60,7 +60,7 @@ pub fn build(cache: &Cache, peer: &Peer) -> Result<()> {
     let unfinished = program.with_extension("unfinished");
     let flags = peer.family.linker_flags();
     let output = unfinished.to_str().context("the cache's path is not UTF-8")?;
-    let verb: &[&str] = if peer.is_test_binary { &["test", "-c"] } else { &["build"] };
+    let verb: &[&str] = if peer.is_test_binary { &["test", "-c", "-vet=off"] } else { &["build"] };
     let arguments = [verb, &["-trimpath", "-ldflags", &flags, "-o", output, peer.package]].concat();
     run(cache, &wrapper(cache, peer.family)?, peer.name, &arguments)?;
     std::fs::rename(&unfinished, &program).with_context(|| format!("move {} into place", peer.name))
