@@ -4,6 +4,7 @@
 //! absent fields without `omitempty` added, empty ones with it removed, quantities and times written
 //! canonically. Empty lists and maps are as good as absent: storage in protobuf makes no difference.
 
+mod base64_text;
 mod visit;
 
 use serde::de::DeserializeSeed;
@@ -64,6 +65,12 @@ pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Res
     let decoded = from_value(id, object).map_err(|error| error.to_string())?;
     *object = decoded.object;
     Ok(decoded.strict)
+}
+
+/// How many bytes a base64 text stands for.
+pub(crate) fn base64_len(text: &str) -> usize {
+    let padding = text.bytes().rev().take(2).filter(|b| *b == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
 }
 
 fn run(

@@ -17,6 +17,7 @@ pub mod schema;
 pub mod strategy;
 pub mod table;
 pub mod time;
+pub mod validation;
 mod zero;
 
 pub use error::Error;

@@ -3,26 +3,16 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use capstan_schema::golang;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 
+use super::base64_text;
 use crate::quantity::Quantity;
 use crate::table::{Expr, Shape, Special, Table, TypeId};
 use crate::time::{self, Layout};
 use crate::zero;
-
-/// Standard base64; like Go, stray bits in the last character are no error.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
-);
 
 /// Upstream stops counting there.
 const MAX_STRICT_ERRORS: usize = 100;
@@ -243,19 +233,14 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1 | Special::IntOrString)) => {
                 Ok(Some(Value::String(value)))
             }
-            (Expr::Bytes, _) => {
-                // Go skips line breaks.
-                let text: String = value.chars().filter(|c| *c != '\n' && *c != '\r').collect();
-                match BASE64.decode(&text) {
-                    Ok(bytes) => Ok(Some(Value::String(BASE64.encode(bytes)))),
-                    Err(error) => {
-                        let message =
-                            format!("illegal base64 data at input byte {}", bad_byte(&error, text.len()));
-                        self.context.error.get_or_insert(message);
-                        Ok(None)
-                    }
+            (Expr::Bytes, _) => match base64_text::canonical(&value) {
+                Ok(text) => Ok(Some(Value::String(text))),
+                Err(offset) => {
+                    let message = format!("illegal base64 data at input byte {offset}");
+                    self.context.error.get_or_insert(message);
+                    Ok(None)
                 }
-            }
+            },
             (_, Some(special @ (Special::Time | Special::MicroTime))) => {
                 let layout = if special == Special::Time { Layout::Seconds } else { Layout::Micros };
                 match time::canonical(&value, layout) {
@@ -436,15 +421,4 @@ fn enter(path: &mut String, key: &str) -> usize {
     }
     path.push_str(key);
     length
-}
-
-/// The offset Go names in its base64 error.
-fn bad_byte(error: &base64::DecodeError, length: usize) -> usize {
-    match error {
-        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
-        // Go reads groups of four and complains at the end of the last whole one, or of the input.
-        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
-            if length.is_multiple_of(4) { length } else { length / 4 * 4 }
-        }
-    }
 }

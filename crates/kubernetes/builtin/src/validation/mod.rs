@@ -1,0 +1,100 @@
+//! Validation of built-in kinds, with upstream's verdicts, fields and words. One file per group; each
+//! takes the new object and, for updates, the old one.
+
+mod admission;
+mod coordination;
+mod core;
+mod rbac;
+mod report;
+
+use capstan_schema::field::FieldError;
+use capstan_schema::meta;
+use capstan_schema::path::Path;
+use serde_json::Value;
+
+use crate::kinds;
+use crate::strategy;
+use report::{Report, texts};
+
+/// What is wrong with an object of a built-in kind: on create without `old`, on update of the resource or
+/// one of its subresources with it. Kinds without rules of their own have their metadata checked.
+pub fn validate(
+    group: &str,
+    kind: &str,
+    subresource: &str,
+    new: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let mut report = Report::default();
+    let subject = Subject { group, kind, subresource, new, old };
+    match old {
+        None => subject.metadata(&mut report),
+        Some(old) => subject.metadata_update(old, &mut report),
+    }
+    match group {
+        "" => core::validate(&subject, &mut report),
+        "coordination.k8s.io" => coordination::validate(&subject, &mut report),
+        "events.k8s.io" => core::event(&subject, &mut report),
+        "rbac.authorization.k8s.io" => rbac::validate(&subject, &mut report),
+        "admissionregistration.k8s.io" => admission::validate(&subject, &mut report),
+        _ => {}
+    }
+    report.errors
+}
+
+/// What is validated.
+#[derive(Debug, Clone, Copy)]
+struct Subject<'a> {
+    group: &'a str,
+    kind: &'a str,
+    subresource: &'a str,
+    new: &'a Value,
+    old: Option<&'a Value>,
+}
+
+const METADATA: Path<'static> = Path::ROOT;
+
+impl Subject<'_> {
+    fn metadata(&self, report: &mut Report) {
+        let namespaced =
+            kinds::kinds().iter().any(|k| k.group == self.group && k.kind == self.kind && k.namespaced);
+        let names = strategy::strategy(self.group, self.kind).name;
+        let metadata = &self.new["metadata"];
+        report.extend(meta::validate_object_meta(metadata, namespaced, names, &METADATA.field("metadata")));
+        self.finalizers(report);
+    }
+
+    fn metadata_update(&self, old: &Value, report: &mut Report) {
+        let path = METADATA.field("metadata");
+        report.extend(meta::validate_object_meta_update(&self.new["metadata"], &old["metadata"], &path));
+        self.finalizers(report);
+    }
+
+    /// Finalizers without a domain must be upstream's own. A few groups are not asked.
+    fn finalizers(&self, report: &mut Report) {
+        let free = [
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "apiregistration.k8s.io",
+            "coordination.k8s.io",
+            "node.k8s.io",
+        ];
+        if free.contains(&self.group) {
+            return;
+        }
+        let path = METADATA.field("metadata");
+        let path = path.field("finalizers");
+        for (index, name) in texts(&self.new["metadata"], "finalizers").into_iter().enumerate() {
+            kube_finalizer(name, path.index(index), report);
+        }
+    }
+}
+
+fn kube_finalizer(name: &str, path: Path<'_>, report: &mut Report) {
+    if !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name) {
+        report.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What the validators share: a place for errors, and short ways to look into an object whose types are
+//! already known to be right.
+
+use capstan_schema::field::{BadValue, ErrorKind, FieldError};
+use capstan_schema::golang;
+use capstan_schema::path::Path;
+use serde_json::Value;
+
+/// Errors found so far.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) errors: Vec<FieldError>,
+}
+
+impl Report {
+    pub(super) fn required(&mut self, path: Path<'_>, detail: impl Into<String>) {
+        self.errors.push(FieldError::required(path, detail));
+    }
+
+    pub(super) fn invalid(&mut self, path: Path<'_>, value: impl Into<Value>, detail: impl Into<String>) {
+        self.errors.push(FieldError::invalid(path, value, detail));
+    }
+
+    /// A value that upstream renders from its internal type.
+    pub(super) fn invalid_as(&mut self, path: Path<'_>, shown: impl Into<String>, detail: impl Into<String>) {
+        let shown = BadValue::Text(shown.into());
+        self.errors.push(FieldError::new(ErrorKind::Invalid, path, shown, detail));
+    }
+
+    pub(super) fn forbidden(&mut self, path: Path<'_>, detail: impl Into<String>) {
+        self.errors.push(FieldError::forbidden(path, detail));
+    }
+
+    pub(super) fn not_supported(&mut self, path: Path<'_>, value: impl Into<Value>, supported: &[&str]) {
+        self.errors.push(FieldError::not_supported(path, value, supported));
+    }
+
+    pub(super) fn duplicate(&mut self, path: Path<'_>, value: impl Into<Value>) {
+        self.errors.push(FieldError::duplicate(path, value));
+    }
+
+    pub(super) fn too_long(&mut self, path: Path<'_>, max: usize) {
+        self.errors.push(FieldError::too_long(path, max as i64));
+    }
+
+    pub(super) fn too_many(&mut self, path: Path<'_>, actual: usize, max: usize) {
+        self.errors.push(FieldError::too_many(path, actual as i64, max as i64));
+    }
+
+    pub(super) fn extend(&mut self, errors: Vec<FieldError>) {
+        self.errors.extend(errors);
+    }
+
+    /// One error per message about a text.
+    pub(super) fn each(&mut self, path: Path<'_>, value: &str, messages: Vec<String>) {
+        for message in messages {
+            self.invalid(path, value, message);
+        }
+    }
+
+    /// The field must be as it was.
+    pub(super) fn immutable(&mut self, path: Path<'_>, new: Option<&Value>, old: Option<&Value>) {
+        if !same(new, old) {
+            let value = new.cloned().unwrap_or(Value::Null);
+            self.invalid(path, value, capstan_schema::meta::IMMUTABLE);
+        }
+    }
+
+    /// One of a closed set, shown in the order given.
+    pub(super) fn one_of(&mut self, path: Path<'_>, value: &str, supported: &[&str]) {
+        if !supported.contains(&value) {
+            self.not_supported(path, value, supported);
+        }
+    }
+}
+
+pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// Equal, where absent, null and empty are the same.
+pub(super) fn same(new: Option<&Value>, old: Option<&Value>) -> bool {
+    let full = |v: &&Value| match v {
+        Value::Null => false,
+        Value::Array(a) => !a.is_empty(),
+        Value::Object(o) => !o.is_empty(),
+        _ => true,
+    };
+    new.filter(full) == old.filter(full)
+}
+
+/// A field that is there and not null.
+pub(super) fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    value.get(key).filter(|v| !v.is_null())
+}
+
+pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    value.pointer(pointer).filter(|v| !v.is_null())
+}
+
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn int(value: &Value, key: &str) -> i64 {
+    value.get(key).and_then(Value::as_i64).unwrap_or_default()
+}
+
+pub(super) fn maybe_int(value: &Value, key: &str) -> Option<i64> {
+    value.get(key).and_then(Value::as_i64)
+}
+
+pub(super) fn flag(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+    list(value, key).iter().filter_map(Value::as_str).collect()
+}
+
+pub(super) fn entries<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    value.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// A struct as `encoding/json` renders upstream's internal type: Go's names, in order, every field.
+pub(super) fn internal(fields: &[(&str, &Value)]) -> String {
+    let parts: Vec<String> =
+        fields.iter().map(|(name, value)| format!("\"{name}\":{}", golang::json(value))).collect();
+    format!("{{{}}}", parts.join(","))
+}
