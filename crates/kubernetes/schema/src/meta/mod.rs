@@ -13,8 +13,9 @@ pub use names::{
     regex_message, too_many_characters,
 };
 pub use object::{
-    finalizer_warnings, validate_annotations, validate_field_manager, validate_finalizers, validate_labels,
-    validate_managed_fields, validate_object_meta, validate_object_meta_update, validate_owner_references,
+    finalizer_warnings, validate_annotations, validate_common_update, validate_field_manager,
+    validate_finalizers, validate_labels, validate_managed_fields, validate_object_meta,
+    validate_object_meta_update, validate_owner_references,
 };
 pub use time::{format_rfc3339, parse_rfc3339};
 

@@ -119,6 +119,18 @@ pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) ->
     out
 }
 
+/// Checks any update runs before those of its kind: metadata on its own, then against what it was.
+pub fn validate_common_update(
+    new: &Value,
+    old: &Value,
+    namespaced: bool,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let mut out = validate_object_meta(new, namespaced, super::names::path_segment, path);
+    out.extend(validate_object_meta_update(new, old, path));
+    out
+}
+
 fn same_instant(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) if a != b => match (parse_rfc3339(a), parse_rfc3339(b)) {
