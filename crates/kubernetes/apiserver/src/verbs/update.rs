@@ -173,6 +173,8 @@ async fn attempt(
     let mut object = call.shared.mutate(call, attributes).await?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
     check_version(call, &object, entry.revision)?;
+    // From here on the object counts as written over the current version, whether it named it or not.
+    object.set_meta("resourceVersion", current.resource_version());
 
     strategy::prepare_update(call, &mut object, &current)?;
     strategy::validate_update(call, &object, &current)?;
@@ -207,7 +209,6 @@ async fn attempt(
         };
     }
 
-    object.set_meta("resourceVersion", current.resource_version());
     if options.dry_run || object == *current {
         // Nothing changes: nothing is written, no event is sent.
         return Ok(Some(Answer::object(StatusCode::OK, &object)));
