@@ -78,14 +78,9 @@ fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) ->
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = duplicate_keys;
     options.legacy_octal_numbers = true;
-    serde_saphyr::from_slice_with_options(bytes, options).map_err(|error| match &error {
-        error if error.to_string().contains("duplicate mapping key") => {
-            let line = error.location().map(|l| l.line()).unwrap_or_default();
-            let text = error.to_string();
-            let key = text.split("duplicate mapping key: ").nth(1).unwrap_or_default();
-            let key = key.lines().next().unwrap_or_default().trim().trim_matches(['"', '`', '\'']);
-            let key = key.split(" not allowed").next().unwrap_or(key);
-            format!("yaml: unmarshal errors:\n  line {line}: key {key:?} already set in map")
+    serde_saphyr::from_slice_with_options(bytes, options).map_err(|error| match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
+            format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line())
         }
         error => error.to_string(),
     })
