@@ -270,10 +270,7 @@ fn go_syntax(user: &User) -> String {
     let extra = match user.extra.is_empty() {
         true => "map[string][]string(nil)".to_owned(),
         false => {
-            let entry = |(key, values): (&String, &Vec<String>)| {
-                let list = list(values);
-                format!("{key:?}:{}", list.trim_start_matches("[]string"))
-            };
+            let entry = |(key, values): (&String, &Vec<String>)| format!("{key:?}:{}", list(values));
             let entries: Vec<String> = user.extra.iter().map(entry).collect();
             format!("map[string][]string{{{}}}", entries.join(", "))
         }
@@ -433,14 +430,20 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_user_are_a_bad_request() {
-        let refusal = become_user(&[("Impersonate-Group", "g")], &[]).unwrap_err();
-        assert_eq!(
-            (refusal.code, refusal.message.as_str()),
+    fn groups_and_extras_without_a_user_are_a_bad_request() {
+        for (header, shown) in [
+            (("Impersonate-Group", "g"), r#"UID:"", Groups:[]string{"g"}, Extra:map[string][]string(nil)"#),
+            (("Impersonate-Uid", "7"), r#"UID:"7", Groups:[]string(nil), Extra:map[string][]string(nil)"#),
             (
-                400,
-                "requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"g\"}, Extra:map[string][]string(nil)} without impersonating a user name"
-            )
-        );
+                ("Impersonate-Extra-Foo", "x"),
+                r#"UID:"", Groups:[]string(nil), Extra:map[string][]string{"foo":[]string{"x"}}"#,
+            ),
+        ] {
+            let refusal = become_user(&[header], &[]).unwrap_err();
+            let message = format!(
+                "requested &user.DefaultInfo{{Name:\"\", {shown}}} without impersonating a user name"
+            );
+            assert_eq!((refusal.code, refusal.message), (400, message));
+        }
     }
 }

@@ -144,3 +144,19 @@ fn tokens_signed_by_a_key_verify_with_it_alone() {
     let again = PrivateKey::from_pem(&ours.to_pem()).unwrap();
     assert_eq!((again.id(), again.to_jwk()), (ours.id(), ours.to_jwk()));
 }
+
+#[test]
+fn keys_in_the_older_form_of_openssl_are_read() {
+    let key = "-----BEGIN EC PRIVATE KEY-----
+MHcCAQEEIB6sc9s+8T6AIvq0YtdYM+Ur/WPW+xgU5AqVRWFahR30oAoGCCqGSM49
+AwEHoUQDQgAEvpr60YnT2FVJhvIZ7UffR7wzirhvQ632/Rbpmf/Ug0nSamGAGWQh
+jX8dvEkw0rfo73WPPRAmUVx0uRrP630rGw==
+-----END EC PRIVATE KEY-----
+";
+    let key = PrivateKey::from_pem(key).unwrap();
+    assert_eq!(key.token_algorithm(), "ES256");
+    assert_eq!(key.to_jwk()["x"], "vpr60YnT2FVJhvIZ7UffR7wzirhvQ632_Rbpmf_Ug0k");
+    assert!(
+        PrivateKey::from_pem("-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n").is_err()
+    );
+}

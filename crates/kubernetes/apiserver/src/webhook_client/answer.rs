@@ -21,14 +21,22 @@ pub(super) fn read(head: &Parts, body: &[u8]) -> Result<Value, String> {
             head.status.as_u16()
         ));
     }
-    let parse_error =
-        |error: &dyn std::fmt::Display| format!("couldn't get version/kind; json parse error: {error}");
-    match parsed {
-        Ok(answer) if answer.is_object() => failure(&answer).map_or(Ok(answer), Err),
-        Ok(_) => Err(parse_error(&"the answer is not an object")),
-        Err(error) => Err(parse_error(&error)),
-    }
+    // Upstream reads YAML as well, where any text is a string.
+    let found = match parsed {
+        Ok(answer @ Value::Object(_)) => return failure(&answer).map_or(Ok(answer), Err),
+        Ok(Value::Array(_)) => "array",
+        Ok(Value::Number(_)) => "number",
+        Ok(Value::Bool(_)) => "bool",
+        Ok(Value::String(_) | Value::Null) | Err(_) => "string",
+    };
+    Err(format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {KIND_OF_ANSWER}"
+    ))
 }
+
+/// What upstream first reads of an answer, as Go prints the type.
+const KIND_OF_ANSWER: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// The message of a `Status` that tells of a failure.
 fn failure(status: &Value) -> Option<String> {

@@ -93,7 +93,7 @@ impl WebhookClient {
             .uri(&url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
-            .header(header::USER_AGENT, concat!("kube-apiserver-admission/", env!("CARGO_PKG_VERSION")))
+            .header(header::USER_AGENT, "kube-apiserver-admission")
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| failed(error.to_string()))?;
 

@@ -92,7 +92,10 @@ async fn failures_read_as_upstream() {
         ("/404", "the server could not find the requested resource"),
         ("/status", "no"),
         ("/empty", "0-length response with status code: 200 and content type: application/json"),
-        ("/html", "couldn't get version/kind; json parse error: expected value at line 1 column 1"),
+        (
+            "/html",
+            r#"couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#,
+        ),
     ] {
         let failed = post(&at(path), SOON).await.unwrap_err();
         assert_eq!(failed, format!("failed to call webhook: {message}"), "{path}");

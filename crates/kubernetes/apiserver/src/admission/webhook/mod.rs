@@ -137,8 +137,12 @@ impl Webhooks {
         }
         let undecodable =
             |why: String| Failure::Calling(format!("received undecodable patch in webhook response: {why}"));
-        let body: Value =
-            serde_json::from_slice(&verdict.patch).map_err(|error| undecodable(error.to_string()))?;
+        let body: Value = serde_json::from_slice(&verdict.patch).map_err(|error| {
+            undecodable(match error.is_eof() {
+                true => "unexpected end of JSON input".into(),
+                false => error.to_string(),
+            })
+        })?;
         if body.as_array().is_some_and(Vec::is_empty) || body.is_null() {
             return Ok(false);
         }
@@ -220,6 +224,9 @@ impl Webhooks {
         let question = review::Question::new(version, &uid, request, form.object(), form.old_object());
         let answer = self.client.post(client, &question, hook.timeout).await;
         let answer = answer.map_err(|error| Failure::Calling(error.to_string()))?;
+        if let Some(why) = review::unreadable(version, &answer) {
+            return Err(Failure::Calling(format!("failed to call webhook: {why}")));
+        }
         let verdict = review::verdict(version, &uid, mutating, &answer)
             .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
         for warning in &verdict.warnings {

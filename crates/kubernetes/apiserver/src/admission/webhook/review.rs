@@ -93,6 +93,27 @@ pub(super) struct Verdict {
     pub(super) warnings: Vec<String>,
 }
 
+/// What keeps an answer from being read at all. The error is the part after `failed to call webhook: `.
+pub(super) fn unreadable(version: &str, answer: &Value) -> Option<String> {
+    let got = GroupVersionKind::of(answer);
+    if got.group == "admission.k8s.io" && got.kind == "AdmissionReview" && got.version != version {
+        let (from, to) = (&got.version, version);
+        return Some(format!(
+            "converting ({from}.AdmissionReview) to ({to}.AdmissionReview): unknown conversion"
+        ));
+    }
+    let found = match &answer["response"]["allowed"] {
+        Value::Null | Value::Bool(_) => return None,
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Some(format!(
+        "json: cannot unmarshal {found} into Go struct field AdmissionResponse.response.allowed of type bool"
+    ))
+}
+
 /// Checks an answer. The error is the part after `received invalid webhook response: `.
 pub(super) fn verdict(version: &str, uid: &str, mutating: bool, answer: &Value) -> Result<Verdict, String> {
     let response = &answer["response"];

@@ -307,6 +307,12 @@ async fn refusals_and_broken_answers_read_as_upstream() {
             "/patch" => patched(&review, json!([])),
             "/patch-type" => respond(&review, json!({"allowed": true, "patchType": "JSONPatch"})),
             "/500" => Some((500, "boom".into())),
+            "/beta" => {
+                let mut review = review.clone();
+                review["apiVersion"] = "admission.k8s.io/v1beta1".into();
+                respond(&review, json!({"allowed": true}))
+            }
+            "/text" => respond(&review, json!({"allowed": "yes"})),
             other => panic!("{other}"),
         }
     })
@@ -335,6 +341,18 @@ async fn refusals_and_broken_answers_read_as_upstream() {
             500,
             "InternalError",
             invalid("patch-type", "validating webhook may not return response.patchType"),
+        ),
+        (
+            "beta",
+            500,
+            "InternalError",
+            "Internal error occurred: failed calling webhook \"beta\": failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".into(),
+        ),
+        (
+            "text",
+            500,
+            "InternalError",
+            "Internal error occurred: failed calling webhook \"text\": failed to call webhook: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool".into(),
         ),
         (
             "500",
@@ -404,9 +422,14 @@ async fn patches_that_cannot_be_used_fail_the_request() {
     let failing =
         |name: &str, why: &str| format!("Internal error occurred: failed calling webhook \"{name}\": {why}");
     let table = [
-        ("unreadable", Some("received undecodable patch in webhook response: ")),
+        ("unreadable", Some("received undecodable patch in webhook response: unexpected end of JSON input")),
         ("empty", None),
-        ("missing", Some("Internal error occurred: ")),
+        (
+            "missing",
+            Some(
+                "Internal error occurred: error in remove for path: '/spec/nothing': Unable to remove nonexistent key: nothing: missing value",
+            ),
+        ),
         ("unsettled", Some("Internal error occurred: spec must be an object")),
         ("merge", Some("unsupported patch type \"Merge\"")),
         (

@@ -76,9 +76,9 @@ impl Rbac {
             return Ok(());
         }
         let rules = self.policy().role(kind, name, namespace).map_err(|error| match error {
-            RoleError::NotFound { kind, name } => Status::not_found(GROUP, kind.plural(), &name),
+            RoleError::NotFound { name, .. } => Status::not_found(GROUP, &request.resource, &name),
             RoleError::UnsupportedKind(_) => {
-                Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.in_escalation())
+                Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.in_escalation(&request.resource))
             }
         })?;
         self.holds(request, &rules).map_err(|why| refused(request, binding, why))
@@ -101,7 +101,7 @@ impl Rbac {
             missing.join("\n"),
         );
         if !errors.is_empty() {
-            let errors = aggregate(errors.iter().map(RoleError::in_escalation).collect());
+            let errors = aggregate(errors.iter().map(|e| e.in_escalation(&request.resource)).collect());
             why += &format!("; resolution errors: [{errors}]");
         }
         Err(why)

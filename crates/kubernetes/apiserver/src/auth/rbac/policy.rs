@@ -1,10 +1,11 @@
 //! The stored policy, indexed by who it is about. Built whole and never changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
+use super::bootstrap_policy;
 use super::rule::PolicyRule;
 use crate::auth::{ObjectSource, User, bucket};
 
@@ -25,42 +26,32 @@ pub(super) enum RoleKind {
     ClusterRole,
 }
 
-impl RoleKind {
-    /// Name in paths.
-    pub(super) fn plural(self) -> &'static str {
+impl RoleError {
+    /// As the authorizer says it: upstream's lister names the singular.
+    pub(super) fn in_denial(&self) -> String {
         match self {
-            Self::Role => "roles",
-            Self::ClusterRole => "clusterroles",
+            Self::NotFound { kind: RoleKind::Role, name } => not_found("role", name),
+            Self::NotFound { kind: RoleKind::ClusterRole, name } => not_found("clusterrole", name),
+            Self::UnsupportedKind(kind) => unsupported(kind),
         }
     }
 
-    fn singular(self) -> &'static str {
+    /// As the escalation check says it: upstream reads the store, which calls whatever is missing by the
+    /// resource that the request is about.
+    pub(super) fn in_escalation(&self, resource: &str) -> String {
         match self {
-            Self::Role => "role",
-            Self::ClusterRole => "clusterrole",
+            Self::NotFound { name, .. } => not_found(resource, name),
+            Self::UnsupportedKind(kind) => unsupported(kind),
         }
     }
 }
 
-impl RoleError {
-    /// As the authorizer says it: upstream's lister names the singular.
-    pub(super) fn in_denial(&self) -> String {
-        self.text(RoleKind::singular)
-    }
+fn not_found(resource: &str, name: &str) -> String {
+    format!("{resource}.rbac.authorization.k8s.io {name:?} not found")
+}
 
-    /// As the escalation check says it: upstream reads the store, which names the plural.
-    pub(super) fn in_escalation(&self) -> String {
-        self.text(RoleKind::plural)
-    }
-
-    fn text(&self, resource: impl Fn(RoleKind) -> &'static str) -> String {
-        match self {
-            Self::NotFound { kind, name } => {
-                format!("{}.rbac.authorization.k8s.io {name:?} not found", resource(*kind))
-            }
-            Self::UnsupportedKind(kind) => format!("unsupported role reference kind: {kind:?}"),
-        }
-    }
+fn unsupported(kind: &str) -> String {
+    format!("unsupported role reference kind: {kind:?}")
 }
 
 /// One binding with its role resolved.
@@ -79,7 +70,7 @@ struct Subject {
     description: String,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash, Clone)]
+#[derive(Debug)]
 enum Who {
     User(String),
     Group(String),
@@ -101,14 +92,18 @@ impl Binding {
 #[derive(Debug, Default)]
 struct Scope {
     bindings: Vec<Binding>,
-    by_subject: HashMap<Who, Vec<usize>>,
+    by_user: HashMap<String, Vec<usize>>,
+    by_group: HashMap<String, Vec<usize>>,
 }
 
 impl Scope {
     fn add(&mut self, binding: Binding) {
         let position = self.bindings.len();
         for subject in &binding.subjects {
-            let positions = self.by_subject.entry(subject.who.clone()).or_default();
+            let positions = match &subject.who {
+                Who::User(name) => self.by_user.entry(name.clone()).or_default(),
+                Who::Group(name) => self.by_group.entry(name.clone()).or_default(),
+            };
             if positions.last() != Some(&position) {
                 positions.push(position);
             }
@@ -118,10 +113,9 @@ impl Scope {
 
     /// Bindings that apply to a user, in the order of their names.
     fn applying(&self, user: &User) -> impl Iterator<Item = &Binding> {
-        let subjects = std::iter::once(Who::User(user.name.clone()))
-            .chain(user.groups.iter().map(|group| Who::Group(group.clone())));
+        let by_group = user.groups.iter().filter_map(|group| self.by_group.get(group));
         let mut positions: Vec<usize> =
-            subjects.filter_map(|who| self.by_subject.get(&who)).flatten().copied().collect();
+            self.by_user.get(&user.name).into_iter().chain(by_group).flatten().copied().collect();
         positions.sort_unstable();
         positions.dedup();
         positions.into_iter().map(|position| &self.bindings[position])
@@ -155,7 +149,7 @@ impl Policy {
         {
             for role in source.list(name) {
                 let key = role_key(kind, namespace(&role), text(&role["metadata"]["name"]));
-                policy.roles.insert(key, PolicyRule::list_from_json(&role).into());
+                policy.roles.insert(key, rules(&role));
             }
         }
         for binding in source.list(bucket::CLUSTER_ROLE_BINDINGS) {
@@ -234,6 +228,22 @@ impl Subject {
             _ => return None,
         };
         Some(Self { who, description: format!("{kind} {name:?}") })
+    }
+}
+
+/// The rules of a role. What bootstrap policy brought is the same in every server of the process and kept
+/// once.
+fn rules(role: &Value) -> Arc<[PolicyRule]> {
+    static SHARED: LazyLock<HashMap<&str, (&Value, Arc<[PolicyRule]>)>> = LazyLock::new(|| {
+        let roles = bootstrap_policy().iter().filter(|object| object["kind"] == "ClusterRole");
+        let shared = |role: &'static Value| {
+            (text(&role["metadata"]["name"]), (&role["rules"], PolicyRule::list_from_json(role).into()))
+        };
+        roles.map(shared).collect()
+    });
+    match SHARED.get(text(&role["metadata"]["name"])) {
+        Some((same, rules)) if **same == role["rules"] => rules.clone(),
+        _ => PolicyRule::list_from_json(role).into(),
     }
 }
 

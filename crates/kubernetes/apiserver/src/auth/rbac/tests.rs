@@ -169,7 +169,7 @@ fn granting_what_is_not_held_is_refused_with_the_missing_rules() {
         (
             "rolebindings",
             bind("Role", "gone"),
-            Err((404, "roles.rbac.authorization.k8s.io \"gone\" not found")),
+            Err((404, "rolebindings.rbac.authorization.k8s.io \"gone\" not found")),
         ),
         ("rolebindings", bind("Robot", "x"), Err((500, "unsupported role reference kind: \"Robot\""))),
     ];
