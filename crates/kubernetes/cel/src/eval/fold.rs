@@ -57,6 +57,8 @@ impl<'p, 'a> Evaluator<'p, 'a> {
 
     /// One round; false if the condition ends the fold. An error of the step is what is accumulated.
     fn iterate(&mut self, fold: &'p Fold) -> Result<bool, EvalError> {
+        // A round can cost nothing, e.g. in `exists_one(x, false)`.
+        self.meter.work(1)?;
         if let Some(condition) = &fold.condition
             && let Ok(Value::Bool(false)) = self.absorbing(condition)?
         {

@@ -8,8 +8,9 @@ use crate::error::EvalError;
 use crate::limits::MAX_ALLOCATED_BYTES;
 
 /// Elements one evaluation may look at. Cost bounds most work, but not all: some functions cost the same
-/// for any list, and lists can share their parts.
-const MAX_WORK: u64 = 20_000_000;
+/// for any list, and lists can share their parts. A comparison costs a tenth per element, so that within
+/// the limit of one call ten million can be compared.
+const MAX_WORK: u64 = 12_000_000;
 
 /// Cost, memory and work of one evaluation.
 #[derive(Debug)]

@@ -132,7 +132,25 @@ impl<'a> List<'a> {
 
     /// The elements in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, EvalError>> + '_ {
-        (0..self.len()).map_while(|i| self.get(i))
+        // The parts of a concatenation, next one last.
+        let mut parts = vec![self];
+        let mut index = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let part = parts.last()?;
+                if let Repr::Concat(concat) = &part.0 {
+                    parts.pop();
+                    parts.extend([&concat.right, &concat.left]);
+                    continue;
+                }
+                if let Some(item) = part.get(index) {
+                    index += 1;
+                    return Some(item);
+                }
+                parts.pop();
+                index = 0;
+            }
+        })
     }
 
     /// The elements of a list the expression built itself.

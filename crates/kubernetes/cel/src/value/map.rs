@@ -176,6 +176,14 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Keys and values, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, Result<Value<'a>, EvalError>)> + '_ {
+        self.keys().into_iter().filter_map(|key| {
+            let value = self.find(&key).transpose()?;
+            Some((key, value))
+        })
+    }
+
     /// The keys, in order.
     pub(crate) fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
