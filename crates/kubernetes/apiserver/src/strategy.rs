@@ -278,7 +278,8 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
             current => capstan_schema::crd::validate(object, current),
         }
     } else {
-        Vec::new()
+        let (group, kind) = (&resource.group, &resource.kind);
+        builtin::validation::validate(group, kind, &call.info.subresource, object, current)
     };
     Verdict { errors, warnings: Vec::new() }
 }
