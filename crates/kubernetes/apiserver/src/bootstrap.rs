@@ -26,7 +26,24 @@ pub(crate) async fn bootstrap(server: &Server) -> Result<()> {
         let plural = format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase());
         ensure(server, "rbac.authorization.k8s.io", &plural, object.clone()).await?;
     }
-    Ok(())
+    ensure(server, "", "services", kubernetes_service()).await
+}
+
+/// The service clients look for the API under: the first address of upstream's default service range.
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+            "sessionAffinity": "None", "type": "ClusterIP",
+        },
+    })
 }
 
 async fn ensure(server: &Server, group: &str, plural: &str, mut object: Value) -> Result<()> {
