@@ -217,7 +217,8 @@ impl Call {
                 summary(bytes)
             )));
         }
-        if !kind.is_empty() && kind != resource.kind {
+        // An object of another kind is for validation to refuse where the kind is custom.
+        if !kind.is_empty() && kind != resource.kind && resource.custom().is_none() {
             return Err(Status::bad_request(format!(
                 "{kind} in version {:?} cannot be handled as a {}: converting (v1.{kind}) to (core.{}): unknown conversion",
                 api_version.rsplit('/').next().unwrap_or_default(),
@@ -232,7 +233,9 @@ impl Call {
             )));
         }
         value["apiVersion"] = resource.api_version().into();
-        value["kind"] = resource.kind.as_str().into();
+        if kind.is_empty() {
+            value["kind"] = resource.kind.as_str().into();
+        }
         Ok(())
     }
 

@@ -153,6 +153,9 @@ impl Server {
             .find(&info.group, &info.version, &info.resource)
             .cloned()
             .ok_or_else(Status::no_such_path)?;
+        if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
+            warnings.add(text);
+        }
         let is_watch = info.verb == "watch";
         let endpoint = endpoint(&resource, &info);
         let accept = text(&head.headers, header::ACCEPT);

@@ -25,7 +25,7 @@ use crate::forms::Forms;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
 use crate::negotiation::{Accepted, Encoding, Shape};
-use crate::object::{self, Meta, OwnerRef};
+use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
 use crate::registry::{Origin, Registry, Resource};
 use crate::status::{Result, Status};
@@ -96,18 +96,34 @@ impl Shared {
                 if stored_here && entry.digest().is_settled(custom.schema_epoch) {
                     return Ok(value);
                 }
-                let mut value = if stored_here {
-                    value
-                } else {
-                    self.convert(resource, value, &resource.version).await?
-                };
-                let before = stored_here.then(|| value.clone());
-                strategy::settle(resource, &mut value, &mut Vec::new()).map_err(Status::internal)?;
-                if before.is_some_and(|before| before == value) {
+                if !stored_here {
+                    return self.read_back(resource, value).await;
+                }
+                let mut settled = value.clone();
+                strategy::settle(resource, &mut settled, &mut Vec::new()).map_err(Status::internal)?;
+                if settled == value {
                     entry.digest().settle(custom.schema_epoch);
                 }
-                Ok(value)
+                Ok(settled)
             }
+        }
+    }
+
+    /// An object from the store in another version than it is stored in: defaulted as stored, converted,
+    /// and without what the other version does not know.
+    async fn read_back(&self, resource: &Resource, mut stored: Value) -> Result<Value> {
+        self.settle_as_stored(resource, &mut stored)?;
+        let mut value = self.convert(resource, stored, &resource.version).await?;
+        strategy::prune(resource, &mut value)?;
+        Ok(value)
+    }
+
+    fn settle_as_stored(&self, resource: &Resource, stored: &mut Value) -> Result<()> {
+        let registry = self.registry.load();
+        let version = stored["apiVersion"].as_str().and_then(|v| v.rsplit('/').next()).unwrap_or_default();
+        match registry.find(&resource.group, version, &resource.plural) {
+            Some(storage) => strategy::settle(storage, stored, &mut Vec::new()).map_err(Status::internal),
+            None => Ok(()),
         }
     }
 
@@ -130,8 +146,9 @@ impl Shared {
         if let Some(behaviour) = foreign {
             let mut values = Vec::with_capacity(open.len());
             for i in &open {
-                let value: Value = serde_json::from_slice(&entries[*i].value)
+                let mut value: Value = serde_json::from_slice(&entries[*i].value)
                     .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
+                self.settle_as_stored(&call.resource, &mut value)?;
                 values.push(value);
             }
             let list = GroupVersionKind::new(
@@ -143,7 +160,7 @@ impl Shared {
             let converted =
                 self.conversions.convert_list(&behaviour.conversion, values, version, &list).await?;
             for (i, mut value) in open.into_iter().zip(converted) {
-                strategy::settle(&call.resource, &mut value, &mut Vec::new()).map_err(Status::internal)?;
+                strategy::prune(&call.resource, &mut value)?;
                 rendered[i] = Some(self.remember(&call.resource, &entries[i], &value));
             }
         } else {
@@ -304,7 +321,14 @@ impl Shared {
         match &resource.origin {
             Origin::BuiltIn if resource.group == "events.k8s.io" => Ok(events::to_old(object)),
             Origin::Custom(_) if resource.version != resource.storage_version => {
-                self.convert(resource, object, &resource.storage_version).await
+                let mut stored = self.convert(resource, object, &resource.storage_version).await?;
+                // What the storage version does not know is lost here and now, not on the way back.
+                let registry = self.registry.load();
+                let (group, version) = (&resource.group, &resource.storage_version);
+                if let Some(storage) = registry.find(group, version, &resource.plural) {
+                    strategy::prune(storage, &mut stored)?;
+                }
+                Ok(stored)
             }
             _ => Ok(object),
         }
@@ -333,18 +357,20 @@ fn ready(resource: &Resource, entry: &Entry<Digest>) -> Option<Bytes> {
 
 impl Call {
     /// The answer to a write: the object as it is now stored, in the version of the request.
-    pub async fn answer(
-        &self,
-        code: StatusCode,
-        mut object: Value,
-        written: Written<Digest>,
-    ) -> Result<Answer> {
-        if let Some(entry) = &written.entry
-            && *entry.digest().api_version == *self.resource.api_version()
-        {
-            return Ok(Answer::Object { code, bytes: entry.value.clone() });
+    pub async fn answer(&self, code: StatusCode, written: Written<Digest>) -> Result<Answer> {
+        let Some(entry) = &written.entry else { return Err(Status::internal("nothing was written")) };
+        let bytes = self.shared.render(self, entry).await?;
+        Ok(Answer::Object { code, bytes })
+    }
+
+    /// The answer to a write that was only tried: the object as it would come back from the store.
+    pub async fn preview(&self, code: StatusCode, object: Value) -> Result<Answer> {
+        let resource = &self.resource;
+        if resource.custom().is_none() || resource.version == resource.storage_version {
+            return Ok(Answer::object(code, &object));
         }
-        object.set_meta("resourceVersion", written.revision.to_string());
+        let stored = self.shared.storage_form(resource, object).await?;
+        let object = self.shared.read_back(resource, stored).await?;
         Ok(Answer::object(code, &object))
     }
 }

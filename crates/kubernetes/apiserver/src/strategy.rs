@@ -3,9 +3,10 @@
 
 use capstan_builtin as builtin;
 use capstan_schema::custom::{Decode, Verdict, decode};
+use capstan_schema::embedded::{self, Coerce};
 use capstan_schema::field::FieldError;
-use capstan_schema::meta;
 use capstan_schema::path::Path;
+use capstan_schema::{default, meta, prune};
 use serde_json::{Map, Value, json};
 
 use crate::admission::Warnings;
@@ -114,11 +115,27 @@ pub(crate) fn settle(
                 capstan_schema::crd::default(object);
             }
         }
+        // Nothing is known of an object of another kind; validation refuses it.
+        Origin::Custom(_) if object["kind"] != *resource.kind => {}
         Origin::Custom(custom) => {
             let options = Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false };
             let unknown = decode(object, &resource.schema, options)?;
             strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         }
+    }
+    Ok(())
+}
+
+/// Takes out of a converted object what its version does not know. Defaults are those of the version an
+/// object is stored in, never of the one it is read in.
+pub(crate) fn prune(resource: &Resource, object: &mut Value) -> Result<()> {
+    let Some(custom) = resource.custom() else { return Ok(()) };
+    let schema = &resource.schema;
+    let coerce = Coerce { resource_root: true, drop_malformed: true };
+    embedded::coerce(object, schema, coerce, &Path::ROOT).map_err(Status::internal)?;
+    if !custom.preserve_unknown {
+        prune::prune(object, schema);
+        default::prune_nulls(object, Some(schema));
     }
     Ok(())
 }
@@ -297,7 +314,8 @@ fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&call.resource.group, &call.resource.kind, object.name(), errors))
+    let kind = object["kind"].as_str().unwrap_or(&call.resource.kind);
+    Err(Status::invalid(&call.resource.group, kind, object.name(), errors))
 }
 
 /// Finalizers of custom resources should carry a domain; those that do not get a warning.

@@ -152,6 +152,7 @@ pub fn custom(crd: &Value, schema_epoch: u64) -> Vec<Arc<Resource>> {
             let behaviour = Behaviour {
                 validator: Validator::new(&group, &name, &kind, namespaced, schema.clone(), scale),
                 conversion: Strategy::from_spec(spec),
+                deprecation: deprecation(spec, version),
             };
             Some(Arc::new(Resource {
                 subresources,
@@ -174,6 +175,30 @@ pub fn custom(crd: &Value, schema_epoch: u64) -> Vec<Arc<Resource>> {
             }))
         })
         .collect()
+}
+
+/// What clients of a deprecated version are told: what its author says, or where to go.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(text) = version["deprecationWarning"].as_str() {
+        return Some(text.to_owned());
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, kind, name) = (text(&spec["group"]), text(&spec["names"]["kind"]), text(&version["name"]));
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let better = versions
+        .iter()
+        .filter(|v| v["served"] == true && v["deprecated"] != true)
+        .map(|v| text(&v["name"]))
+        .filter(|other| compare_versions(other, &name).is_lt())
+        .min_by(|a, b| compare_versions(a, b));
+    let mut warning = format!("{group}/{name} {kind} is deprecated");
+    if let Some(better) = better {
+        warning.push_str(&format!("; use {group}/{better} {kind}"));
+    }
+    Some(warning)
 }
 
 /// The schema of a version that has none: everything is kept.

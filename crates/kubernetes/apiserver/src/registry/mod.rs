@@ -59,6 +59,8 @@ pub struct Behaviour {
     pub validator: Validator,
     /// How objects get from one version to another.
     pub conversion: Strategy,
+    /// What every request to a deprecated version is told.
+    pub deprecation: Option<String>,
 }
 
 /// Where a resource comes from.

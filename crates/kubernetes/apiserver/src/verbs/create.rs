@@ -21,7 +21,8 @@ const NAME_ATTEMPTS: usize = 8;
 pub(crate) async fn create(call: &Call, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let mut object = call.decode(body, options.field_validation)?;
-    if !object.resource_version().is_empty() {
+    // Upstream answers 500 here; a mistake of the client's is better told as one.
+    if !object.resource_version().is_empty() && !options.dry_run {
         return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
     }
     for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
@@ -66,7 +67,7 @@ pub(crate) async fn create_object(
         if options.dry_run {
             return match call.shared.store.get(&call.resource.bucket, &key) {
                 Some(_) => Err(exists()),
-                None => Ok(Answer::object(StatusCode::CREATED, &object)),
+                None => call.preview(StatusCode::CREATED, object).await,
             };
         }
         let put = |value| Write::Put {
@@ -76,7 +77,7 @@ pub(crate) async fn create_object(
             expect: Expect::Absent,
         };
         match call.shared.commit(call, object.clone(), put).await {
-            Ok(written) => return call.answer(StatusCode::CREATED, object, written).await,
+            Ok(written) => return call.answer(StatusCode::CREATED, written).await,
             Err(status) if status.reason == "Conflict" => {
                 let generated = !object.meta_str("generateName").is_empty();
                 if !generated || attempt >= NAME_ATTEMPTS || kind != WriteKind::Create {

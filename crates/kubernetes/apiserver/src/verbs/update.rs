@@ -209,9 +209,12 @@ async fn attempt(
         };
     }
 
-    if options.dry_run || object == *current {
+    if object == *current {
         // Nothing changes: nothing is written, no event is sent.
         return Ok(Some(Answer::object(StatusCode::OK, &object)));
+    }
+    if options.dry_run {
+        return call.preview(StatusCode::OK, object).await.map(Some);
     }
     let put = |value| Write::Put {
         bucket: call.resource.bucket.clone(),
@@ -219,8 +222,8 @@ async fn attempt(
         value,
         expect: Expect::Revision(entry.revision),
     };
-    match call.shared.commit(call, object.clone(), put).await {
-        Ok(written) => call.answer(StatusCode::OK, object, written).await.map(Some),
+    match call.shared.commit(call, object, put).await {
+        Ok(written) => call.answer(StatusCode::OK, written).await.map(Some),
         Err(status) if status.reason == "Conflict" => Ok(None),
         Err(status) => Err(status),
     }
