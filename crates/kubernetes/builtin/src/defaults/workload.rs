@@ -42,7 +42,13 @@ pub(super) fn stateful_set(object: &mut Object) {
         && let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate")
     {
         set_absent(rolling, "partition", json!(0));
-        set_absent(rolling, "maxUnavailable", json!(1));
+    }
+    for claim in spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
+        // Conversion names the kind of each template.
+        if let Value::Object(claim) = claim {
+            set(claim, "apiVersion", "v1");
+            set(claim, "kind", "PersistentVolumeClaim");
+        }
     }
     let retention = child(spec, "persistentVolumeClaimRetentionPolicy");
     set(retention, "whenDeleted", "Retain");

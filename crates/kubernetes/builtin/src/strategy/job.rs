@@ -22,7 +22,13 @@ pub(super) fn generate_selector(job: &mut Object) {
     ] {
         labels.entry(key).or_insert_with(|| value.clone());
     }
+    let labels = labels.clone();
     child(child(spec, "selector"), "matchLabels").entry(CONTROLLER_UID).or_insert(uid);
+    // A job without labels takes those of its pods: upstream defaults what it reads back.
+    let own = child(child(job, "metadata"), "labels");
+    if own.is_empty() {
+        *own = labels;
+    }
 }
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";

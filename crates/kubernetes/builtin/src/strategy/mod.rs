@@ -74,7 +74,7 @@ pub fn strategy(group: &str, kind: &str) -> Strategy {
 
 fn name_check(group: &str, kind: &str) -> NameCheck {
     match (group, kind) {
-        ("", "Namespace") => meta::name_is_dns_label,
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => meta::name_is_dns_label,
         ("rbac.authorization.k8s.io", _) => meta::path_segment,
         ("apiregistration.k8s.io", "APIService") => meta::path_segment,
         _ => meta::name_is_dns_subdomain,
@@ -121,6 +121,7 @@ pub fn prepare_create(group: &str, kind: &str, object: &mut Value) {
             status.insert("lastPhaseTransitionTime".to_owned(), created);
         }
         ("", "PersistentVolumeClaim") => {
+            drop_odd_data_source(child(object, "spec"), None);
             normalize_data_sources(child(object, "spec"));
             child(object, "status").insert("phase".to_owned(), json!("Pending"));
         }
@@ -131,6 +132,7 @@ pub fn prepare_create(group: &str, kind: &str, object: &mut Value) {
                 .as_object_mut()
                 .map(|a| a.insert(TEMPLATE_GENERATION.to_owned(), json!("1")));
         }
+        ("apps", "StatefulSet") => drop_max_unavailable(object),
         ("batch", "Job") => job::generate_selector(object),
         ("", "Service") => service::prepare_create(object),
         ("apiregistration.k8s.io", "APIService") => {}
@@ -207,10 +209,14 @@ fn resource_update(group: &str, kind: &str, new: &mut Object, old: &Object) {
             copy(new, old, "type");
         }
         ("", "ServiceAccount") => clean_secret_references(new),
-        ("", "PersistentVolumeClaim") => normalize_data_sources(child(new, "spec")),
+        ("", "PersistentVolumeClaim") => {
+            drop_odd_data_source(child(new, "spec"), old.get("spec"));
+            normalize_data_sources(child(new, "spec"));
+        }
         ("certificates.k8s.io", "CertificateSigningRequest") => copy(new, old, "spec"),
         ("", "Service") => service::prepare_update(new, old),
         ("apps", "DaemonSet") => daemon_set_update(new, old),
+        ("apps", "StatefulSet") => drop_max_unavailable(new),
         ("storage.k8s.io", "CSIDriver") if new.get("spec") != old.get("spec") => {
             let next = generation_of(old) + 1;
             metadata(new).insert("generation".to_owned(), json!(next));
@@ -345,6 +351,22 @@ fn clean_secret_references(object: &mut Object) {
     }
 }
 
+/// Claims come from claims and snapshots; other sources are dropped, as they always were, unless the newer
+/// field says the same or the old object has it already.
+fn drop_odd_data_source(spec: &mut Object, old: Option<&Value>) {
+    let Some(source) = spec.get("dataSource").filter(|s| !s.is_null()) else { return };
+    let kept = old.is_some_and(|o| o.get("dataSource") == Some(source))
+        || spec.get("dataSourceRef").is_some_and(|r| !r.is_null());
+    let of = |key: &str| source.get(key).and_then(Value::as_str).unwrap_or_default();
+    let known = matches!(
+        (of("apiGroup"), of("kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    );
+    if !known && !kept {
+        spec.remove("dataSource");
+    }
+}
+
 /// The two spellings of a claim's source are kept in step.
 fn normalize_data_sources(spec: &mut Object) {
     let present = |spec: &Object, key: &str| spec.get(key).filter(|v| !v.is_null()).cloned();
@@ -362,6 +384,14 @@ fn normalize_data_sources(spec: &mut Object) {
             spec.insert("dataSource".to_owned(), source);
         }
         _ => {}
+    }
+}
+
+/// The field belongs to a feature that is off in 1.36.
+fn drop_max_unavailable(object: &mut Object) {
+    let strategy = child(child(object, "spec"), "updateStrategy");
+    if let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate") {
+        rolling.remove("maxUnavailable");
     }
 }
 

@@ -12,11 +12,12 @@ pub(super) fn prepare_create(pod: &mut Object) {
     let class = if given.is_empty() { qos_class(pod).to_owned() } else { given.to_owned() };
     let mut status = json!({"phase": "Pending", "qosClass": class});
     let gated = pod.get("spec").and_then(|s| s.get("schedulingGates")).and_then(Value::as_array);
+    let created = pod.get("metadata").and_then(|m| m.get("creationTimestamp")).cloned();
     if gated.is_some_and(|g| !g.is_empty()) {
         status["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
-            "lastProbeTime": null, "lastTransitionTime": null
+            "lastProbeTime": null, "lastTransitionTime": created
         }]);
     }
     pod.insert("status".to_owned(), status);

@@ -7,6 +7,11 @@ use super::{Object, at, child};
 /// Sets what the allocator of a single-stack IPv4 cluster sets, but for the address itself.
 pub(super) fn prepare_create(service: &mut Object) {
     let spec = child(service, "spec");
+    if let Some(address) =
+        spec.get("clusterIP").filter(|a| a.as_str().is_some_and(|t| !t.is_empty())).cloned()
+    {
+        spec.entry("clusterIPs").or_insert_with(|| json!([address]));
+    }
     if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
         return;
     }
@@ -17,11 +22,6 @@ pub(super) fn prepare_create(service: &mut Object) {
     if spec.get("ipFamilies").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         let families = if headless_without_selector { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
         spec.insert("ipFamilies".to_owned(), families);
-    }
-    if let Some(address) =
-        spec.get("clusterIP").filter(|a| a.as_str().is_some_and(|t| !t.is_empty())).cloned()
-    {
-        spec.entry("clusterIPs").or_insert_with(|| json!([address]));
     }
 }
 
@@ -83,6 +83,9 @@ pub(super) fn prepare_update(new: &mut Object, old: &Object) {
                 clear(new, key);
             }
         }
+    }
+    if needs_cluster_ip(old) && !needs_cluster_ip(new) && same(new, "/spec/internalTrafficPolicy") {
+        clear(new, "internalTrafficPolicy");
     }
     if external(old) && !external(new) && same(new, "/spec/externalTrafficPolicy") {
         clear(new, "externalTrafficPolicy");

@@ -5,7 +5,7 @@ use capstan_schema::path::Path;
 use serde_json::Value;
 
 use super::report::{Report, at, entries, flag, get, int, same, text, texts};
-use super::{Subject, kube_finalizer};
+use super::{Subject, kube_finalizer, node, pod, quota, service, storage_claims};
 use crate::decode::base64_len;
 
 const MAX_DATA: usize = 1024 * 1024;
@@ -17,6 +17,15 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
         "ConfigMap" => config_map(subject, report),
         "Secret" => secret(subject, report),
         "Event" => event(subject, report),
+        "Service" => service::service(subject, report),
+        "Endpoints" => service::endpoints(subject, report),
+        "Node" => node::node(subject, report),
+        "Pod" => pod::pod(subject, report),
+        "PodTemplate" => pod::template(&subject.new["template"], &Path::at("template"), report),
+        "ResourceQuota" => quota::quota(subject, report),
+        "LimitRange" => quota::limit_range(subject, report),
+        "PersistentVolume" => storage_claims::volume(subject, report),
+        "PersistentVolumeClaim" => storage_claims::claim(subject, report),
         _ => {}
     }
 }

@@ -2,10 +2,24 @@
 //! takes the new object and, for updates, the old one.
 
 mod admission;
+mod apps;
+mod batch;
+mod certificates;
 mod coordination;
 mod core;
+mod cron;
+mod discovery;
+mod network;
+mod node;
+mod pod;
+mod policy;
+mod quantities;
+mod quota;
 mod rbac;
 mod report;
+mod service;
+mod storage;
+mod storage_claims;
 
 use capstan_schema::field::FieldError;
 use capstan_schema::meta;
@@ -37,6 +51,15 @@ pub fn validate(
         "events.k8s.io" => core::event(&subject, &mut report),
         "rbac.authorization.k8s.io" => rbac::validate(&subject, &mut report),
         "admissionregistration.k8s.io" => admission::validate(&subject, &mut report),
+        "apps" => apps::validate(&subject, &mut report),
+        "batch" => batch::validate(&subject, &mut report),
+        "policy" if kind == "PodDisruptionBudget" => policy::disruption_budget(&subject, &mut report),
+        "scheduling.k8s.io" => policy::priority_class(&subject, &mut report),
+        "node.k8s.io" => policy::runtime_class(&subject, &mut report),
+        "apiregistration.k8s.io" => policy::api_service(&subject, &mut report),
+        "discovery.k8s.io" => discovery::endpoint_slice(&subject, &mut report),
+        "storage.k8s.io" => storage::validate(&subject, &mut report),
+        "certificates.k8s.io" => certificates::signing_request(&subject, &mut report),
         _ => {}
     }
     report.errors

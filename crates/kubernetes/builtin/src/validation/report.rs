@@ -4,7 +4,7 @@
 use capstan_schema::field::{BadValue, ErrorKind, FieldError};
 use capstan_schema::golang;
 use capstan_schema::path::Path;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Errors found so far.
 #[derive(Debug, Default)]
@@ -35,8 +35,29 @@ impl Report {
         self.errors.push(FieldError::not_supported(path, value, supported));
     }
 
+    /// An unsupported value that upstream renders from its internal type.
+    pub(super) fn not_supported_as(&mut self, path: Path<'_>, shown: impl Into<String>, supported: &[&str]) {
+        let mut error = FieldError::not_supported(path, Value::Null, supported);
+        error.bad_value = BadValue::Text(shown.into());
+        self.errors.push(error);
+    }
+
     pub(super) fn duplicate(&mut self, path: Path<'_>, value: impl Into<Value>) {
         self.errors.push(FieldError::duplicate(path, value));
+    }
+
+    /// A duplicate that upstream renders from its internal type.
+    pub(super) fn duplicate_as(&mut self, path: Path<'_>, shown: impl Into<String>) {
+        self.duplicate_with(path, shown, "");
+    }
+
+    pub(super) fn duplicate_with(&mut self, path: Path<'_>, shown: impl Into<String>, detail: &str) {
+        let shown = BadValue::Text(shown.into());
+        self.errors.push(FieldError::new(ErrorKind::Duplicate, path, shown, detail));
+    }
+
+    pub(super) fn not_found(&mut self, path: Path<'_>, value: impl Into<Value>) {
+        self.errors.push(FieldError::not_found(path, value));
     }
 
     pub(super) fn too_long(&mut self, path: Path<'_>, max: usize) {
@@ -66,10 +87,40 @@ impl Report {
         }
     }
 
+    /// As [`Report::invalid`], for a label selector.
+    pub(super) fn invalid_selector(&mut self, path: Path<'_>, selector: &Value, detail: impl Into<String>) {
+        self.invalid_as(path, selector_text(selector), detail);
+    }
+
+    /// As [`Report::immutable`], for a label selector.
+    pub(super) fn immutable_selector(&mut self, path: Path<'_>, new: Option<&Value>, old: Option<&Value>) {
+        if !same(new, old) {
+            let shown = selector_text(new.unwrap_or(&Value::Null));
+            self.invalid_as(path, shown, capstan_schema::meta::IMMUTABLE);
+        }
+    }
+
+    pub(super) fn internal(&mut self, path: Path<'_>, detail: impl Into<String>) {
+        self.errors.push(FieldError::internal(path, detail));
+    }
+
     /// One of a closed set, shown in the order given.
     pub(super) fn one_of(&mut self, path: Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.not_supported(path, value, supported);
+        }
+    }
+
+    /// A number of 1 to 65535.
+    pub(super) fn port(&mut self, path: Path<'_>, value: i64) {
+        if !(1..=65535).contains(&value) {
+            self.invalid(path, value, PORT_RANGE);
+        }
+    }
+
+    pub(super) fn not_negative(&mut self, path: Path<'_>, value: i64) {
+        if value < 0 {
+            self.invalid(path, value, NOT_NEGATIVE);
         }
     }
 }
@@ -123,6 +174,19 @@ pub(super) fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
 
 pub(super) fn entries<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+pub(super) fn map<'a>(value: &'a Value, key: &str) -> Option<&'a Map<String, Value>> {
+    value.get(key).and_then(Value::as_object)
+}
+
+/// A label selector as Go writes it: labels before expressions.
+fn selector_text(selector: &Value) -> String {
+    let parts: Vec<String> = ["matchLabels", "matchExpressions"]
+        .into_iter()
+        .filter_map(|key| Some(format!("\"{key}\":{}", golang::json(get(selector, key)?))))
+        .collect();
+    if selector.is_null() { "null".to_owned() } else { format!("{{{}}}", parts.join(",")) }
 }
 
 /// A struct as `encoding/json` renders upstream's internal type: Go's names, in order, every field.

@@ -1,0 +1,185 @@
+//! Certificate signing requests. Whether the request is signed with its own key is left to signers.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use capstan_schema::meta;
+use capstan_schema::path::Path;
+use serde_json::Value;
+
+use super::Subject;
+use super::report::{Report, list, maybe_int, text, texts};
+
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+pub(super) fn signing_request(subject: &Subject<'_>, report: &mut Report) {
+    let update = std::mem::take(&mut report.errors);
+    if subject.old.is_some() {
+        subject.metadata(report);
+    } else {
+        report.errors.extend(update.iter().cloned());
+    }
+    let spec = &subject.new["spec"];
+    let path = Path::at("spec");
+    request(spec, &path, report);
+    let usages = texts(spec, "usages");
+    let field = path.field("usages");
+    if usages.is_empty() {
+        report.required(field, "");
+    }
+    for (index, usage) in usages.iter().enumerate() {
+        report.one_of(field.index(index), usage, &USAGES);
+    }
+    let mut seen = BTreeSet::new();
+    for (index, usage) in usages.iter().enumerate() {
+        if !seen.insert(usage) {
+            report.duplicate(field.index(index), *usage);
+        }
+    }
+    signer_name(text(spec, "signerName"), path.field("signerName"), report);
+    if let Some(seconds) = maybe_int(spec, "expirationSeconds").filter(|s| *s < 600) {
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        report.invalid(path.field("expirationSeconds"), seconds, detail);
+    }
+    conditions(subject.new, report);
+    if let Some(old) = subject.old {
+        changes(subject, old, report);
+        report.errors.extend(update);
+    }
+}
+
+fn request(spec: &Value, path: &Path<'_>, report: &mut Report) {
+    let given = text(spec, "request");
+    let pem = STANDARD.decode(given).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&pem);
+    let body = pem
+        .split_once("-----BEGIN CERTIFICATE REQUEST-----")
+        .and_then(|(_, rest)| rest.split_once("-----END CERTIFICATE REQUEST-----"))
+        .map(|(body, _)| body.chars().filter(|c| !c.is_whitespace()).collect::<String>())
+        .and_then(|body| STANDARD.decode(body).ok());
+    let field = path.field("request");
+    let shown = spec.get("request").cloned().unwrap_or_default();
+    match body {
+        None => report.invalid(field, shown, "PEM block type must be CERTIFICATE REQUEST"),
+        // Every request is an ASN.1 sequence.
+        Some(der) if der.first() != Some(&0x30) => report.invalid(field, shown, "asn1: structure error"),
+        Some(_) => {}
+    }
+}
+
+fn signer_name(name: &str, path: Path<'_>, report: &mut Report) {
+    if name.is_empty() {
+        report.required(path, "");
+        return;
+    }
+    if name == "kubernetes.io/legacy-unknown" {
+        report.invalid(path, name, "the legacy signerName is not allowed via this API version");
+        return;
+    }
+    let Some((domain, rest)) = name.split_once('/') else {
+        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        report.invalid(path, name, detail);
+        return;
+    };
+    if rest.contains('/') {
+        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        report.invalid(path, name, detail);
+        return;
+    }
+    for part in domain.split('.') {
+        for message in meta::dns1123_label(part) {
+            report.invalid(path, name, format!("validating label {part:?}: {message}"));
+        }
+    }
+    if !domain.contains('.') {
+        report.invalid(path, name, "should be a domain with at least two segments separated by dots");
+    }
+    for message in meta::dns1123_subdomain(rest) {
+        report.invalid(path, name, format!("validating label {rest:?}: {message}"));
+    }
+}
+
+fn conditions(csr: &Value, report: &mut Report) {
+    let path = Path::at("status.conditions");
+    let mut seen = BTreeSet::new();
+    let mut decided = BTreeSet::new();
+    for (index, condition) in list(&csr["status"], "conditions").iter().enumerate() {
+        let item = path.index(index);
+        let (kind, status) = (text(condition, "type"), text(condition, "status"));
+        if kind.is_empty() {
+            report.required(item.field("type"), "");
+        }
+        let only_true = ["Approved", "Denied", "Failed"].contains(&kind);
+        let known: &[&str] = if only_true { &["True"] } else { &["False", "True", "Unknown"] };
+        if status.is_empty() {
+            report.required(item.field("status"), "");
+        } else {
+            report.one_of(item.field("status"), status, known);
+        }
+        if ["Approved", "Denied"].contains(&kind) {
+            decided.insert(kind);
+            if decided.len() == 2 {
+                report.invalid(path, kind, "Approved and Denied conditions are mutually exclusive");
+            }
+        }
+        if !seen.insert(kind) {
+            report.duplicate(item.field("type"), kind);
+        }
+    }
+}
+
+fn changes(subject: &Subject<'_>, old: &Value, report: &mut Report) {
+    let of = |csr: &Value, kind: &str| -> Vec<Value> {
+        list(&csr["status"], "conditions").iter().filter(|c| text(c, "type") == kind).cloned().collect()
+    };
+    let path = Path::at("status.conditions");
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(subject.new, kind).len() < of(old, kind).len() {
+            report.forbidden(path, format!("updates may not remove a condition of type {kind:?}"));
+        }
+    }
+    if subject.subresource != "approval" {
+        for kind in ["Approved", "Denied"] {
+            let (after, before) = (of(subject.new, kind), of(old, kind));
+            if after.len() > before.len() {
+                report.forbidden(path, format!("updates may not add a condition of type {kind:?}"));
+            } else if after.len() == before.len() && after != before {
+                report.forbidden(path, format!("updates may not modify a condition of type {kind:?}"));
+            }
+        }
+    }
+    let (after, before) = (text(&subject.new["status"], "certificate"), text(&old["status"], "certificate"));
+    if after != before {
+        let path = Path::at("status.certificate");
+        if subject.subresource != "status" {
+            report.forbidden(path, "updates may not set certificate content");
+        } else if !before.is_empty() {
+            report.forbidden(path, "updates may not modify existing certificate content");
+        }
+    }
+}
