@@ -41,8 +41,9 @@ pub fn page(scenarios: &[Scenario], explained: &[Explanation]) -> String {
     line(format!(
         "`cargo xtask kubectl-parity` runs {} kubectl invocations ({bad} of them bad input) against `capstan server` and\n\
          against kube-apiserver with etcd and kube-controller-manager. It compares standard output, standard error, exit code\n\
-         and the stored objects, after replacing uids, times and resource versions. This page is written by\n\
-         `cargo xtask kubectl-parity --write-docs`.\n",
+         and the stored objects, after replacing uids, times and resource versions. Two things are not compared anywhere: who\n\
+         manages the fields of `kube-root-ca.crt`, which the server's own controllers write, and whether the items of a list\n\
+         repeat `apiVersion` and `kind`. This page is written by `cargo xtask kubectl-parity --write-docs`.\n",
         steps.len()
     ));
     line("## What is compared\n".into());

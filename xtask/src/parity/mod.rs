@@ -77,6 +77,7 @@ pub async fn run(options: Options) -> Result<()> {
     let (left_root, right_root) = (workdir.folder("expected/shell")?, workdir.folder("subject/shell")?);
 
     let started = Instant::now();
+    let explained = if options.subject == Flavour::Capstan { explained } else { Vec::new() };
     let mut differences = Vec::new();
     let mut lines = 0;
     for scenario in &scenarios {
@@ -91,19 +92,21 @@ pub async fn run(options: Options) -> Result<()> {
             differences.extend(found.with_context(|| format!("{}: {}", scenario.name, step.run))?);
             lines += usize::from(!step.quiet);
         }
-        println!(
-            "  {}: {} lines, {} differences",
-            scenario.name,
-            scenario.compared().count(),
-            differences.len() - before
-        );
+        let found = &differences[before..];
+        println!("  {}: {} lines, {} differences", scenario.name, scenario.compared().count(), found.len());
+        found.iter().filter(|found| !is_explained(found, &explained)).for_each(print);
     }
-    let explained = if options.subject == Flavour::Capstan { explained } else { Vec::new() };
-    let whole = options.only.is_none();
-    report(&differences, &explained, lines, whole)?;
+    judge(&differences, &explained, lines, options.only.is_none())?;
     println!("{lines} lines, nothing unexplained, {}", human_duration(started.elapsed()));
     workdir.passed();
     Ok(())
+}
+
+fn print(found: &Difference) {
+    println!(
+        "\n{}: {}\n  {} differs (- kube-apiserver, + here)\n{}",
+        found.scenario, found.run, found.what, found.detail
+    );
 }
 
 async fn compare(
@@ -159,19 +162,17 @@ async fn compare(
     Ok(differences)
 }
 
-/// Prints what is not explained, and refuses explanations of what no longer differs.
-fn report(differences: &[Difference], explained: &[Explanation], lines: usize, whole: bool) -> Result<()> {
-    let covers = |entry: &Explanation, found: &Difference| {
-        entry.scenario == found.scenario && entry.run == found.run && entry.what == found.what
-    };
-    let unexplained: Vec<_> =
-        differences.iter().filter(|found| !explained.iter().any(|entry| covers(entry, found))).collect();
-    for found in &unexplained {
-        println!(
-            "\n{}: {}\n  {} differs (- kube-apiserver, + here)\n{}",
-            found.scenario, found.run, found.what, found.detail
-        );
-    }
+fn covers(entry: &Explanation, found: &Difference) -> bool {
+    entry.scenario == found.scenario && entry.run == found.run && entry.what == found.what
+}
+
+fn is_explained(found: &Difference, explained: &[Explanation]) -> bool {
+    explained.iter().any(|entry| covers(entry, found))
+}
+
+/// Refuses what is not explained, and explanations of what no longer differs.
+fn judge(differences: &[Difference], explained: &[Explanation], lines: usize, whole: bool) -> Result<()> {
+    let unexplained: Vec<_> = differences.iter().filter(|found| !is_explained(found, explained)).collect();
     let idle = explained.iter().filter(|entry| !differences.iter().any(|found| covers(entry, found)));
     let idle: Vec<_> = if whole { idle.collect() } else { Vec::new() };
     for entry in &idle {

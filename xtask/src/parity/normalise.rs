@@ -82,16 +82,23 @@ pub fn objects(mut list: Value, side: &Side) -> String {
 }
 
 fn object(item: &mut Value) {
+    let Some(fields) = item.as_object_mut() else { return };
+    // Lists of built-in kinds leave these out upstream; that is a matter of encoding, not of what is stored.
+    fields.remove("apiVersion");
+    fields.remove("kind");
     // Entries of one second are ordered by chance of the clock.
-    if let Some(entries) = item["metadata"]["managedFields"].as_array_mut() {
+    if let Some(entries) = item.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
         let part = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
         entries.sort_by_key(|entry| {
             ["operation", "manager", "apiVersion", "subresource"].map(|field| part(entry, field))
         });
     }
-    // The server's authority and the tokens it signs are its own.
+    // Written by the server's own controllers, which upstream are another program.
     if item["metadata"]["name"] == "kube-root-ca.crt" {
         item["data"]["ca.crt"] = "<certificate>".into();
+        if let Some(metadata) = item["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
     }
 }
 
