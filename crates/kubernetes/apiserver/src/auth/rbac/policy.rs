@@ -234,7 +234,8 @@ impl Subject {
 /// The rules of a role. What bootstrap policy brought is the same in every server of the process and kept
 /// once.
 fn rules(role: &Value) -> Arc<[PolicyRule]> {
-    static SHARED: LazyLock<HashMap<&str, (&Value, Arc<[PolicyRule]>)>> = LazyLock::new(|| {
+    type Shared = HashMap<&'static str, (&'static Value, Arc<[PolicyRule]>)>;
+    static SHARED: LazyLock<Shared> = LazyLock::new(|| {
         let roles = bootstrap_policy().iter().filter(|object| object["kind"] == "ClusterRole");
         let shared = |role: &'static Value| {
             (text(&role["metadata"]["name"]), (&role["rules"], PolicyRule::list_from_json(role).into()))
