@@ -511,6 +511,9 @@ fn type_by_name(name: &str) -> Option<Type> {
         "bool" => Type::BOOL,
         "bytes" => Type::BYTES,
         "double" => Type::DOUBLE,
+        // Kubernetes knows the short names as well, but only to the checker: planning fails.
+        "duration" => Type::DURATION,
+        "timestamp" => Type::TIMESTAMP,
         "google.protobuf.Duration" => Type::DURATION,
         "int" => Type::INT,
         "list" => Type::list(Type::DYN),

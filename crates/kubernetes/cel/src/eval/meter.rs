@@ -7,10 +7,10 @@ use regex::Regex;
 use crate::error::EvalError;
 use crate::limits::MAX_ALLOCATED_BYTES;
 
-/// Elements one evaluation may look at. Cost bounds most work, but not all: some functions cost the same
-/// for any list, and lists can share their parts. A comparison costs a tenth per element, so that within
-/// the limit of one call ten million can be compared.
-const MAX_WORK: u64 = 12_000_000;
+/// Elements an evaluation may look at for each unit of cost it may reach. Cost bounds most work, but not
+/// all: some functions cost the same for any list, and lists can share their parts. A comparison costs a
+/// tenth per element, so that ten elements for a unit are ordinary.
+const WORK_PER_COST: u64 = 12;
 
 /// Cost, memory and work of one evaluation.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Meter {
 
     pub(crate) fn work(&mut self, elements: u64) -> Result<(), EvalError> {
         self.worked = self.worked.saturating_add(elements);
-        if self.worked > MAX_WORK { Err(EvalError::CostLimitExceeded) } else { Ok(()) }
+        if self.worked / WORK_PER_COST > self.limit { Err(EvalError::CostLimitExceeded) } else { Ok(()) }
     }
 
     pub(crate) fn cached_regex(&self, pattern: &str) -> Option<Arc<Regex>> {

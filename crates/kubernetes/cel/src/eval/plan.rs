@@ -182,6 +182,9 @@ impl Planner<'_> {
 
     fn name(&mut self, id: ExprId) -> Result<Node, String> {
         Ok(match self.checked.reference(id) {
+            Reference::Type(name) if matches!(&**name, "duration" | "timestamp") => {
+                return Err(format!("reference to undefined type: {name}"));
+            }
             Reference::Type(name) => Node::Constant(Value::Type(Text::Shared(name.clone()))),
             // cel-go takes every name whose type is a type for the name of one.
             Reference::Variable(name) if matches!(self.checked.type_of(id).0, Kind::Type(_)) => {

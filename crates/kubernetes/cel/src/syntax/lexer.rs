@@ -3,8 +3,11 @@
 use super::source::Source;
 use super::token::{Tok, Token};
 
-/// All tokens of the source, ending with the end of file, and what is wrong with the text between them.
-pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<(u32, String)>) {
+/// Text that is no token: from, to, and what to say about it.
+pub(crate) type Unreadable = (u32, u32, String);
+
+/// All tokens of the source, ending with the end of file, and the text between them that is none.
+pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<Unreadable>) {
     let chars = source.chars();
     let mut tokens = Vec::new();
     let mut unreadable = Vec::new();
@@ -22,7 +25,7 @@ pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<(u32, String)>) {
                 let end = (reached + 1).min(chars.len());
                 let text: String = chars[pos..end].iter().collect();
                 let message = format!("Syntax error: token recognition error at: '{text}'");
-                unreadable.push((pos as u32, message));
+                unreadable.push((pos as u32, end.max(pos + 1) as u32, message));
                 pos = end.max(pos + 1);
             }
         }

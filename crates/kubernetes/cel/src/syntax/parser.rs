@@ -13,11 +13,14 @@ use crate::limits::{MAX_NODES, MAX_RECURSION_DEPTH};
 #[derive(Debug)]
 pub(super) struct Abort;
 
+/// A place in the grammar, by the line of this parser that stands for it.
+pub(super) type Site = u32;
+
 /// Why a grammar rule ends early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// A syntax error at a token, not reported yet.
-    Syntax(Token, String),
+    /// A syntax error at a token, not reported yet, and the place in the grammar where it was found.
+    Syntax(Token, String, Site),
     Abort(Abort),
 }
 
@@ -39,6 +42,7 @@ pub(super) struct Parser<'s> {
     pub(super) source: &'s Source,
     pub(super) issues: &'s mut Issues,
     pub(super) tokens: Vec<Token>,
+    pub(super) unreadable: Vec<lexer::Unreadable>,
     pub(super) pos: usize,
     pub(super) ast: Ast,
     /// Depth of operations below each node, which cel-go's tree walk bounds.
@@ -48,7 +52,8 @@ pub(super) struct Parser<'s> {
     pub(super) follow: Vec<TokSet>,
     /// An error was reported and no token has matched since.
     pub(super) recovering: bool,
-    pub(super) last_failure: Option<(usize, usize)>,
+    /// Where rules have failed at one token without any token matching since.
+    pub(super) failures: (usize, Vec<Site>),
     pub(super) attempts: usize,
     pub(super) reports: usize,
     /// What is wrong beyond syntax; forgotten with the part it is in if that is not read to its end.
@@ -76,13 +81,14 @@ pub(super) fn parse(source: &Source, issues: &mut Issues) -> Ast {
         source,
         issues,
         tokens,
+        unreadable,
         pos: 0,
         ast: Ast::default(),
         heights: Vec::new(),
         depths: [0; 3],
         follow: Vec::new(),
         recovering: false,
-        last_failure: None,
+        failures: (0, Vec::new()),
         attempts: 0,
         reports: 0,
         findings: Vec::new(),
@@ -93,8 +99,8 @@ pub(super) fn parse(source: &Source, issues: &mut Issues) -> Ast {
         Ok(_) => u32::MAX,
         Err(Abort) => parser.token().start,
     };
-    let Parser { mut ast, findings, .. } = parser;
-    for (offset, message) in unreadable.into_iter().filter(|(offset, _)| *offset <= reached) {
+    let Parser { mut ast, findings, unreadable, .. } = parser;
+    for (offset, _, message) in unreadable.into_iter().filter(|(offset, ..)| *offset <= reached) {
         issues.report(source.location(offset), message);
     }
     for (offset, message) in findings {
@@ -144,6 +150,19 @@ impl Parser<'_> {
         let result = body(self);
         self.depths[rule as usize] -= 1;
         result
+    }
+
+    /// What may come after a closing bracket: an operator, or what the innermost construct goes on with.
+    fn expected_next(&self) -> TokSet {
+        const ENDS: TokSet = TokSet::of(&[Tok::RParen, Tok::RBracket, Tok::RBrace, Tok::Colon, Tok::Eof]);
+        let mut expected = AFTER_OPERAND;
+        for follow in self.follow.iter().rev() {
+            expected = expected.union(*follow);
+            if follow.intersects(ENDS) {
+                break;
+            }
+        }
+        expected
     }
 
     /// What may come next in all callers together.
@@ -436,7 +455,7 @@ impl Parser<'_> {
         let index = self.within(TokSet::of(&[Tok::RBracket]), Self::expr)?;
         let function = if optional { "_[?_]" } else { "_[_]" };
         *node = self.call(function, vec![*node, index], open.start)?;
-        let after = AFTER_OPERAND.union(self.expected_later());
+        let after = self.expected_next();
         self.expect(Tok::RBracket, after)?;
         Ok(())
     }
@@ -452,7 +471,7 @@ impl Parser<'_> {
             self.follow.pop();
             list?;
         }
-        let after = AFTER_OPERAND.union(self.expected_later());
+        let after = self.expected_next();
         let end = self.expect(Tok::RParen, after).map(drop);
         Ok((args, end))
     }
@@ -486,7 +505,7 @@ impl Parser<'_> {
             Tok::LParen => {
                 self.consume();
                 *node = Some(self.within(TokSet::of(&[Tok::RParen]), Self::expr)?);
-                let after = AFTER_OPERAND.union(self.expected_later());
+                let after = self.expected_next();
                 self.expect(Tok::RParen, after)?;
                 Ok(())
             }
@@ -585,7 +604,7 @@ impl Parser<'_> {
         if self.kind() == Tok::Comma {
             self.consume();
         }
-        let after = AFTER_OPERAND.union(self.expected_later());
+        let after = self.expected_next();
         self.expect(kind, after)?;
         Ok(())
     }
@@ -667,6 +686,9 @@ impl Parser<'_> {
         let start = self.token().start;
         let negative = self.kind() == Tok::Minus;
         if negative {
+            if !matches!(self.kind_after(1), Tok::Int | Tok::Float) {
+                return Err(self.no_viable_alternative(1));
+            }
             self.consume();
         }
         let token = self.token();

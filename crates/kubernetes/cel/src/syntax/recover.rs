@@ -32,6 +32,7 @@ impl Parser<'_> {
     pub(super) fn consume(&mut self) -> Token {
         let token = self.token();
         self.recovering = false;
+        self.failures.1.clear();
         self.skip();
         token
     }
@@ -43,6 +44,7 @@ impl Parser<'_> {
     }
 
     /// Takes a token of the kind, dropping one in its way or making it up if what follows fits `after`.
+    #[track_caller]
     pub(super) fn expect(&mut self, kind: Tok, after: TokSet) -> Result<Token, Stop> {
         if self.kind() == kind {
             return Ok(self.consume());
@@ -65,6 +67,7 @@ impl Parser<'_> {
     }
 
     /// Makes sure the next token can go on, dropping one that is in the way.
+    #[track_caller]
     pub(super) fn sync(&mut self, expected: TokSet) -> Result<(), Stop> {
         if self.recovering || expected.contains(self.kind()) {
             return Ok(());
@@ -73,6 +76,7 @@ impl Parser<'_> {
             self.report_unwanted(expected)?;
             self.skip();
             self.recovering = false;
+            self.failures.1.clear();
             return Ok(());
         }
         Err(self.mismatch(expected))
@@ -87,30 +91,42 @@ impl Parser<'_> {
         self.syntax_error(self.token(), &format!("extraneous input '{text}' expecting {expected}"))
     }
 
+    #[track_caller]
     pub(super) fn mismatch(&self, expected: TokSet) -> Stop {
         let text = self.text(self.token());
-        Stop::Syntax(self.token(), format!("mismatched input '{text}' expecting {expected}"))
+        let site = std::panic::Location::caller().line();
+        Stop::Syntax(self.token(), format!("mismatched input '{text}' expecting {expected}"), site)
     }
 
     /// None of a rule's alternatives fits the tokens from here to the one `count` further.
+    #[track_caller]
     pub(super) fn no_viable_alternative(&self, count: usize) -> Stop {
         let last = self.tokens.get(self.pos + count).copied().unwrap_or(self.token());
+        let site = std::panic::Location::caller().line();
         let words = [(Tok::True, "true"), (Tok::False, "false"), (Tok::Null, "null")];
         if count == 1
             && let Some((_, word)) = words.iter().find(|(kind, _)| *kind == last.kind)
         {
-            return Stop::Syntax(last, format!("mismatched input '{word}' expecting IDENTIFIER"));
+            return Stop::Syntax(last, format!("mismatched input '{word}' expecting IDENTIFIER"), site);
         }
-        // White space between the tokens is part of the message.
-        let text = self.slice(self.token().start, last.end);
-        Stop::Syntax(last, format!("no viable alternative at input '{text}'"))
+        // White space between the tokens is part of the message, text that is no token is not.
+        let mut text = String::new();
+        let mut from = self.token().start;
+        for (start, end, _) in &self.unreadable {
+            if *start >= from && *end <= last.end {
+                text.push_str(&self.slice(from, *start));
+                from = *end;
+            }
+        }
+        text.push_str(&self.slice(from, last.end));
+        Stop::Syntax(last, format!("no viable alternative at input '{text}'"), site)
     }
 
     /// Ends a rule that failed: reports, and skips to what a caller expects.
     pub(super) fn recover(&mut self, stop: Stop) -> Result<(), Abort> {
-        let (token, message) = match stop {
+        let (token, message, site) = match stop {
             Stop::Abort(abort) => return Err(abort),
-            Stop::Syntax(token, message) => (token, message),
+            Stop::Syntax(token, message, site) => (token, message, site),
         };
         if !self.recovering {
             self.recovering = true;
@@ -118,10 +134,12 @@ impl Parser<'_> {
         }
         self.count_attempt()?;
         let expected = self.follow.iter().copied().fold(TokSet::EMPTY, TokSet::union);
-        if self.last_failure == Some((self.pos, self.follow.len())) {
+        // Failing at the same place again without having moved on would go on for ever.
+        if self.failures.0 == self.pos && self.failures.1.contains(&site) {
             self.skip();
         }
-        self.last_failure = Some((self.pos, self.follow.len()));
+        self.failures.0 = self.pos;
+        self.failures.1.push(site);
         self.skip_to(expected)
     }
 

@@ -112,6 +112,10 @@ impl TokSet {
         Self(self.0 | other.0)
     }
 
+    pub(crate) const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     pub(crate) const fn contains(self, kind: Tok) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
