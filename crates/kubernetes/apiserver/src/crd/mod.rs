@@ -6,9 +6,27 @@ pub(crate) mod controller;
 use serde_json::{Value, json};
 
 use crate::object::Meta;
+use crate::registry::Resource;
 
 /// Finalizer that holds a definition until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Whether the resource is that of definitions.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+/// Says that the objects of a definition are about to be deleted.
+pub(crate) fn mark_for_deletion(crd: &mut Value, now: &str) {
+    controller::set_condition(
+        crd,
+        now,
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    );
+}
 
 /// Completes a new definition.
 pub(crate) fn prepare_create(crd: &mut Value) {

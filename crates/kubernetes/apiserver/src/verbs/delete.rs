@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::Operation;
 use crate::call::Call;
+use crate::crd;
 use crate::digest::Digest;
 use crate::http::options::DeleteOptions;
 use crate::negotiation::{self, Encoding};
@@ -123,7 +124,14 @@ async fn attempt(
     let mut object = (*current).clone();
     let now = call.shared.env.now_rfc3339();
     let grace = strategy::grace_period(&call.resource, &object, options.grace_period_seconds);
-    let finalizers = finalizers_after_delete(call, &object, options);
+    let mut finalizers = finalizers_after_delete(call, &object, options);
+    if crd::is_definition(&call.resource) && !object.is_terminating() {
+        // A definition stays until its objects are gone.
+        crd::mark_for_deletion(&mut object, &now);
+        if !finalizers.iter().any(|f| f == crd::CLEANUP_FINALIZER) {
+            finalizers.push(crd::CLEANUP_FINALIZER.into());
+        }
+    }
     let is_namespace = strategy::is_namespace(&call.resource);
     let waits = !finalizers.is_empty()
         || grace > 0
