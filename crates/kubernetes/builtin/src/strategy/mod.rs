@@ -388,9 +388,10 @@ fn normalize_data_sources(spec: &mut Object) {
 }
 
 /// The field belongs to a feature that is off in 1.36.
-fn drop_max_unavailable(object: &mut Object) {
-    let strategy = child(child(object, "spec"), "updateStrategy");
-    if let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate") {
+fn drop_max_unavailable(set: &mut Object) {
+    let path = ["spec", "updateStrategy"].into_iter();
+    let strategy = path.fold(Some(set), |at, key| at?.get_mut(key)?.as_object_mut());
+    if let Some(rolling) = strategy.and_then(|s| s.get_mut("rollingUpdate")?.as_object_mut()) {
         rolling.remove("maxUnavailable");
     }
 }
