@@ -5,7 +5,7 @@ mod normalise;
 mod scenario;
 mod shell;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -46,6 +46,8 @@ struct Difference {
     scenario: String,
     run: String,
     what: String,
+    /// The stored object that differs, if it is one.
+    object: Option<String>,
     detail: String,
 }
 
@@ -87,9 +89,17 @@ pub async fn run(options: Options) -> Result<()> {
         );
         let (left, right) = (left?, right?);
         let before = differences.len();
+        let mut stored = BTreeMap::new();
         for step in &scenario.steps {
             let found = compare(scenario, step, &left, &right, options.verbose).await;
-            differences.extend(found.with_context(|| format!("{}: {}", scenario.name, step.run))?);
+            let mut found = found.with_context(|| format!("{}: {}", scenario.name, step.run))?;
+            // A stored difference is told where it arises, not again at every later step.
+            found.retain(|new| {
+                let Some(object) = &new.object else { return true };
+                let place = (new.what.clone(), object.clone());
+                stored.insert(place, new.detail.clone()).is_none_or(|old| old != new.detail)
+            });
+            differences.extend(found);
             lines += usize::from(!step.quiet);
         }
         let found = &differences[before..];
@@ -103,8 +113,9 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 fn print(found: &Difference) {
+    let object = found.object.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     println!(
-        "\n{}: {}\n  {} differs (- kube-apiserver, + here)\n{}",
+        "\n{}: {}\n  {}{object} differs (- kube-apiserver, + here)\n{}",
         found.scenario, found.run, found.what, found.detail
     );
 }
@@ -127,10 +138,14 @@ async fn compare(
     let masks: Result<Vec<_>, _> = step.mask.iter().map(|mask| Regex::new(mask)).collect();
     let masks = masks?;
     let mut differences = Vec::new();
-    let mut note = |what: &str, detail: String| {
-        let run = step.run.clone();
-        differences.push(Difference { scenario: scenario.name.clone(), run, what: what.to_owned(), detail });
+    let difference = |what: &str, object: Option<&String>, detail: String| Difference {
+        scenario: scenario.name.clone(),
+        run: step.run.clone(),
+        what: what.to_owned(),
+        object: object.cloned(),
+        detail,
     };
+    let mut note = |what: &str, detail: String| differences.push(difference(what, None, detail));
     if step.bad && expected.code == 0 {
         note("mark as bad input", "    kube-apiserver takes it\n".to_owned());
     }
@@ -153,10 +168,14 @@ async fn compare(
     for entry in settled {
         let path = scenario.collection(entry);
         let (expected, got) = tokio::join!(left.stored(&path), right.stored(&path));
-        let expected = normalise::objects(expected?, &left.side);
-        let got = normalise::objects(got?, &right.side);
-        if expected != got {
-            note(entry, diff::lines(&expected, &got));
+        let (expected, got) =
+            (normalise::objects(expected?, &left.side), normalise::objects(got?, &right.side));
+        for name in expected.keys().chain(got.keys().filter(|name| !expected.contains_key(*name))) {
+            let text = |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or_default();
+            let (expected, got) = (text(&expected), text(&got));
+            if expected != got {
+                differences.push(difference(entry, Some(name), diff::lines(&expected, &got)));
+            }
         }
     }
     Ok(differences)

@@ -17,6 +17,7 @@ pub struct Side {
 
 /// Output of a command with everything that varies replaced.
 pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
+    let raw = &sorted_keys(raw);
     let host = side.url.trim_start_matches("https://");
     let mut out =
         raw.replace(&side.url, "<server>").replace(host, "<server>").replace(&side.folder, "<folder>");
@@ -33,6 +34,23 @@ pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
         out = lines.join("\n");
     }
     out
+}
+
+/// The order of keys in JSON is no promise: neither in a raw answer nor where an error quotes an object.
+fn sorted_keys(raw: &str) -> String {
+    static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""\{(?:[^"\\]|\\.)*\}""#).ok());
+    if let Ok(whole @ Value::Object(_)) = serde_json::from_str(raw) {
+        return serde_json::to_string_pretty(&whole).unwrap_or_default();
+    }
+    let Some(quoted) = QUOTED.as_ref() else { return raw.to_owned() };
+    quoted
+        .replace_all(raw, |found: &Captures<'_>| {
+            let inner: Option<Value> = serde_json::from_str::<String>(&found[0])
+                .ok()
+                .and_then(|text| serde_json::from_str(&text).ok());
+            inner.map_or_else(|| found[0].to_owned(), |object| Value::String(object.to_string()).to_string())
+        })
+        .into_owned()
 }
 
 static UID: LazyLock<Option<Regex>> =
@@ -68,17 +86,29 @@ fn numbered_uids(text: &str) -> String {
         .into_owned()
 }
 
-/// Stored objects as text to compare: keys sorted, one value per line.
-pub fn objects(mut list: Value, side: &Side) -> String {
-    if let Some(items) = list["items"].as_array_mut() {
-        items.sort_by_key(|item| {
-            let meta = &item["metadata"];
-            (meta["namespace"].to_string(), meta["name"].to_string())
-        });
-        items.iter_mut().for_each(object);
+/// Stored objects as texts to compare, by namespace and name: keys sorted, one value per line, uids by whose they are.
+pub fn objects(mut list: Value, side: &Side) -> BTreeMap<String, String> {
+    let Some(items) = list["items"].as_array_mut() else { return BTreeMap::new() };
+    let name = |item: &Value| {
+        let part = |field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}", part("namespace"), part("name"))
+    };
+    let owners: Vec<(String, String)> = items
+        .iter()
+        .filter_map(|item| {
+            Some((item["metadata"]["uid"].as_str()?.to_owned(), format!("<uid of {}>", name(item))))
+        })
+        .collect();
+    let mut all = BTreeMap::new();
+    for item in items {
+        object(item);
+        let mut shown = serde_json::to_string_pretty(item).unwrap_or_default();
+        for (uid, owner) in &owners {
+            shown = shown.replace(uid, owner);
+        }
+        all.insert(name(item), text(&shown, side, &[], false));
     }
-    let items = &list["items"];
-    text(&serde_json::to_string_pretty(items).unwrap_or_default(), side, &[], false)
+    all
 }
 
 fn object(item: &mut Value) {
@@ -122,6 +152,14 @@ mod tests {
         for (left, right) in cases {
             assert_eq!(text(left, &side(), &[], false), text(right, &side(), &[], false));
         }
+    }
+
+    #[test]
+    fn the_order_of_keys_is_no_difference() {
+        let (left, right) = (r#"{"b":1,"a":2}"#, r#"{"a":2,"b":1}"#);
+        assert_eq!(text(left, &side(), &[], false), text(right, &side(), &[], false));
+        let quote = |inner: &str| format!("Invalid value: {}: no", Value::String(inner.to_owned()));
+        assert_eq!(text(&quote(left), &side(), &[], false), text(&quote(right), &side(), &[], false));
     }
 
     #[test]
