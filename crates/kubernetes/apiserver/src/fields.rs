@@ -75,16 +75,19 @@ impl Selectable {
             }
         } else {
             for field in built_in(&resource.group, &resource.plural) {
-                let path = match (resource.group.as_str(), *field) {
-                    ("events.k8s.io", field) if field.starts_with("involvedObject") => {
-                        field.replacen("involvedObject", "regarding", 1)
-                    }
-                    (_, "source") => "source.component".to_owned(),
-                    (_, "status.successful") => "status.succeeded".to_owned(),
-                    (_, "name") => "metadata.name".to_owned(),
+                // Objects are read as they are stored: events of both groups in the older form.
+                let path = match *field {
+                    "source" => "source.component",
+                    "status.successful" => "status.succeeded",
+                    "name" => "metadata.name",
+                    field => field,
+                };
+                let field = match (resource.group.as_str(), *field) {
+                    ("events.k8s.io", "reportingComponent") => "reportingController".to_owned(),
+                    ("events.k8s.io", field) => field.replacen("involvedObject", "regarding", 1),
                     (_, field) => field.to_owned(),
                 };
-                add(field, &format!(".{path}"));
+                add(&field, &format!(".{path}"));
             }
         }
         Self { paths, namespaced: resource.namespaced }
@@ -128,7 +131,11 @@ impl Selectable {
                     let object = parsed
                         .get_or_insert_with(|| serde_json::from_slice(&entry.value).unwrap_or_default());
                     let path = self.paths.iter().find(|(name, _)| name == field).map(|(_, path)| path);
-                    let found = path.and_then(|path| path.find(object).into_iter().next().map(text));
+                    let mut found = path.and_then(|path| path.find(object).into_iter().next().map(text));
+                    if field == "source" && found.as_deref().unwrap_or_default().is_empty() {
+                        // Newer reporters name themselves here only.
+                        found = object.get("reportingComponent").map(text);
+                    }
                     found.unwrap_or_else(|| default_of(field).to_owned())
                 }
             };

@@ -136,8 +136,7 @@ pub fn accept(header: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Stat
     if matches!(endpoint, Endpoint::BuiltIn | Endpoint::BuiltInCollection) {
         check_route_produces(header, endpoint)?;
     }
-    choose(header, endpoint, false)
-        .ok_or_else(|| not_acceptable(&["application/json", "application/yaml", PROTOBUF]))
+    choose(header, endpoint, false).ok_or_else(|| not_acceptable(&OBJECT_TYPES))
 }
 
 /// Decides what to watch with. YAML has no stream form.
@@ -230,8 +229,11 @@ pub fn patch(content_type: Option<&str>, endpoint: Endpoint) -> Result<PatchKind
     }
 }
 
+/// What objects can be encoded as.
+pub(crate) const OBJECT_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
+
 /// 406 of the handlers.
-fn not_acceptable(offered: &[&str]) -> Status {
+pub(crate) fn not_acceptable(offered: &[&str]) -> Status {
     Status::not_acceptable(format!("only the following media types are accepted: {}", offered.join(", ")))
 }
 
@@ -278,7 +280,7 @@ fn check_route_produces(header: &str, endpoint: Endpoint) -> Result<(), Status> 
 }
 
 /// The best (clause, encoding), clauses by weight, encodings in the server's order. Protobuf is replaced
-/// by JSON if another clause takes the same shape as JSON.
+/// by JSON if another clause takes the same shape as JSON, but for metadata.
 fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
     if header.is_empty() {
         return Some(Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false });
@@ -288,7 +290,10 @@ fn choose(header: &str, endpoint: Endpoint, watch: bool) -> Option<Accepted> {
         Encoding::ALL.into_iter().filter_map(move |encoding| allowed(clause, encoding, endpoint))
     });
     let first = candidates.next()?;
-    if first.encoding != Encoding::Protobuf {
+    // Metadata goes out as protobuf: clients that ask for it compare the types of items, which only JSON has.
+    let metadata =
+        matches!(first.shape, Shape::Metadata(MetaVersion::V1) | Shape::MetadataList(MetaVersion::V1));
+    if first.encoding != Encoding::Protobuf || metadata {
         return Some(first);
     }
     let usable = |c: &Accepted| c.encoding == Encoding::Json || (!watch && c.encoding == Encoding::Yaml);

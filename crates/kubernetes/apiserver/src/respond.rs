@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Call;
 use crate::digest::Digest;
-use crate::negotiation::{Accepted, Encoding, Shape};
+use crate::negotiation::{self, Accepted, Encoding, Shape};
 use crate::object::Meta;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::status::{Result, Status};
@@ -21,6 +21,12 @@ use crate::verbs::{Answer, ListAnswer};
 pub(crate) fn respond(call: &Call, answer: Answer) -> Result<Reply> {
     match answer {
         Answer::Reply(reply) => Ok(reply),
+        // What has no table says so; only a `Status` stays what it is whatever was asked for.
+        Answer::Plain { value, .. }
+            if matches!(call.accepted.shape, Shape::Table(_)) && value["kind"] != "Status" =>
+        {
+            Err(negotiation::not_acceptable(&negotiation::OBJECT_TYPES))
+        }
         Answer::Plain { code, value } => encode(call, code, &value),
         Answer::Object { code, bytes } => object(call, code, bytes),
         Answer::List(list) => self::list(call, list),
@@ -69,7 +75,7 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
         return Ok(reply::with_type(
             StatusCode::OK,
             "application/json",
-            ReplyBody::pieces(parts(&head, list.items)),
+            ReplyBody::pieces(parts(&head, list.items, resource.custom().is_none())),
         ));
     }
     let mut whole = head;
@@ -87,7 +93,14 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
         }
         Shape::Whole | Shape::Metadata(_) | Shape::MetadataList(_) => {
             let items: Result<Vec<Value>> = list.items.iter().map(|item| parse(item)).collect();
-            whole["items"] = items?.into();
+            let mut items = items?;
+            if resource.custom().is_none() {
+                for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                    item.remove("apiVersion");
+                    item.remove("kind");
+                }
+            }
+            whole["items"] = items.into();
             let shaped = match shape {
                 Shape::Metadata(version) | Shape::MetadataList(version) => {
                     table::metadata_list(&whole, version)
@@ -99,8 +112,9 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     }
 }
 
-/// A JSON list around bytes that stay as they are.
-fn parts(head: &Value, items: Vec<Bytes>) -> Vec<Bytes> {
+/// A JSON list around bytes that stay as they are, but for the types of built-in items: upstream's typed
+/// lists leave them out, and clients compare.
+fn parts(head: &Value, items: Vec<Bytes>, untyped: bool) -> Vec<Bytes> {
     let mut text = head.to_string();
     text.pop();
     text.push_str(",\"items\":[");
@@ -110,10 +124,52 @@ fn parts(head: &Value, items: Vec<Bytes>) -> Vec<Bytes> {
         if n > 0 {
             parts.push(Bytes::from_static(b","));
         }
-        parts.push(item);
+        if untyped {
+            without_type(item, &mut parts);
+        } else {
+            parts.push(item);
+        }
     }
     parts.push(Bytes::from_static(b"]}\n"));
     parts
+}
+
+/// Adds the pieces of a compact JSON object that are left without `apiVersion` and `kind`. Stored objects
+/// have their members in order, so that `metadata` follows and ends the search early.
+fn without_type(object: Bytes, parts: &mut Vec<Bytes>) {
+    parts.push(Bytes::from_static(b"{"));
+    let (mut kept, mut at, mut found) = (1, 1, 0);
+    while found < 2 {
+        let Some(end) = member_end(&object, at) else { break };
+        let member = &object[at..end];
+        if member.starts_with(b"\"apiVersion\":") || member.starts_with(b"\"kind\":") {
+            if kept < at {
+                parts.push(object.slice(kept..at));
+            }
+            kept = end + 1;
+            found += 1;
+        }
+        at = end + 1;
+    }
+    parts.push(object.slice(kept..));
+}
+
+/// Where the comma after the member at `at` is; `None` if it is the last one.
+fn member_end(object: &[u8], at: usize) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (offset, byte) in object[at..].iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => return Some(at + offset),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
@@ -268,4 +324,30 @@ fn put_field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     }
     out.push(u8::try_from(length).unwrap_or(0));
     out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_lose_their_type_and_nothing_else() {
+        let table = [
+            (r#"{"apiVersion":"v1","kind":"Secret","metadata":{}}"#, r#"{"metadata":{}}"#),
+            (
+                r#"{"apiVersion":"v1","data":{"kind":"a","b":"\"kind\":,}\\"},"kind":"ConfigMap","metadata":{"name":"x"}}"#,
+                r#"{"data":{"kind":"a","b":"\"kind\":,}\\"},"metadata":{"name":"x"}}"#,
+            ),
+            (
+                r#"{"metadata":{"kind":1},"spec":[{"kind":"a"},2]}"#,
+                r#"{"metadata":{"kind":1},"spec":[{"kind":"a"},2]}"#,
+            ),
+            ("{}", "{}"),
+        ];
+        for (typed, untyped) in table {
+            let mut parts = Vec::new();
+            without_type(Bytes::from_static(typed.as_bytes()), &mut parts);
+            assert_eq!(String::from_utf8(parts.concat()).unwrap(), untyped);
+        }
+    }
 }

@@ -146,9 +146,14 @@ impl Server {
         let user = request.user;
 
         if !info.is_resource {
+            self.shared.definitions.served().await;
             return documents::serve(&self.shared, &head, &info, &user).await;
         }
-        let registry = self.shared.registry.load_full();
+        let mut registry = self.shared.registry.load_full();
+        if registry.find(&info.group, &info.version, &info.resource).is_none() {
+            self.shared.definitions.served().await;
+            registry = self.shared.registry.load_full();
+        }
         let resource = registry
             .find(&info.group, &info.version, &info.resource)
             .cloned()

@@ -27,6 +27,8 @@ const USER: &str = "system:apiserver";
 pub(crate) struct Definitions {
     known: Mutex<BTreeMap<String, Known>>,
     epochs: std::sync::atomic::AtomicU64,
+    /// Held while a definition is established but not yet served.
+    establishing: tokio::sync::RwLock<()>,
 }
 
 struct Known {
@@ -40,6 +42,11 @@ struct Known {
 }
 
 impl Definitions {
+    /// Waits until everything that says it is established is served.
+    pub async fn served(&self) {
+        drop(self.establishing.read().await);
+    }
+
     /// Compiles a definition if it is new or changed. Returns whether what is served changed.
     fn learn(&self, crd: &Value) -> bool {
         let name = crd.name().to_owned();
@@ -224,8 +231,19 @@ async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Progress> {
         return empty(shared, name, &crd).await;
     }
     let conflict = shared.definitions.conflict(&crd);
-    if conflict.is_none() && shared.definitions.learn(&crd) {
-        // Served before it says so: who sees Established can use it.
+    let learned = conflict.is_none() && shared.definitions.learn(&crd);
+    if learned && !has_condition(&crd, "Established") {
+        // Discovered only once it says so, so that who discovers it can change it without a conflict; who
+        // sees Established and asks for it meanwhile waits.
+        let _establishing = shared.definitions.establishing.write().await;
+        if let Err(status) = edit_status(shared, name, Edit::Names(conflict)).await {
+            shared.definitions.forget(name);
+            return Err(status);
+        }
+        publish(shared);
+        return Ok(Progress::Settled);
+    }
+    if learned {
         publish(shared);
     }
     edit_status(shared, name, Edit::Names(conflict)).await?;
