@@ -19,6 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::Schema;
 use crate::field::FieldError;
+use crate::format::Format;
+use crate::golang;
 use crate::meta;
 use crate::path::Path;
 use view::Spec;
@@ -123,6 +125,36 @@ pub fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
     let metadata = |crd: &Value| crd.get("metadata").cloned().unwrap_or_default();
     let mut out = meta::validate_object_meta_update(&metadata(new), &metadata(old), &Path::at("metadata"));
     out.extend(names::validate_status(new));
+    out
+}
+
+/// What a client should know about a definition that is accepted, without what it knew before.
+pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let before = old.map(|old| unrecognized_formats(&Spec::of(old))).unwrap_or_default();
+    unrecognized_formats(&Spec::of(new))
+        .into_iter()
+        .filter(|format| !before.contains(format))
+        .map(|format| format!("unrecognized format {}", golang::quote(format)))
+        .collect()
+}
+
+/// Formats that are ignored because the server does not know them for their type.
+fn unrecognized_formats<'a>(spec: &Spec<'a>) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    spec.any_schema(|schema| {
+        let format = schema.text("format");
+        let recognized = match schema.kind() {
+            _ if format.is_empty() => true,
+            "" | "string" => Format::find(format).is_some(),
+            "integer" => matches!(format, "int32" | "int64"),
+            "number" => matches!(format, "float" | "double"),
+            _ => false,
+        };
+        if !recognized {
+            out.push(format);
+        }
+        false
+    });
     out
 }
 

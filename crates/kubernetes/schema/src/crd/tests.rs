@@ -384,3 +384,16 @@ fn rules_must_not_cost_too_much() {
         "spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total"
     ));
 }
+
+#[test]
+fn unknown_formats_are_warned_about_once() {
+    let old = crd(json!({"type": "object", "properties": {"a": {"type": "string", "format": "odd"}}}));
+    let new = crd(json!({"type": "object", "properties": {
+        "a": {"type": "string", "format": "odd"}, "b": {"type": "integer", "format": "uint8"},
+        "c": {"type": "string", "format": "date-time"}, "d": {"type": "boolean", "format": "int32"}}}));
+    assert_eq!(warnings(&old, None), [r#"unrecognized format "odd""#]);
+    assert_eq!(
+        warnings(&new, Some(&old)),
+        [r#"unrecognized format "uint8""#, r#"unrecognized format "int32""#]
+    );
+}
