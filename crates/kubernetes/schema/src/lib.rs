@@ -1,5 +1,16 @@
 //! Structural schemas, pruning, defaulting, validation, patches and server-side apply; pure: no I/O,
 //! no clock, no randomness.
+//!
+//! ```text
+//!                 Schema ◀── crd (definitions, checked) ── builtin tables
+//!                   │
+//!  body ──▶ custom::decode ──▶ custom::Validator ──▶ stored
+//!            meta, prune,        meta, validate, embedded,
+//!            default, embedded   lists, rules (CEL), correlate (what may stay as it was)
+//!
+//!  patch, apply ── change objects        selector, jsonpath, fieldpath ── find things in them
+//!  field, path, golang ── say what is wrong in upstream's words
+//! ```
 
 pub mod apply;
 pub mod correlate;

@@ -2,7 +2,9 @@
 //! cut off to an integer, as upstream does, and a bound that does not fit the declared type is itself
 //! an error.
 
-use serde_json::Number;
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
 
 use super::findings::{Findings, Name};
 use super::types::Types;
@@ -67,36 +69,18 @@ pub fn check(
     }
     if let Some(bound) = checks.minimum {
         let fits = check.fits(Fit::Float(bound), "Minimum boundary");
-        let exclusive = checks.exclusive_minimum;
-        let word = if exclusive { "greater than" } else { "greater than or equal to" };
-        match integer.filter(|_| fits) {
-            Some(value) => {
-                let bound = to_i64(bound);
-                let wrong = if exclusive { value <= bound } else { value < bound };
-                check.bound(wrong, word, value.into(), bound.to_string());
-            }
-            None => {
-                let wrong = if exclusive { float <= bound } else { float < bound };
-                check.bound(wrong, word, float.into(), golang::float(bound));
-            }
-        }
+        check.bound(Side::Lower, checks.exclusive_minimum, bound, integer.filter(|_| fits), float);
     }
     if let Some(bound) = checks.maximum {
         let fits = check.fits(Fit::Float(bound), "Maximum boundary");
-        let exclusive = checks.exclusive_maximum;
-        let word = if exclusive { "less than" } else { "less than or equal to" };
-        match integer.filter(|_| fits) {
-            Some(value) => {
-                let bound = to_i64(bound);
-                let wrong = if exclusive { value >= bound } else { value > bound };
-                check.bound(wrong, word, value.into(), bound.to_string());
-            }
-            None => {
-                let wrong = if exclusive { float >= bound } else { float > bound };
-                check.bound(wrong, word, float.into(), golang::float(bound));
-            }
-        }
+        check.bound(Side::Upper, checks.exclusive_maximum, bound, integer.filter(|_| fits), float);
     }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Lower,
+    Upper,
 }
 
 #[derive(Clone, Copy)]
@@ -131,9 +115,23 @@ impl Checked<'_, '_> {
         fits
     }
 
-    fn bound(&mut self, wrong: bool, word: &str, value: serde_json::Value, bound: String) {
+    /// Compares as integers where the value is one, else as floats.
+    fn bound(&mut self, side: Side, exclusive: bool, bound: f64, integer: Option<i64>, float: f64) {
+        let ordering = match integer {
+            Some(value) => Some(value.cmp(&to_i64(bound))),
+            None => float.partial_cmp(&bound),
+        };
+        let (beyond, words) = match side {
+            Side::Lower => (Ordering::Less, ["greater than or equal to", "greater than"]),
+            Side::Upper => (Ordering::Greater, ["less than or equal to", "less than"]),
+        };
+        let wrong = ordering == Some(beyond) || (exclusive && ordering == Some(Ordering::Equal));
         if wrong {
-            let name = self.name;
+            let (name, word) = (self.name, words[usize::from(exclusive)]);
+            let (value, bound): (Value, String) = match integer {
+                Some(value) => (value.into(), to_i64(bound).to_string()),
+                None => (float.into(), golang::float(bound)),
+            };
             self.out.invalid(name, value, format!("{name} in body should be {word} {bound}"));
         }
     }
