@@ -58,6 +58,7 @@ async fn ensure(server: &Server, group: &str, plural: &str, mut object: Value) -
     let call = shared.internal_call("system:apiserver", resource.clone(), &namespace, &name);
     // What is built here has only known fields; settling fills in the defaults.
     let _ = crate::strategy::settle(&resource, &mut object, &mut Vec::new());
+    let object = crate::ownership::update(&call, None, object, &call.manager("")).await?;
     match create_object(&call, object, &WriteOptions::default(), WriteKind::Create).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),
         _ => Ok(()),

@@ -160,6 +160,8 @@ impl Server {
             .ok_or_else(Status::no_such_path)?;
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
+        } else if resource.group.is_empty() && resource.plural == "endpoints" {
+            warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
         }
         let is_watch = info.verb == "watch";
         let endpoint = endpoint(&resource, &info);

@@ -310,7 +310,7 @@ impl Shared {
             resource,
             user: User::privileged(user),
             query: Query::default(),
-            user_agent: "capstan".into(),
+            user_agent: agent(user).into(),
             content_type: None,
             accepted: Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false },
             warnings: Warnings::default(),
@@ -338,6 +338,12 @@ impl Shared {
     pub fn count_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The program that, in a cluster of several processes, writes as this user: it becomes the manager of
+/// the fields it sets.
+fn agent(user: &str) -> &'static str {
+    if user == "system:apiserver" { "kube-apiserver" } else { "kube-controller-manager" }
 }
 
 /// The bytes of an entry if they can be sent as they are.

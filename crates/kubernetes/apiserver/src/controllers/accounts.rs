@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Changes, alive, retry::Retry};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
+use crate::ownership;
 use crate::shared::Shared;
 use crate::status::Result;
 use crate::verbs::create::create_object;
@@ -79,9 +80,12 @@ async fn furnish(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
                     change(&call, &wanted, &WriteOptions::default(), WriteKind::Update).await?;
                 }
             }
-            None => ignore_existing(
-                create_object(&call, wanted.object(), &WriteOptions::default(), WriteKind::Create).await,
-            )?,
+            None => {
+                let object = ownership::update(&call, None, wanted.object(), &call.manager("")).await?;
+                ignore_existing(
+                    create_object(&call, object, &WriteOptions::default(), WriteKind::Create).await,
+                )?;
+            }
         }
     }
     Ok(())
@@ -116,13 +120,13 @@ impl RootCa {
 }
 
 impl Change for RootCa {
-    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let mut object = current.clone();
         object["data"] = json!({"ca.crt": &*self.pem});
-        Ok(Step::Edit(object))
+        Ok(Step::Write { object, manager: call.manager("") })
     }
 
-    fn create(&self, _: &Call) -> Result<Option<Step>> {
-        Ok(Some(Step::Edit(self.object())))
+    fn create(&self, call: &Call) -> Result<Option<Step>> {
+        Ok(Some(Step::Write { object: self.object(), manager: call.manager("") }))
     }
 }

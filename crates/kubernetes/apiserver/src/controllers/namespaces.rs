@@ -133,7 +133,7 @@ enum Edit {
 }
 
 impl Change for Edit {
-    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let mut object = current.clone();
         match self {
             Self::Finalize => {
@@ -156,7 +156,7 @@ impl Change for Edit {
                 object["status"]["conditions"] = merged.into();
             }
         }
-        Ok(Step::Edit(object))
+        Ok(Step::Write { object, manager: call.manager("") })
     }
 }
 

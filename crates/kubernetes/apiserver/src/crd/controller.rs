@@ -346,7 +346,7 @@ impl Change for Edit {
                 crd.set_meta("finalizers", json!(kept));
             }
         }
-        Ok(Step::Edit(crd))
+        Ok(Step::Write { object: crd, manager: call.manager("") })
     }
 }
 

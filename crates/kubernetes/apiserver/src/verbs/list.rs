@@ -85,16 +85,12 @@ pub(crate) fn parse_version(version: &str) -> Result<u64> {
         return Ok(0);
     }
     version.parse().map_err(|_| {
-        Status::invalid(
-            "",
-            "",
-            "",
-            &[capstan_schema::field::FieldError::invalid(
-                "resourceVersion",
-                version,
-                format!("strconv.ParseUint: parsing {version:?}: invalid syntax"),
-            )],
-        )
+        let error = capstan_schema::field::FieldError::invalid(
+            "resourceVersion",
+            version,
+            format!("strconv.ParseUint: parsing {version:?}: invalid syntax"),
+        );
+        Status::bad_request(format!("invalid resource version: {error}"))
     })
 }
 
@@ -166,16 +162,36 @@ fn encode_continue(revision: u64, last: &str) -> String {
 }
 
 fn decode_continue(token: &str) -> Result<Continue> {
-    let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+    let invalid =
+        |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&e.to_string()))?;
-    let token: Continue = serde_json::from_slice(&bytes).map_err(|e| invalid(&e.to_string()))?;
+    let token: Continue =
+        serde_json::from_slice(&bytes).map_err(|e| invalid(&unreadable(&bytes, &e.to_string())))?;
     if token.v != CONTINUE_VERSION {
-        return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
+        return Err(invalid(&format!("server does not recognize this encoded version {}", token.v)));
     }
     if token.rv == 0 {
         return Err(invalid(&format!("incorrect encoded start resourceVersion (version {})", token.v)));
     }
+    if token.start.is_empty() {
+        return Err(invalid(&format!("encoded start key empty (version {})", token.v)));
+    }
     Ok(token)
+}
+
+/// Why bytes are no token; for bytes that are no JSON from the first on, in the words of Go's decoder.
+fn unreadable(bytes: &[u8], otherwise: &str) -> String {
+    match bytes.first() {
+        Some(first) if !first.is_ascii() => {
+            format!("invalid character '{}' looking for beginning of value", quoted(*first))
+        }
+        _ => otherwise.to_owned(),
+    }
+}
+
+/// A byte past ASCII as Go quotes the character of that number.
+fn quoted(byte: u8) -> String {
+    if byte < 0xa1 || byte == 0xad { format!("\\u{byte:04x}") } else { char::from(byte).to_string() }
 }
 
 fn history_lost(error: &HistoryError) -> Status {
