@@ -17,6 +17,10 @@ const RENAMED: [(&str, &str); 7] = [
 /// The event as `events.k8s.io/v1`.
 pub(crate) fn to_new(mut event: Value) -> Value {
     rename(&mut event, RENAMED.iter().copied());
+    if let Some(map) = event.as_object_mut() {
+        // The older spelling always writes them out, the newer one only when they say something.
+        map.retain(|key, value| !(key.starts_with("reporting") && *value == ""));
+    }
     event["apiVersion"] = "events.k8s.io/v1".into();
     event
 }
@@ -24,6 +28,11 @@ pub(crate) fn to_new(mut event: Value) -> Value {
 /// The event as `v1`.
 pub(crate) fn to_old(mut event: Value) -> Value {
     rename(&mut event, RENAMED.iter().map(|(old, new)| (*new, *old)));
+    for field in ["reportingComponent", "reportingInstance"] {
+        if event[field].is_null() {
+            event[field] = "".into();
+        }
+    }
     event["apiVersion"] = "v1".into();
     event
 }
@@ -47,7 +56,7 @@ mod tests {
         let old = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "message": "m",
             "involvedObject": {"kind": "Pod"}, "source": {"component": "c"}, "count": 2, "type": "Normal",
-            "reportingComponent": "", "firstTimestamp": null,
+            "reportingComponent": "", "reportingInstance": "", "firstTimestamp": null,
         });
         let new = to_new(old.clone());
         assert_eq!(new["note"], "m");

@@ -154,10 +154,13 @@ impl Server {
             self.shared.definitions.served().await;
             registry = self.shared.registry.load_full();
         }
-        let resource = registry
-            .find(&info.group, &info.version, &info.resource)
-            .cloned()
-            .ok_or_else(Status::no_such_path)?;
+        let Some(resource) = registry.find(&info.group, &info.version, &info.resource).cloned() else {
+            if capstan_builtin::kinds().iter().any(|kind| kind.group == info.group) {
+                return Err(Status::no_such_path());
+            }
+            // Outside the built-in groups the answer is that of a plain web server.
+            return Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        };
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
         } else if resource.group.is_empty() && resource.plural == "endpoints" {

@@ -300,7 +300,7 @@ enum Edit {
 }
 
 impl Change for Edit {
-    fn step(&self, _: &Call, current: &Value) -> Result<Step> {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let mut object = current.clone();
         match self {
             Self::DropOwners(uids) => {
@@ -317,7 +317,7 @@ impl Change for Edit {
                 object.set_meta("finalizers", json!(kept));
             }
         }
-        Ok(Step::Edit(object))
+        Ok(Step::Write { object, manager: call.manager("") })
     }
 }
 

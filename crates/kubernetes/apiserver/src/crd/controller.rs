@@ -361,15 +361,12 @@ pub(crate) fn set_condition(
     let before = condition(crd, kind);
     // The time is that of the last change of status; an unchanged condition is left alone.
     let time = before.filter(|c| c["status"] == status).map(|c| c["lastTransitionTime"].clone());
-    let generation = crd.generation();
     let mut new = json!({
         "type": kind, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": time.unwrap_or_else(|| now.into()),
     });
     if let Some(observed) = before.and_then(|c| c.get("observedGeneration")) {
         new["observedGeneration"] = observed.clone();
-    } else if before.is_none() && generation > 0 {
-        new["observedGeneration"] = generation.into();
     }
     let conditions = &mut crd["status"]["conditions"];
     match conditions.as_array_mut() {

@@ -28,8 +28,9 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
             Applied { value: parsed.value, duplicates: parsed.duplicates, options: options.clone() };
         return update::change(call, &applied, &options, write_kind).await;
     }
-    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|e| match options.field_validation {
-        FieldValidation::Ignore => Status::bad_request(e),
+    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|e| match (kind, options.field_validation) {
+        // A strategic merge patch is decoded before anything is validated.
+        (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(e),
         _ => Status::bad_request(format!("error decoding patch: {e}")),
     })?;
     let patched = Patched {
@@ -51,7 +52,11 @@ impl Change for Patched {
         let mut object = self.patch.apply(&call.resource.schema, current)?;
         let mut strict = self.duplicates.clone();
         let invalid = |object: &Value, why: String| {
-            Status::invalid("", "", "", &[FieldError::invalid("patch", object.to_string(), why)])
+            let shown = match &self.patch {
+                Patch::Strategic(patch) => go_map(patch),
+                Patch::Json(_) | Patch::Merge(_) => object.to_string(),
+            };
+            Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
         };
         let before = object.clone();
         strategy::settle(&call.resource, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
@@ -66,6 +71,20 @@ impl Change for Patched {
             }
         }
         Ok(Step::Write { object, manager: call.manager(&self.options.field_manager) })
+    }
+}
+
+/// A value as Go prints its maps and slices: upstream shows a strategic merge patch that way.
+fn go_map(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_map).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let members: Vec<_> = map.iter().map(|(key, value)| format!("{key}:{}", go_map(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
     }
 }
 
