@@ -3,7 +3,7 @@
 //! Keeps one index, owner uid → dependents, built from the store at start and from every change after.
 //! Whether an owner exists is always asked of the store, never of the index.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use capstan_store::Entry;
@@ -120,8 +120,6 @@ fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, c
     let Some(shared) = alive(shared) else { return };
     let place = (change.bucket.clone(), change.key.clone());
     let entry = shared.store.get(&change.bucket, &change.key);
-    // Owners that wait for this object look again.
-    let mut waiting: HashSet<Box<str>> = index.owners.get(&place).into_iter().flatten().cloned().collect();
     match &entry {
         Some(entry) => index.set(place.clone(), &entry.digest().owners),
         None => index.set(place.clone(), &[]),
@@ -129,8 +127,6 @@ fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, c
     let registry = shared.registry.load();
     if change.gone {
         dirty.extend(index.of(&change.uid).cloned());
-    } else {
-        waiting.clear();
     }
     if let Some(entry) = &entry {
         let digest = entry.digest();
@@ -139,11 +135,23 @@ fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, c
             dirty.insert(place);
         }
     }
-    for owner in change.owners.iter().filter(|o| waiting.contains(o.uid.as_str())) {
+    // Owners that waited for this object, which is gone or blocks them no more, look again.
+    let blocks = |uid: &str| entry.as_ref().is_some_and(|e| blocks(e, uid));
+    for owner in change.owners.iter().filter(|o| change.gone || (o.block && !blocks(&o.uid))) {
         if let Found::Exists(owner) = find_owner(&shared, &registry, owner, &change.key) {
             dirty.insert((owner.bucket.clone(), owner.key.clone()));
         }
     }
+}
+
+/// Whether a dependent holds up the foreground deletion of its owner.
+fn blocks(dependent: &Entry<Digest>, owner: &str) -> bool {
+    dependent.digest().owners.iter().any(|o| *o.uid == *owner && o.block)
+}
+
+fn deletes_dependents(entry: &Entry<Digest>) -> bool {
+    let digest = entry.digest();
+    digest.terminating && digest.finalizers.iter().any(|f| **f == *FOREGROUND)
 }
 
 enum Found {
@@ -198,8 +206,7 @@ async fn delete_if_abandoned(
     for owner in &entry.digest().owners {
         match find_owner(shared, registry, owner, &entry.key) {
             Found::Exists(found) => {
-                let digest = found.digest();
-                if digest.terminating && digest.finalizers.iter().any(|f| **f == *FOREGROUND) {
+                if deletes_dependents(&found) {
                     waiting.push(owner.uid.clone());
                 } else {
                     solid += 1;
@@ -218,6 +225,14 @@ async fn delete_if_abandoned(
         return drop_owners(&call, dangling).await;
     }
     let has_dependents = index.of(&entry.digest().uid).next().is_some();
+    let circle = !waiting.is_empty()
+        && index.of(&entry.digest().uid).any(|place| {
+            shared.store.get(&place.0, &place.1).is_some_and(|dependent| deletes_dependents(&dependent))
+        });
+    if circle {
+        // Owner and dependent would wait for each other: this one waits, its owners do not.
+        edit(&call, Edit::UnblockOwners).await?;
+    }
     let policy = if entry.digest().finalizers.iter().any(|f| **f == *ORPHAN) {
         "Orphan"
     } else if entry.digest().finalizers.iter().any(|f| **f == *FOREGROUND)
@@ -251,19 +266,16 @@ async fn delete_in_foreground(
     let mut blocked = false;
     for place in index.of(&entry.digest().uid) {
         let Some(dependent) = shared.store.get(&place.0, &place.1) else { continue };
-        let owners = &dependent.digest().owners;
-        blocked |= owners.iter().any(|o| *o.uid == *entry.digest().uid && o.block);
+        blocked |= blocks(&dependent, &entry.digest().uid);
         if !dependent.digest().terminating {
             delete_if_abandoned(shared, registry, index, &dependent).await?;
         }
     }
     if blocked {
         // Each dependent that goes makes the owner look again.
-        let still = index.of(&entry.digest().uid).any(|place| {
-            shared
-                .store
-                .get(&place.0, &place.1)
-                .is_some_and(|d| d.digest().owners.iter().any(|o| *o.uid == *entry.digest().uid && o.block))
+        let uid = &entry.digest().uid;
+        let still = index.of(uid).any(|place| {
+            shared.store.get(&place.0, &place.1).is_some_and(|dependent| blocks(&dependent, uid))
         });
         if still {
             return Ok(());
@@ -296,6 +308,7 @@ async fn orphan_dependents(
 /// Metadata edits the collector makes.
 enum Edit {
     DropOwners(Vec<String>),
+    UnblockOwners,
     DropFinalizer(&'static str),
 }
 
@@ -311,6 +324,14 @@ impl Change for Edit {
                     .filter(|r| !uids.iter().any(|uid| r["uid"] == uid.as_str()))
                     .collect();
                 object.set_meta("ownerReferences", kept);
+            }
+            Self::UnblockOwners => {
+                let mut refs =
+                    object.meta().and_then(|m| m.get("ownerReferences").cloned()).unwrap_or_default();
+                for owner in refs.as_array_mut().into_iter().flatten() {
+                    owner["blockOwnerDeletion"] = false.into();
+                }
+                object.set_meta("ownerReferences", refs);
             }
             Self::DropFinalizer(finalizer) => {
                 let kept: Vec<String> = object.finalizers().into_iter().filter(|f| f != finalizer).collect();
