@@ -59,6 +59,13 @@ impl Change for Patched {
             Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
         };
         let before = object.clone();
+        if call.resource.custom().is_none()
+            && (object["kind"] != current["kind"] || object["apiVersion"] != current["apiVersion"])
+        {
+            let (kind, version) = (&object["kind"], &object["apiVersion"]);
+            let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
+            return Err(invalid(&before, why));
+        }
         strategy::settle(&call.resource, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
         if !strict.is_empty() {
             match self.options.field_validation {

@@ -48,8 +48,24 @@ impl Step {
     async fn take(self, call: &Call, current: Option<&Value>, options: &WriteOptions) -> Result<Value> {
         match self {
             Self::Edit(object) => Ok(object),
-            Self::Write { object, manager } => ownership::update(call, current, object, &manager).await,
+            Self::Write { object, manager } => {
+                let mut object = ownership::update(call, current, object, &manager).await?;
+                if call.info.subresource == "scale" {
+                    forget_scale_times(&mut object);
+                }
+                Ok(object)
+            }
             Self::Apply(applied) => ownership::apply(call, current, &applied, options).await,
+        }
+    }
+}
+
+/// Upstream keeps the owners of a scale in its own form and loses the time on the way back.
+fn forget_scale_times(object: &mut Value) {
+    let entries = object.meta_mut().get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten().filter(|entry| entry["subresource"] == "scale") {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
         }
     }
 }
