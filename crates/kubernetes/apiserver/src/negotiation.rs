@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn accept_headers_of_real_clients_are_understood() {
         let table = Accepted { shape: Shape::Table(MetaVersion::V1), ..plain(Encoding::Json) };
-        let metadata = Accepted { shape: Shape::Metadata(MetaVersion::V1), ..plain(Encoding::Json) };
+        let metadata = Accepted { shape: Shape::Metadata(MetaVersion::V1), ..plain(Encoding::Protobuf) };
         let kubectl_get =
             format!("{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
         let cases: [(&str, Accepted); 9] = [

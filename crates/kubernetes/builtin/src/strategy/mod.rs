@@ -389,9 +389,8 @@ fn normalize_data_sources(spec: &mut Object) {
 
 /// The field belongs to a feature that is off in 1.36.
 fn drop_max_unavailable(set: &mut Object) {
-    let path = ["spec", "updateStrategy"].into_iter();
-    let strategy = path.fold(Some(set), |at, key| at?.get_mut(key)?.as_object_mut());
-    if let Some(rolling) = strategy.and_then(|s| s.get_mut("rollingUpdate")?.as_object_mut()) {
+    let mut path = ["spec", "updateStrategy", "rollingUpdate"].into_iter();
+    if let Some(rolling) = path.try_fold(set, |at, key| at.get_mut(key)?.as_object_mut()) {
         rolling.remove("maxUnavailable");
     }
 }
