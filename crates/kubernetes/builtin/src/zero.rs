@@ -85,6 +85,11 @@ pub(crate) fn zero(table: &Table, expr: &Expr) -> Value {
     }
 }
 
+/// A float as Go writes it: without a fraction if it is whole.
+pub(crate) fn float(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}
+
 /// Zero values of types with their own JSON form.
 pub(crate) fn special_zero(special: Special) -> Value {
     match special {

@@ -115,7 +115,7 @@ impl Seed<'_, '_> {
                 Ok(Some(Value::Number(number)))
             }
             Expr::Int64 | Expr::Int32 => Ok(self.mismatch(&found())),
-            Expr::Float64 => Ok(Some(shortest(number))),
+            Expr::Float64 => Ok(Some(zero::float(number.as_f64().unwrap_or_default()))),
             Expr::Any => Ok(Some(Value::Number(number))),
             _ => match self.special() {
                 Some(Special::IntOrString) => match number.as_i64().filter(|n| i32::try_from(*n).is_ok()) {
@@ -151,14 +151,6 @@ impl Seed<'_, '_> {
     fn stop<E: serde::de::Error>(self, message: String) -> Result<Option<Value>, E> {
         self.context.error = Some(message);
         Err(E::custom("stopped"))
-    }
-}
-
-/// Go writes a whole float without a fraction.
-fn shortest(number: Number) -> Value {
-    match number.as_f64() {
-        Some(f) if number.is_f64() && f.fract() == 0.0 && f.abs() < 9e15 => json!(f as i64),
-        _ => Value::Number(number),
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a> Decoder<'a> {
             // Go keeps the low 32 bits.
             (Expr::Int32, Scalar::Varint(v)) => Ok(json!(v as i32)),
             (Expr::Int64, Scalar::Varint(v)) => Ok(json!(v as i64)),
-            (Expr::Float64, Scalar::Fixed64(v)) => Ok(json!(f64::from_bits(v))),
+            (Expr::Float64, Scalar::Fixed64(v)) => Ok(zero::float(f64::from_bits(v))),
             (Expr::String, Scalar::Bytes(b)) => Ok(Value::String(text(b))),
             (Expr::Bytes, Scalar::Bytes(b)) => Ok(Value::String(STANDARD.encode(b))),
             (Expr::Named(id), Scalar::Bytes(bytes)) => self.named(*id, bytes),
