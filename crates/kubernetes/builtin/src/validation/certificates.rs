@@ -101,26 +101,23 @@ fn signer_name(name: &str, path: Path<'_>, report: &mut Report) {
         report.invalid(path, name, "the legacy signerName is not allowed via this API version");
         return;
     }
-    let Some((domain, rest)) = name.split_once('/') else {
+    let Some((domain, rest)) = name.split_once('/').filter(|(_, rest)| !rest.contains('/')) else {
         let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
         report.invalid(path, name, detail);
         return;
     };
-    if rest.contains('/') {
-        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        report.invalid(path, name, detail);
-        return;
-    }
-    for part in domain.split('.') {
-        for message in meta::dns1123_label(part) {
-            report.invalid(path, name, format!("validating label {part:?}: {message}"));
+    // Only the first odd part is told.
+    let mut odd = |whole: &str, check: fn(&str) -> Vec<String>| {
+        let found =
+            whole.split('.').map(|part| (part, check(part))).find(|(_, messages)| !messages.is_empty());
+        for message in found.iter().flat_map(|(part, messages)| messages.iter().map(move |m| (part, m))) {
+            report.invalid(path, whole, format!("validating label {:?}: {}", message.0, message.1));
         }
-    }
+    };
+    odd(domain, meta::dns1123_label);
+    odd(rest, meta::dns1123_subdomain);
     if !domain.contains('.') {
-        report.invalid(path, name, "should be a domain with at least two segments separated by dots");
-    }
-    for message in meta::dns1123_subdomain(rest) {
-        report.invalid(path, name, format!("validating label {rest:?}: {message}"));
+        report.invalid(path, domain, "should be a domain with at least two segments separated by dots");
     }
 }
 
