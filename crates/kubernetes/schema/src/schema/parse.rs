@@ -109,7 +109,7 @@ impl Parser {
                 }
             }
             "nullable" => out.nullable = self.flag(path, key, value),
-            "default" => out.default = Some(value.clone()),
+            "default" => out.default = Some(whole_numbers(value)),
             "title" => out.title = self.text(path, key, value),
             "description" => out.description = self.text(path, key, value),
             "x-kubernetes-int-or-string" => out.int_or_string = self.flag(path, key, value),
@@ -148,7 +148,7 @@ impl Parser {
         match key {
             "required" => out.required = self.texts(path, key, value),
             "enum" => match value {
-                Value::Array(values) => out.enumeration.clone_from(values),
+                Value::Array(values) => out.enumeration = values.iter().map(whole_numbers).collect(),
                 _ => self.wrong_type(path, key, value, "an array"),
             },
             "format" => out.format = Some(self.text(path, key, value)).filter(|f| !f.is_empty()),
@@ -296,6 +296,20 @@ impl Parser {
     }
 }
 
+/// A value as it comes out of the store: Go writes 2.0 as 2, which is then an integer.
+fn whole_numbers(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            let is_whole = float.fract() == 0.0 && float.abs() < 9_223_372_036_854_775_808.0;
+            if is_whole { Value::from(float as i64) } else { value.clone() }
+        }
+        Value::Array(items) => items.iter().map(whole_numbers).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, v)| (key.clone(), whole_numbers(v))).collect(),
+        _ => value.clone(),
+    }
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
@@ -338,6 +352,13 @@ mod tests {
         assert_eq!(schema.properties["d"].child("any").expect("child").kind, Some(TypeName::Boolean));
         assert_eq!(schema.properties["e"].additional, Additional::Any(true));
         assert_eq!(schema.rules[0].reason.as_deref(), Some("FieldValueForbidden"));
+    }
+
+    #[test]
+    fn whole_numbers_are_integers() {
+        let schema = Schema::from_json(&json!({"default": [2.0, 2.5], "enum": [{"a": 1.0}]})).expect("valid");
+        assert_eq!(schema.default, Some(json!([2, 2.5])));
+        assert_eq!(schema.checks.expect("checks").enumeration, [json!({"a": 1})]);
     }
 
     #[test]
