@@ -108,10 +108,14 @@ fn resource_entries(resource: &Resource) -> Vec<Value> {
     std::iter::once(main).chain(subresources).collect()
 }
 
-/// Names the encoding objects are stored in, so that migration tools notice when it changes. The group is
-/// the bucket's: events of `events.k8s.io` are stored as core events.
+/// Names the encoding objects are stored in, so that migration tools notice when it changes. Those of
+/// built-in kinds are facts: some are stored as another version or group than they are served in.
 fn storage_version_hash(resource: &Resource) -> String {
-    let group = resource.bucket.rsplit_once('/').map_or(resource.group.as_str(), |(group, _)| group);
-    let name = format!("{group}/{}/{}", resource.storage_version, resource.kind);
+    if resource.custom().is_none()
+        && let Some(kind) = capstan_builtin::kind(&resource.group, &resource.version, &resource.kind)
+    {
+        return kind.storage_version_hash.to_owned();
+    }
+    let name = format!("{}/{}/{}", resource.group, resource.storage_version, resource.kind);
     base64::engine::general_purpose::STANDARD.encode(&Sha256::digest(name)[..8])
 }

@@ -31,7 +31,6 @@ pub fn registry() -> Arc<Registry> {
                 subresource("status", "example.com", version, "Widget"),
             ],
             namespaced: false,
-            behaviour: None,
             origin: custom(),
             ..widget
         });

@@ -16,10 +16,11 @@ mod v2;
 mod v3;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::discovery::{Document, hash};
 use crate::registry::{CustomResource, Registry, Resource};
@@ -56,7 +57,7 @@ struct State {
     documents: HashMap<String, Arc<Document>>,
     v2_json: Option<Arc<Document>>,
     v2_protobuf: Option<Arc<Document>>,
-    /// Hashes of specs, by address while the definition lives.
+    /// Fingerprints of specs, by address while the definition lives.
     specs: HashMap<usize, (Weak<CustomResource>, String)>,
     /// Parts of version 2, by address of the definition and by version.
     parts: HashMap<(usize, String), Arc<v2::Part>>,
@@ -161,7 +162,7 @@ impl State {
                 let spec = self
                     .specs
                     .entry(address(custom))
-                    .or_insert_with(|| (Arc::downgrade(custom), hash(custom.spec.to_string().as_bytes())));
+                    .or_insert_with(|| (Arc::downgrade(custom), fingerprint(&custom.spec)));
                 text += &spec.1;
             }
         }
@@ -211,6 +212,16 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
         ["apis", group, version] => Some((*group, *version)),
         _ => None,
     }
+}
+
+/// Tells specs apart: twice 64 bits of a hash that reads the tree as it is, megabytes in milliseconds.
+fn fingerprint(spec: &Value) -> String {
+    let half = |salt: u64| {
+        let mut hasher = DefaultHasher::new();
+        (salt, spec).hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", half(0), half(1))
 }
 
 /// The address of a definition: its identity while a weak reference to it is kept.

@@ -1,5 +1,6 @@
 //! Tables of custom resources: `additionalPrinterColumns`.
 
+use capstan_schema::jsonpath::{self, Path};
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 
@@ -49,7 +50,7 @@ impl Columns {
 
     fn push(&mut self, header: Header, path: &str) {
         self.definitions.push(header.to_json());
-        self.values.push((header.kind.to_owned(), Path::parse(path)));
+        self.values.push((header.kind.to_owned(), Path::parse(path).ok()));
     }
 
     /// Column definitions, the name first.
@@ -61,8 +62,8 @@ impl Columns {
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let name = object["metadata"]["name"].as_str().unwrap_or("").into();
         let values = self.values.iter().map(|(kind, path)| {
-            let value = path.as_ref().and_then(|path| path.first(object));
-            value.map_or(Value::Null, |value| cell(kind, value, now))
+            let found = path.as_ref().map(|path| path.find(object)).unwrap_or_default();
+            found.first().map_or(Value::Null, |value| cell(kind, value, now))
         });
         std::iter::once(name).chain(values).collect()
     }
@@ -71,12 +72,22 @@ impl Columns {
 /// A value as a cell of a column's type.
 fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
-        ("string", value) => printed(value).into(),
+        ("string", value) => jsonpath::print(value).into(),
         ("integer", Value::Number(number)) => integer(number).map_or(Value::Null, Value::from),
-        ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
+        ("number", Value::Number(number)) => whole(number),
         ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(text)) => date(text, now).into(),
         _ => Value::Null,
+    }
+}
+
+/// A number as Go encodes a float64: without a fraction if it has none.
+fn whole(number: &Number) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within bounds")]
+    match number.as_f64() {
+        Some(float) if float.fract() == 0.0 && float.abs() <= EXACT => (float as i64).into(),
+        _ => number.clone().into(),
     }
 }
 
@@ -93,44 +104,6 @@ fn date(text: &str, now: Timestamp) -> String {
     text.parse().map_or_else(|_| "<invalid>".into(), |then| human::between(then, now))
 }
 
-/// A value as JSONPath prints it: texts bare, lists and objects as JSON, numbers as Go does.
-fn printed(value: &Value) -> String {
-    match value {
-        Value::Null => "<no value>".into(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, go_float),
-        other => other.to_string(),
-    }
-}
-
-/// `fmt.Sprint` of a float64: the exponent form from a million on, and below 0.0001.
-fn go_float(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..6).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{mantissa}e{sign}{:02}", exponent.abs())
-        }
-        _ => format!("{float}"),
-    }
-}
-
-/// Finds what a column shows.
-#[derive(Debug)]
-struct Path(Vec<String>);
-
-impl Path {
-    fn parse(path: &str) -> Option<Self> {
-        let keys = path.strip_prefix('.')?.split('.').map(str::to_owned);
-        Some(Self(keys.collect()))
-    }
-
-    fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        self.0.iter().try_fold(object, |value, key| value.get(key))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,14 +116,14 @@ mod tests {
             ("string", json!("x"), json!("x")),
             ("string", json!(3), json!("3")),
             ("string", json!(true), json!("true")),
-            ("string", json!(0.5), json!("0.5")),
-            ("string", json!(12345678.5), json!("1.23456785e+07")),
             ("string", json!({"b": [1], "a": "x"}), json!(r#"{"a":"x","b":[1]}"#)),
             ("string", json!(null), json!("<no value>")),
             ("integer", json!(3), json!(3)),
             ("integer", json!(3.9), json!(3)),
             ("integer", json!("3"), json!(null)),
-            ("number", json!(3), json!(3.0)),
+            ("number", json!(3), json!(3)),
+            ("number", json!(12345678.0), json!(12345678)),
+            ("number", json!(2.5), json!(2.5)),
             ("boolean", json!(false), json!(false)),
             ("boolean", json!("false"), json!(null)),
             ("date", json!("2026-01-01T00:57:00Z"), json!("3m")),

@@ -13,7 +13,7 @@ mod read;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub use partial::{metadata, metadata_list};
+pub use partial::{check_shape, metadata, metadata_list};
 
 use crate::negotiation::MetaVersion;
 use crate::registry::Resource;

@@ -2,7 +2,32 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::negotiation::MetaVersion;
+use crate::negotiation::{MetaVersion, Shape};
+use crate::registry::Resource;
+use crate::status::Status;
+
+/// Refuses the metadata of an object where there is a list, and the other way round.
+pub fn check_shape(shape: Shape, resource: &Resource, list: bool) -> Result<(), Status> {
+    let package = match resource.group.split('.').next() {
+        _ if resource.custom().is_some() => "unstructured",
+        None | Some("" | "events") => "core",
+        Some(first) => first,
+    };
+    let (kind, list_kind) = match resource.custom() {
+        Some(_) => ("Unstructured", "UnstructuredList"),
+        None => (resource.kind.as_str(), resource.list_kind.as_str()),
+    };
+    match (shape, list) {
+        (Shape::Metadata(_), true) => Err(Status::not_acceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{list_kind})"
+        ))),
+        (Shape::MetadataList(_), false) => Err(Status::not_acceptable(format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list \
+             (*{package}.{kind})"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// An object's metadata alone.
 pub fn metadata(object: &Value, version: MetaVersion) -> Value {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
+use crate::negotiation::Shape;
 use crate::registry::{Column, CustomResource, Origin};
 
 const NOW: &str = "2026-01-02T00:00:00Z";
@@ -154,4 +155,69 @@ fn include_object_is_checked() {
         "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": \
          must be 'Metadata', 'Object', 'None', or empty"
     );
+}
+
+#[test]
+fn metadata_is_had_of_objects_and_metadata_lists_of_lists() {
+    let config_map = resource("", "ConfigMap", None);
+    let widget = resource("example.com", "Widget", Some(vec![]));
+    let (one, many) = (Shape::Metadata(MetaVersion::V1), Shape::MetadataList(MetaVersion::V1));
+    assert!(check_shape(one, &config_map, false).is_ok());
+    assert!(check_shape(many, &config_map, true).is_ok());
+    assert!(check_shape(Shape::Table(MetaVersion::V1), &config_map, true).is_ok());
+    assert_eq!(
+        check_shape(one, &config_map, true).unwrap_err().message,
+        "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
+    );
+    assert_eq!(
+        check_shape(many, &widget, false).unwrap_err().message,
+        "you requested PartialObjectMetadataList, but the requested object is not a list \
+         (*unstructured.Unstructured)"
+    );
+}
+
+/// Values that stand where they should not.
+fn strays() -> [Value; 6] {
+    [json!(null), json!(1), json!("x"), json!([]), json!({}), json!([{"name": [1]}])]
+}
+
+/// Every value that differs from `value` in one place.
+fn mutations(value: &Value) -> Vec<Value> {
+    let mut out = strays().to_vec();
+    match value {
+        Value::Object(map) => {
+            for (key, child) in map {
+                for mutated in mutations(child) {
+                    let mut map = map.clone();
+                    map.insert(key.clone(), mutated);
+                    out.push(map.into());
+                }
+            }
+        }
+        Value::Array(list) => {
+            for (index, child) in list.iter().enumerate() {
+                for mutated in mutations(child) {
+                    let mut list = list.clone();
+                    list[index] = mutated;
+                    out.push(list.into());
+                }
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+#[test]
+fn a_malformed_object_still_gets_a_row_of_all_columns() {
+    let cases: Vec<Value> = serde_saphyr::from_str(include_str!("builtin/cases.yaml")).unwrap();
+    for case in cases {
+        let of = |key: &str| case[key].as_str().unwrap_or("").to_owned();
+        let printer = Printer::new(&resource(&of("group"), &of("kind"), None));
+        for object in mutations(&case["object"]) {
+            let table = printer.object_table(&object, true, &options(Include::Metadata), now());
+            let columns = table["columnDefinitions"].as_array().unwrap().len();
+            assert_eq!(table["rows"][0]["cells"].as_array().unwrap().len(), columns, "{object}");
+        }
+    }
 }
