@@ -60,6 +60,7 @@ impl Env {
     pub fn compile(&self, source: &str) -> Result<Program, CompileError> {
         let nesting = source.bytes().filter(|b| matches!(b, b'(' | b'[' | b'{' | b'?' | b'.')).count();
         stack::run(nesting > SHALLOW, || self.compile_here(source))
+            .unwrap_or_else(|error| Err(CompileError::Program(error.to_string())))
     }
 
     fn compile_here(&self, text: &str) -> Result<Program, CompileError> {

@@ -119,7 +119,8 @@ impl Program {
                 found.map(|(_, value)| value.clone())
             })
             .collect();
-        let result = stack::run(self.depth > SHALLOW, || eval::run(&self.plan, &values, &mut meter));
+        let result = stack::run(self.depth > SHALLOW, || eval::run(&self.plan, &values, &mut meter))
+            .unwrap_or_else(|error| Err(EvalError::new(error.to_string())));
         budget.spend(meter.cost())?;
         result
     }

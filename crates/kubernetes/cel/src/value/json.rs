@@ -68,15 +68,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// JSON as it is: whole numbers are ints, others doubles.
+    /// JSON as it is: whole numbers that fit are ints, others doubles.
     pub(crate) fn from_untyped(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
             Json::Bool(b) => Self::Bool(*b),
-            Json::Number(n) => match (n.as_i64(), n.as_u64()) {
-                (Some(i), _) => Self::Int(i),
-                (None, Some(u)) => Self::Uint(u),
-                _ => Self::Double(n.as_f64().unwrap_or(f64::NAN)),
+            Json::Number(n) => match n.as_i64() {
+                Some(i) => Self::Int(i),
+                None => Self::Double(n.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(s) => Self::String(Text::Borrowed(s)),
             Json::Array(items) => Self::List(List::untyped(items)),
