@@ -65,18 +65,7 @@ impl Call {
 
     /// Who owns the fields of a write.
     pub fn manager(&self, field_manager: &str) -> String {
-        if !field_manager.is_empty() {
-            return field_manager.to_owned();
-        }
-        let product = self.user_agent.split('/').next().unwrap_or_default();
-        let mut manager = String::new();
-        for c in product.chars().filter(|c| !c.is_control()) {
-            if manager.len() + c.len_utf8() > 128 {
-                break;
-            }
-            manager.push(c);
-        }
-        manager
+        capstan_schema::apply::manager_name(field_manager, &self.user_agent)
     }
 
     /// What authorizers are asked about this request with another verb.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use capstan_schema::field::{BadValue, ErrorKind, FieldError};
+use capstan_schema::meta;
+use capstan_schema::path::Path;
 use capstan_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 
 use crate::status::{Result, Status};
 
-/// `metadata.managedFields[].manager` is cut off beyond this.
-const FIELD_MANAGER_MAX: usize = 128;
 /// Pages hold at most this many objects, whatever is asked for.
 pub const MAX_PAGE: usize = 10_000;
 
@@ -148,21 +148,7 @@ impl Query {
             }
             _ => {}
         }
-        if field_manager.len() > FIELD_MANAGER_MAX {
-            errors.push(FieldError::new(
-                ErrorKind::TooLong,
-                "fieldManager",
-                BadValue::Omitted,
-                format!("may not be more than {FIELD_MANAGER_MAX} bytes"),
-            ));
-        }
-        for (at, c) in field_manager.char_indices().filter(|(_, c)| c.is_control()) {
-            errors.push(FieldError::invalid(
-                "fieldManager",
-                field_manager.as_str(),
-                format!("invalid character U+{:04X} (at position {at})", u32::from(c)),
-            ));
-        }
+        errors.extend(meta::validate_field_manager(&field_manager, &Path::at("fieldManager")));
         let dry_run = self.dry_run(&mut errors);
         let field_validation = match self.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
