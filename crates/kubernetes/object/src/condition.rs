@@ -1,0 +1,99 @@
+//! `metav1.Condition`, and a list of them keyed by type.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+
+/// Whether a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Not known.
+    Unknown,
+}
+
+/// One observed aspect of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Aspect, such as `Ready`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Generation of the object that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// When `status` last changed.
+    pub last_transition_time: Time,
+    /// One word for machines.
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+}
+
+impl Condition {
+    /// The condition holds.
+    pub fn is_true(&self) -> bool {
+        self.status == ConditionStatus::True
+    }
+}
+
+/// Conditions of an object, in order of their type.
+pub trait Conditions {
+    /// The condition of a type.
+    fn condition(&self, kind: &str) -> Option<&Condition>;
+    /// Whether the condition of a type is there and holds.
+    fn is_condition_true(&self, kind: &str) -> bool {
+        self.condition(kind).is_some_and(Condition::is_true)
+    }
+    /// Puts a condition in its place; the transition time stays while the status does.
+    fn set_condition(&mut self, condition: Condition);
+}
+
+impl Conditions for Vec<Condition> {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.iter().find(|condition| condition.kind == kind)
+    }
+
+    fn set_condition(&mut self, mut condition: Condition) {
+        match self.iter_mut().find(|old| old.kind == condition.kind) {
+            Some(old) => {
+                if old.status == condition.status {
+                    condition.last_transition_time = old.last_transition_time;
+                }
+                *old = condition;
+            }
+            None => self.push(condition),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(status: ConditionStatus, at: i64, reason: &str) -> Condition {
+        Condition {
+            kind: "Ready".to_owned(),
+            status,
+            observed_generation: None,
+            last_transition_time: jiff::Timestamp::from_second(at).expect("a moment").into(),
+            reason: reason.to_owned(),
+            message: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let mut conditions = vec![ready(ConditionStatus::False, 1, "Waiting")];
+        conditions.set_condition(ready(ConditionStatus::False, 2, "StillWaiting"));
+        assert_eq!(conditions, [ready(ConditionStatus::False, 1, "StillWaiting")]);
+        conditions.set_condition(ready(ConditionStatus::True, 3, "Done"));
+        assert_eq!(conditions, [ready(ConditionStatus::True, 3, "Done")]);
+    }
+}

@@ -1,0 +1,157 @@
+//! `metav1.ObjectMeta` and references to owners.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Object, Time};
+
+/// Namespace and name of an object; the namespace is empty for objects of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Namespace, or empty.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of a namespaced object.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// What every object has. Field ownership (`managedFields`) is the server's business and is not kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectMeta {
+    /// Name, unique per kind and namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Prefix from which the server makes a name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub generate_name: String,
+    /// Namespace, empty for objects of the cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Identity over time: a deleted and re-created object has another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Version of the stored object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Counts changes of what is wanted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub generation: i64,
+    /// When the object was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Time>,
+    /// Set once deletion was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+    /// Labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Owners; the object goes when the last of them is gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Who must act before the object may go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl ObjectMeta {
+    /// Metadata of an object about to be created.
+    pub fn named(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into(), ..Self::default() }
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> Key {
+        Key::new(self.namespace.clone(), self.name.clone())
+    }
+
+    /// Deletion was asked for.
+    pub fn is_deleting(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// The owner that controls this object.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|owner| owner.controller == Some(true))
+    }
+
+    /// An owner reference to the object with this uid exists.
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owner_references.iter().any(|owner| owner.uid == uid)
+    }
+}
+
+/// A reference to an owner in the same namespace or of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerReference {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uid: String,
+    /// The owner manages this object; at most one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// The owner's foreground deletion waits for this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+impl OwnerReference {
+    /// A plain reference to `owner`.
+    pub fn to<T: Object>(owner: &T) -> Self {
+        let meta = owner.metadata();
+        Self {
+            api_version: T::KIND.api_version(),
+            kind: T::KIND.kind.to_owned(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            controller: None,
+            block_owner_deletion: None,
+        }
+    }
+
+    /// A reference to the owner that controls the object and waits for it when deleted.
+    pub fn controlled_by<T: Object>(owner: &T) -> Self {
+        Self { controller: Some(true), block_owner_deletion: Some(true), ..Self::to(owner) }
+    }
+
+    /// API group without the version.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The same owner, whatever version it is written in.
+    pub fn same_owner(&self, other: &Self) -> bool {
+        self.group() == other.group() && self.kind == other.kind && self.name == other.name
+    }
+}

@@ -1,0 +1,126 @@
+//! `metav1.LabelSelector`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Labels an object must have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    /// Labels with exactly these values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Further requirements, all of which must hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+/// One requirement on a label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelSelectorRequirement {
+    /// Label.
+    pub key: String,
+    /// How `values` are compared; see [`SelectorOperator`].
+    pub operator: String,
+    /// Values for `In` and `NotIn`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// Operators of a requirement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectorOperator {
+    /// The label has one of the values.
+    In,
+    /// The label is absent or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+}
+
+/// A requirement that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectorError(pub String);
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a valid label selector operator", self.0)
+    }
+}
+
+impl std::error::Error for SelectorError {}
+
+impl LabelSelector {
+    /// No requirement: everything matches.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+
+    /// Whether labels meet every requirement.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> Result<bool, SelectorError> {
+        let mut all = self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+        for requirement in &self.match_expressions {
+            all &= requirement.matches(labels)?;
+        }
+        Ok(all)
+    }
+}
+
+impl LabelSelectorRequirement {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> Result<bool, SelectorError> {
+        let value = labels.get(&self.key);
+        Ok(match self.operator()? {
+            SelectorOperator::In => value.is_some_and(|value| self.values.contains(value)),
+            SelectorOperator::NotIn => !value.is_some_and(|value| self.values.contains(value)),
+            SelectorOperator::Exists => value.is_some(),
+            SelectorOperator::DoesNotExist => value.is_none(),
+        })
+    }
+
+    /// The operator, parsed.
+    pub fn operator(&self) -> Result<SelectorOperator, SelectorError> {
+        match self.operator.as_str() {
+            "In" => Ok(SelectorOperator::In),
+            "NotIn" => Ok(SelectorOperator::NotIn),
+            "Exists" => Ok(SelectorOperator::Exists),
+            "DoesNotExist" => Ok(SelectorOperator::DoesNotExist),
+            other => Err(SelectorError(other.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_says_what_it_means() {
+        let labels = BTreeMap::from([("tier".to_owned(), "web".to_owned())]);
+        for (operator, key, values, expected) in [
+            ("In", "tier", vec!["web"], true),
+            ("In", "zone", vec!["web"], false),
+            ("NotIn", "tier", vec!["web"], false),
+            ("NotIn", "zone", vec!["web"], true),
+            ("Exists", "tier", vec![], true),
+            ("DoesNotExist", "tier", vec![], false),
+        ] {
+            let requirement = LabelSelectorRequirement {
+                key: key.to_owned(),
+                operator: operator.to_owned(),
+                values: values.into_iter().map(str::to_owned).collect(),
+            };
+            assert_eq!(requirement.matches(&labels), Ok(expected), "{operator} {key}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_operator_is_an_error_not_a_mismatch() {
+        let requirement =
+            LabelSelectorRequirement { key: "a".to_owned(), operator: "Near".to_owned(), values: vec![] };
+        assert_eq!(requirement.matches(&BTreeMap::new()), Err(SelectorError("Near".to_owned())));
+    }
+}
