@@ -1,5 +1,8 @@
 //! `metav1.Condition`, and a list of them keyed by type.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -15,24 +18,41 @@ pub enum ConditionStatus {
     Unknown,
 }
 
+impl JsonSchema for ConditionStatus {
+    fn schema_name() -> Cow<'static, str> {
+        "ConditionStatus".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": ["True", "False", "Unknown"] })
+    }
+}
+
+/// Pattern of a condition's type: a word, or a domain, a slash and a word.
+const TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+
 /// One observed aspect of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// Aspect, such as `Ready`.
     #[serde(rename = "type")]
+    #[schemars(length(max = 316), regex(pattern = TYPE))]
     pub kind: String,
     /// Whether it holds.
     pub status: ConditionStatus,
     /// Generation of the object that was looked at.
+    #[schemars(range(min = 0))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When `status` last changed.
     pub last_transition_time: Time,
     /// One word for machines.
+    #[schemars(length(min = 1, max = 1024), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
     pub reason: String,
     /// A sentence for people.
     #[serde(default)]
+    #[schemars(length(max = 32768), extend("x-required" = true))]
     pub message: String,
 }
 

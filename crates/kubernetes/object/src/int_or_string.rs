@@ -1,5 +1,8 @@
 //! `intstr.IntOrString`.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A number, or a percentage written as text.
@@ -10,6 +13,16 @@ pub enum IntOrString {
     Int(i32),
     /// A percentage such as `25%`.
     String(String),
+}
+
+impl JsonSchema for IntOrString {
+    fn schema_name() -> Cow<'static, str> {
+        "IntOrString".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "integer" }, { "type": "string" }], "x-kubernetes-int-or-string": true })
+    }
 }
 
 impl IntOrString {

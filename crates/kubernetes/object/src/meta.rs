@@ -1,8 +1,10 @@
 //! `metav1.ObjectMeta` and references to owners.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{Object, Time};
@@ -73,6 +75,17 @@ pub struct ObjectMeta {
     /// Who must act before the object may go.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
+}
+
+impl JsonSchema for ObjectMeta {
+    fn schema_name() -> Cow<'static, str> {
+        "ObjectMeta".into()
+    }
+
+    /// A definition must not say more: the API server knows metadata itself.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
 }
 
 fn is_zero(number: &i64) -> bool {
