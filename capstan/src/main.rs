@@ -1,6 +1,7 @@
 //! `capstan`: a Cluster API management plane in one binary.
 
 mod backup;
+mod client;
 mod logging;
 mod server;
 
@@ -18,7 +19,7 @@ struct Cli {
 enum Command {
     /// Serve the Kubernetes API from a data directory
     Server(server::Args),
-    /// Write a consistent copy of a data directory to one file
+    /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
     Restore(backup::RestoreArgs),

@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, OpenAPI, version, health and metrics.
+//! Paths that are no resources: discovery, OpenAPI, version, health, metrics and backups.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ::http::{HeaderValue, Method, StatusCode, header};
 use bytes::Bytes;
 use capstan_store::Health;
 
-use crate::auth::User;
+use crate::auth::{Attributes, MASTERS, User, forbidden};
 use crate::discovery::Document;
 use crate::http::info::RequestInfo;
 use crate::negotiation::{self, Encoding, Endpoint};
@@ -15,11 +15,16 @@ use crate::registry::Registry;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
-use crate::{discovery, openapi, respond};
+use crate::{backup, discovery, openapi, respond};
 use serde_json::json;
 
 /// Serves a path that is no resource.
-pub(crate) async fn serve(shared: &Arc<Shared>, head: &Parts, info: &RequestInfo, _: &User) -> Result<Reply> {
+pub(crate) async fn serve(
+    shared: &Arc<Shared>,
+    head: &Parts,
+    info: &RequestInfo,
+    user: &User,
+) -> Result<Reply> {
     let header_text = |name| head.headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
     let accept = header_text(header::ACCEPT);
     let path = info.path.trim_end_matches('/');
@@ -28,6 +33,7 @@ pub(crate) async fn serve(shared: &Arc<Shared>, head: &Parts, info: &RequestInfo
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(shared, head, parts[0], rest)),
         ["metrics"] => return Ok(metrics(shared)),
+        ["capstan", "v1", "backup"] if head.method == Method::GET => return backup(shared, info, user),
         ["version"] => {
             let accepted = negotiation::accept(accept, Endpoint::Document)?;
             let value = serde_json::from_slice(&discovery::version()).map_err(Status::internal)?;
@@ -125,6 +131,26 @@ fn document_reply(content_type: &'static str, document: &Document, if_none_match
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     reply
+}
+
+/// Everything the server has, its keys included: for those alone who may do everything anyway, whatever paths
+/// the stored policy opens to others.
+fn backup(shared: &Shared, info: &RequestInfo, user: &User) -> Result<Reply> {
+    if !user.in_group(MASTERS) {
+        let attributes = Attributes {
+            user: user.clone(),
+            verb: info.verb.clone(),
+            path: info.path.clone(),
+            ..Attributes::default()
+        };
+        return Err(forbidden(
+            &attributes,
+            &format!("a backup holds the server's keys and is for {MASTERS}"),
+        ));
+    }
+    let taken = backup::take(&shared.store, &shared.pki).map_err(Status::internal)?;
+    let body = ReplyBody::stream(futures::stream::iter(taken));
+    Ok(reply::with_type(StatusCode::OK, "application/octet-stream", body))
 }
 
 /// Checks that can be asked for one by one: `/readyz/ping`.

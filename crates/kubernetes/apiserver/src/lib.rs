@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod auth;
+pub mod backup;
 mod bootstrap;
 mod call;
 mod controllers;

@@ -108,6 +108,7 @@ impl Plane {
             admission,
             conversions: Conversions::new(client, config.env.clone()),
             root_ca: pki.ca_pem()?.into(),
+            pki: pki.clone(),
             env: config.env,
         });
         bootstrap::bootstrap(&server).await.map_err(StartError::Bootstrap)?;

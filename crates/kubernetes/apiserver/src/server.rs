@@ -26,7 +26,7 @@ use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
 use crate::negotiation::{self, Endpoint};
-use crate::pki::PeerIdentity;
+use crate::pki::{PeerIdentity, Pki};
 use crate::registry::{Resource, build};
 use crate::reply::{self, Reply};
 use crate::shared::Shared;
@@ -58,6 +58,8 @@ pub struct Parts {
     pub rbac: Arc<Rbac>,
     /// PEM of the authority clients trust.
     pub root_ca: Arc<str>,
+    /// Keys and certificates, for backups.
+    pub pki: Arc<Pki>,
 }
 
 impl Server {
@@ -79,6 +81,7 @@ impl Server {
             discovery: Default::default(),
             openapi: Default::default(),
             root_ca: parts.root_ca,
+            pki: parts.pki,
             requests: 0.into(),
         });
         crate::crd::controller::load(&shared);

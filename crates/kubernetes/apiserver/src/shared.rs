@@ -27,6 +27,7 @@ use crate::http::options::Query;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
+use crate::pki::Pki;
 use crate::registry::{Origin, Registry, Resource};
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
     pub openapi: OpenApi,
     /// PEM of the authority clients trust, for `kube-root-ca.crt`.
     pub root_ca: Arc<str>,
+    /// Keys and certificates, for backups.
+    pub pki: Arc<Pki>,
     pub requests: AtomicU64,
 }
 

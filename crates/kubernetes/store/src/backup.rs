@@ -6,11 +6,13 @@ use std::{
     time::SystemTime,
 };
 
+use bytes::Bytes;
+
 use crate::{
     Digest, OpenError, Store,
     checkpoint::write_snapshot,
     disk::Disk,
-    image::{self, ImageError},
+    image::{self, Blocks, ImageError},
     log::{Log, recover::is_empty, segment_name, snapshot_name},
     state::State,
 };
@@ -29,43 +31,122 @@ pub struct Restored {
     pub entries: u64,
 }
 
-impl<D: Digest> Store<D> {
-    /// Writes a consistent image of the present state, in one self-checking stream, and returns its
-    /// revision. Reads and writes go on meanwhile. Blocks on `out`.
-    pub fn backup(&self, out: &mut dyn Write) -> io::Result<u64> {
-        let state = self.shared().state.load_full();
-        image::write(&state, state.revision, out)?;
-        out.flush()?;
-        Ok(state.revision)
+/// A consistent image of a store at one revision, in blocks that are made when they are asked for. Reads and
+/// writes of the store go on meanwhile.
+pub struct Image<D> {
+    revision: u64,
+    blocks: Blocks<D>,
+}
+
+impl<D> Image<D> {
+    /// The revision it shows.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 }
 
-/// Makes a data directory from a backup. The backup is read and checked to its end before the disk is touched.
-///
-/// Clients may have seen revisions after the backup, and after an earlier restore of the same backup, that
-/// never happened as far as the restored store knows. Were they reused, a client would resume a watch in the
-/// middle of another history and miss events without noticing. So the restored store begins at a revision
-/// beyond all of them, with everything before it compacted: such a client is told to list anew. That revision
-/// is `now` in microseconds since 1970, which no store reaches by counting below a million transactions per
-/// second, is different for each restore, and stays below 2^53 until the year 2255 for clients that compute
-/// in floating point; or a thousand million beyond the backup, if the clock says less.
-pub fn restore(backup: &mut dyn Read, disk: impl Disk, now: SystemTime) -> Result<Restored, OpenError> {
-    const BACKUP: &str = "the backup";
-    let mut state: State<()> = image::read(backup).map_err(|error| match error {
-        ImageError::Damaged { offset, reason } => OpenError::Damaged { file: BACKUP.into(), offset, reason },
-        ImageError::Newer(found) => OpenError::Newer { file: BACKUP.into(), found },
-        ImageError::Io(source) => OpenError::Io { operation: "read", file: BACKUP.into(), source },
-    })?;
-    if !is_empty(&disk)? {
-        return Err(OpenError::NotEmpty);
+impl<D> Iterator for Image<D> {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        self.blocks.next()
     }
-    let clock = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros());
-    let revision = u64::try_from(clock).unwrap_or(u64::MAX / 2).max(state.revision.saturating_add(STEP));
-    let backed_up = std::mem::replace(&mut state.revision, revision);
-    // The log first: a directory with only one of the two does not open.
-    let context = |operation, file| move |source| OpenError::Io { operation, file, source };
-    let disk: Arc<dyn Disk> = Arc::new(disk);
-    Log::create(disk.clone(), 0, revision + 1).map_err(context("create", segment_name(revision + 1)))?;
-    write_snapshot(&*disk, &state, revision).map_err(context("write", snapshot_name(revision)))?;
-    Ok(Restored { backed_up, revision, entries: state.count })
+}
+
+impl<D: Digest> Store<D> {
+    /// A consistent image of the present state as one self-checking stream, in O(1).
+    pub fn image(&self) -> Image<D> {
+        let state = self.shared().state.load_full();
+        Image { revision: state.revision, blocks: Blocks::new(state.clone(), state.revision) }
+    }
+
+    /// Writes an [image](Self::image) and returns its revision. Blocks on `out`.
+    pub fn backup(&self, out: &mut dyn Write) -> io::Result<u64> {
+        let mut image = self.image();
+        image.try_for_each(|block| out.write_all(&block))?;
+        out.flush()?;
+        Ok(image.revision)
+    }
+}
+
+/// A backup that was read and checked to its end.
+pub struct Backup {
+    state: State<()>,
+}
+
+impl Backup {
+    /// Reads a backup; nothing of one that is damaged or cut off is used.
+    pub fn read(input: &mut dyn Read) -> Result<Self, OpenError> {
+        const BACKUP: &str = "the backup";
+        let state = image::read(input).map_err(|error| match error {
+            ImageError::Damaged { offset, reason } => {
+                OpenError::Damaged { file: BACKUP.into(), offset, reason }
+            }
+            ImageError::Newer(found) => OpenError::Newer { file: BACKUP.into(), found },
+            ImageError::Io(source) => OpenError::Io { operation: "read", file: BACKUP.into(), source },
+        })?;
+        Ok(Self { state })
+    }
+
+    /// The revision that was backed up.
+    pub fn revision(&self) -> u64 {
+        self.state.revision
+    }
+
+    /// The number of entries.
+    pub fn entries(&self) -> u64 {
+        self.state.count
+    }
+
+    /// Begins a data directory. Until the restore is finished, a store refuses to open there.
+    ///
+    /// Clients may have seen revisions after the backup, and after an earlier restore of the same backup,
+    /// that never happened as far as the restored store knows. Were they reused, a client would resume a
+    /// watch in the middle of another history and miss events without noticing. So the restored store begins
+    /// at a revision beyond all of them, with everything before it compacted: such a client is told to list
+    /// anew. That revision is `now` in microseconds since 1970, which no store reaches by counting below a
+    /// million transactions per second, is different for each restore, and stays below 2^53 until the year
+    /// 2255 for clients that compute in floating point; or a thousand million beyond the backup, if the clock
+    /// says less.
+    pub fn begin(self, disk: impl Disk, now: SystemTime) -> Result<Restore, OpenError> {
+        if !is_empty(&disk)? {
+            return Err(OpenError::NotEmpty);
+        }
+        let mut state = self.state;
+        let clock = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros());
+        let revision = u64::try_from(clock).unwrap_or(u64::MAX / 2).max(state.revision.saturating_add(STEP));
+        let backed_up = std::mem::replace(&mut state.revision, revision);
+        // The log first: a directory with only one of the two does not open.
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let file = segment_name(revision + 1);
+        Log::create(disk.clone(), 0, revision + 1).map_err(|source| failed("create", file, source))?;
+        Ok(Restore { disk, state, backed_up })
+    }
+}
+
+/// A restore under way: what belongs beside the store is put there before it is finished.
+#[must_use]
+pub struct Restore {
+    disk: Arc<dyn Disk>,
+    state: State<()>,
+    backed_up: u64,
+}
+
+impl Restore {
+    /// Writes the entries. From here on the directory opens.
+    pub fn finish(self) -> Result<Restored, OpenError> {
+        let (state, revision) = (&self.state, self.state.revision);
+        write_snapshot(&*self.disk, state, revision)
+            .map_err(|source| failed("write", snapshot_name(revision), source))?;
+        Ok(Restored { backed_up: self.backed_up, revision, entries: state.count })
+    }
+}
+
+fn failed(operation: &'static str, file: String, source: io::Error) -> OpenError {
+    OpenError::Io { operation, file, source }
+}
+
+/// Makes a data directory from a backup: [`Backup::read`], [`Backup::begin`] and [`Restore::finish`].
+pub fn restore(backup: &mut dyn Read, disk: impl Disk, now: SystemTime) -> Result<Restored, OpenError> {
+    Backup::read(backup)?.begin(disk, now)?.finish()
 }

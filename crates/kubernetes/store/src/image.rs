@@ -7,8 +7,11 @@
 
 use std::{
     io::{self, Read, Write},
+    ops::Bound,
     sync::Arc,
 };
+
+use bytes::Bytes;
 
 use crate::{
     Entry,
@@ -17,6 +20,8 @@ use crate::{
 };
 
 const BLOCK: usize = 256 << 10;
+/// Length, number and checksum before a payload.
+const BLOCK_HEAD: usize = 12;
 /// No block is larger: one transaction is not, and a block ends with the entry that fills it.
 const MAX_BLOCK: usize = 128 << 20;
 
@@ -37,51 +42,109 @@ pub(crate) enum ImageError {
 
 /// Writes the state as an image of `revision`.
 pub(crate) fn write<D>(state: &State<D>, revision: u64, out: &mut dyn Write) -> io::Result<()> {
-    let header = Header { revision, chain: 0 }.encode(Kind::Image);
-    out.write_all(&header)?;
-    let mut blocks = Blocks { out, seed: seed(&header), number: 0, payload: Vec::with_capacity(BLOCK) };
-    for (name, bucket) in &state.buckets {
-        blocks.payload.push(BUCKET);
-        blocks.payload.extend_from_slice(&bucket.revision.to_le_bytes());
-        put_name(&mut blocks.payload, name);
-        for (_, entry) in &bucket.entries {
-            blocks.payload.push(ENTRY);
-            blocks.payload.extend_from_slice(&entry.revision.to_le_bytes());
-            put_name(&mut blocks.payload, &entry.key);
-            put_value(&mut blocks.payload, &entry.value, entry.stamp);
-            blocks.flush(BLOCK)?;
-        }
-    }
-    blocks.payload.push(END);
-    blocks.payload.extend_from_slice(&state.count.to_le_bytes());
-    blocks.flush(0)
+    Blocks::new(Arc::new(state.clone()), revision).try_for_each(|block| out.write_all(&block))
 }
 
 fn seed(header: &[u8; HEADER]) -> [u8; 4] {
     [header[28], header[29], header[30], header[31]]
 }
 
-struct Blocks<'a> {
-    out: &'a mut dyn Write,
-    seed: [u8; 4],
+/// The header and the blocks of an image, each made when it is asked for.
+pub(crate) struct Blocks<D> {
+    state: Arc<State<D>>,
+    header: [u8; HEADER],
     number: u32,
-    payload: Vec<u8>,
+    place: Place,
 }
 
-impl Blocks<'_> {
-    /// Writes the payload as a block if it has grown to `limit`.
-    fn flush(&mut self, limit: usize) -> io::Result<()> {
-        if self.payload.len() < limit {
-            return Ok(());
+/// What comes next.
+enum Place {
+    Header,
+    /// The bucket after this one.
+    Bucket(Option<Arc<str>>),
+    /// The entry of the bucket after this key.
+    Entry(Arc<str>, Option<Arc<str>>),
+    Over,
+}
+
+impl<D> Blocks<D> {
+    pub fn new(state: Arc<State<D>>, revision: u64) -> Self {
+        let header = Header { revision, chain: 0 }.encode(Kind::Image);
+        Self { state, header, number: 0, place: Place::Header }
+    }
+
+    /// Adds records from where the last block ended until the block is full or everything is told.
+    fn fill(&mut self, block: &mut Vec<u8>) {
+        let state = self.state.clone();
+        while block.len() < BLOCK {
+            self.place = match std::mem::replace(&mut self.place, Place::Over) {
+                Place::Entry(name, after) => {
+                    let entries = state.buckets.get(&name).map(|bucket| &bucket.entries);
+                    let range =
+                        (after.as_deref().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+                    let mut last = None;
+                    for (_, entry) in entries.into_iter().flat_map(|entries| entries.range::<_, str>(range)) {
+                        block.push(ENTRY);
+                        block.extend_from_slice(&entry.revision.to_le_bytes());
+                        put_name(block, &entry.key);
+                        put_value(block, &entry.value, entry.stamp);
+                        if block.len() >= BLOCK {
+                            last = Some(entry.key.clone());
+                            break;
+                        }
+                    }
+                    match last {
+                        Some(_) => Place::Entry(name, last),
+                        None => Place::Bucket(Some(name)),
+                    }
+                }
+                Place::Header | Place::Bucket(None) => {
+                    put_bucket(block, state.buckets.iter().next(), state.count)
+                }
+                Place::Bucket(Some(name)) => {
+                    let after = (Bound::Excluded(&*name), Bound::Unbounded);
+                    put_bucket(block, state.buckets.range::<_, str>(after).next(), state.count)
+                }
+                Place::Over => return,
+            };
         }
-        let head = block_head(self.payload.len() as u32, self.number);
-        let checksum = block_checksum(self.seed, &head, &self.payload);
-        self.out.write_all(&head)?;
-        self.out.write_all(&checksum.to_le_bytes())?;
-        self.out.write_all(&self.payload)?;
+    }
+}
+
+/// Begins a bucket, or ends the image if there is none.
+fn put_bucket<D>(block: &mut Vec<u8>, next: Option<(&Arc<str>, &Arc<Bucket<D>>)>, count: u64) -> Place {
+    let Some((name, bucket)) = next else {
+        block.push(END);
+        block.extend_from_slice(&count.to_le_bytes());
+        return Place::Over;
+    };
+    block.push(BUCKET);
+    block.extend_from_slice(&bucket.revision.to_le_bytes());
+    put_name(block, name);
+    Place::Entry(name.clone(), None)
+}
+
+impl<D> Iterator for Blocks<D> {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        match self.place {
+            Place::Over => return None,
+            Place::Header => {
+                self.place = Place::Bucket(None);
+                return Some(Bytes::copy_from_slice(&self.header));
+            }
+            _ => {}
+        }
+        let mut block = Vec::with_capacity(BLOCK + BLOCK / 8);
+        block.extend_from_slice(&[0; BLOCK_HEAD]);
+        self.fill(&mut block);
+        let head = block_head((block.len() - BLOCK_HEAD) as u32, self.number);
+        let checksum = block_checksum(seed(&self.header), &head, &block[BLOCK_HEAD..]);
+        block[..8].copy_from_slice(&head);
+        block[8..BLOCK_HEAD].copy_from_slice(&checksum.to_le_bytes());
         self.number += 1;
-        self.payload.clear();
-        Ok(())
+        Some(block.into())
     }
 }
 
@@ -118,7 +181,7 @@ pub(crate) fn read<D>(input: &mut dyn Read) -> Result<State<D>, ImageError> {
     let mut payload = Vec::new();
     for number in 0.. {
         let damaged = |reason| ImageError::Damaged { offset, reason };
-        let mut head = [0; 12];
+        let mut head = [0; BLOCK_HEAD];
         fill(input, &mut head, offset)?;
         let mut fields = Fields(&head);
         let (length, stored_number, stored) = (|| Some((fields.u32()?, fields.u32()?, fields.u32()?)))()

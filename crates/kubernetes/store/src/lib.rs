@@ -54,7 +54,7 @@ mod store;
 mod watch;
 mod window;
 
-pub use backup::{Restored, restore};
+pub use backup::{Backup, Image, Restore, Restored, restore};
 pub use disk::{RealDisk, SimDisk};
 pub use entry::{Digest, Entry, Event, Expect, Stamped, Write, Written};
 pub use error::{HistoryError, OpenError, WatchError, WriteError};

@@ -8,6 +8,7 @@ mod certificate;
 mod der;
 mod files;
 mod key;
+mod keys;
 mod kubeconfig;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 pub use certificate::{Authority, Credential, Leaf};
 pub use key::PrivateKey;
+pub use keys::Keys;
 use parking_lot::Mutex;
 pub use tls::{PeerIdentity, tls_time};
 pub(crate) use tls::{provider, valid_at};

@@ -18,6 +18,7 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Client {
     server: Server,
+    user: User,
 }
 
 /// Status code and body.
@@ -28,7 +29,12 @@ impl Client {
     pub async fn start() -> Self {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
         let plane = Plane::start(Config::in_memory(), pki).await.expect("an empty server starts");
-        Self { server: plane.server().clone() }
+        Self { server: plane.server().clone(), user: User::privileged("tester") }
+    }
+
+    /// The same server for somebody else.
+    pub fn by(self, user: User) -> Self {
+        Self { user, ..self }
     }
 
     async fn send(
@@ -45,7 +51,7 @@ impl Client {
             .header("user-agent", "it/1")
             .body(Full::new(Bytes::from(body)))
             .expect("a request");
-        request.extensions_mut().insert(User::privileged("tester"));
+        request.extensions_mut().insert(self.user.clone());
         self.server.handle(request).await
     }
 
@@ -71,7 +77,7 @@ impl Client {
         self.call("DELETE", path, &Value::Null).await
     }
 
-    /// A watch.
+    /// A watch, or another stream that is read later.
     pub async fn watch(&self, path: &str) -> Events {
         let reply = self.send("GET", path, "application/json", String::new()).await;
         assert_eq!(reply.status().as_u16(), 200, "{path}");
@@ -115,6 +121,11 @@ impl Events {
             let Ok(frame) = frame;
             self.buffer.extend_from_slice(&frame.into_data().expect("data"));
         }
+    }
+
+    /// Everything to the end.
+    pub async fn collect(self) -> Bytes {
+        self.body.collect().await.expect("a body").to_bytes()
     }
 
     /// The next events as `TYPE name`.

@@ -1,0 +1,121 @@
+//! `capstan backup` and `capstan restore`: a server, its objects and keys, as one self-checking file, and back.
+
+mod running;
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use capstan_apiserver::backup::{Backup, take};
+use capstan_apiserver::env::Env;
+use capstan_apiserver::pki::Pki;
+use capstan_store::{OpenError, Options, RealDisk, Store};
+use tempfile::NamedTempFile;
+
+/// Arguments of `capstan backup`.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["data_dir", "kubeconfig"]))]
+pub struct BackupArgs {
+    /// Data directory to copy; if a server is using it, that server is asked
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Kubeconfig of an administrator of a running server, which is asked for the backup
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Address of the running server, if not the kubeconfig's
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// File to write; must not exist
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Arguments of `capstan restore`.
+#[derive(clap::Args)]
+pub struct RestoreArgs {
+    /// Backup to read
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Data directory to make; must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+}
+
+/// Copies a server to a file, whether it runs or not.
+pub fn backup(args: &BackupArgs) -> Result<()> {
+    if args.to.exists() {
+        bail!("{} exists: choose another file", args.to.display());
+    }
+    let folder = args.to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Readable by its owner only, and gone unless it becomes the backup.
+    let mut file = NamedTempFile::new_in(folder)
+        .with_context(|| format!("{} cannot be written to", folder.display()))?;
+    match (&args.kubeconfig, &args.data_dir) {
+        (Some(kubeconfig), _) => running::fetch(kubeconfig, args.server.as_deref(), file.as_file_mut())?,
+        (None, Some(dir)) => match lock(dir)? {
+            Some(disk) => copy(dir, disk, file.as_file_mut())?,
+            None => running::fetch(&dir.join("admin.kubeconfig"), args.server.as_deref(), file.as_file_mut())
+                .with_context(|| {
+                    format!("{} is in use and the server using it gave no backup", dir.display())
+                })?,
+        },
+        (None, None) => bail!("say what to copy: --data-dir or --kubeconfig"),
+    }
+    file.as_file().sync_all()?;
+    let written = read(file.path()).context("what was written is no backup: try again")?;
+    file.persist_noclobber(&args.to).with_context(|| format!("{} cannot be made", args.to.display()))?;
+    File::open(folder)?.sync_all()?;
+    say(&format!(
+        "{}: {} objects up to resource version {}, and the server's keys: keep it as safe as the server",
+        args.to.display(),
+        written.objects(),
+        written.revision()
+    ))
+}
+
+/// Makes a data directory from a backup.
+pub fn restore(args: &RestoreArgs) -> Result<()> {
+    let backup = read(&args.from)?;
+    let restored = backup.restore(&args.data_dir, std::time::SystemTime::now())?;
+    say(&format!(
+        "{}: {} objects from resource version {}; the restored server begins at {}, so clients list anew\n\
+         next: capstan server --data-dir {}",
+        args.data_dir.display(),
+        restored.entries,
+        restored.backed_up,
+        restored.revision,
+        args.data_dir.display()
+    ))
+}
+
+/// The data directory, unless a server is using it.
+fn lock(dir: &Path) -> Result<Option<RealDisk>> {
+    if !dir.join("pki").is_dir() {
+        bail!("{} is no data directory of capstan: it has no keys", dir.display());
+    }
+    match RealDisk::open(dir) {
+        Ok(disk) => Ok(Some(disk)),
+        Err(OpenError::InUse { .. }) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be opened", dir.display())),
+    }
+}
+
+/// Copies a data directory that no server uses.
+fn copy(dir: &Path, disk: RealDisk, out: &mut File) -> Result<()> {
+    let store = Store::open(disk, Options::default())?;
+    let pki = Pki::load_or_create(&dir.join("pki"), Env::system())?;
+    let mut out = BufWriter::new(out);
+    take(&store, &pki)?.try_for_each(|piece| out.write_all(&piece))?;
+    Ok(out.flush()?)
+}
+
+fn read(path: &Path) -> Result<Backup> {
+    let file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    Backup::read(&mut BufReader::with_capacity(1 << 18, file)).with_context(|| path.display().to_string())
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! The program under test, and a server it runs.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use http::Method;
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+use crate::client::{Client, Kubeconfig};
+
+/// Runs `capstan` with arguments to its end.
+pub fn capstan(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
+}
+
+/// What a run said on stdout, which must have succeeded.
+pub fn succeeded(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a run said on stderr, which must have failed.
+pub fn failed(output: Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A running `capstan server`; killed when dropped.
+pub struct Server {
+    process: Child,
+    pub address: String,
+    pub dir: PathBuf,
+}
+
+impl Server {
+    /// Starts on any free port and waits until it serves.
+    pub fn start(dir: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let address = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
+        Self { process, address, dir: dir.to_owned() }
+    }
+
+    /// A client with the server's own administrator's kubeconfig.
+    pub fn admin(&self) -> Client {
+        self.client(&self.dir.join("admin.kubeconfig"))
+    }
+
+    /// A client with a kubeconfig from elsewhere, sent to this server.
+    pub fn client(&self, kubeconfig: &Path) -> Client {
+        let mut config = Kubeconfig::read(kubeconfig).unwrap();
+        config.server = self.address.clone();
+        Client::new(&config).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Status code and body of a request.
+pub async fn ask(client: &Client, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = client.send(method, path, body).await.unwrap();
+    let code = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}

@@ -1,0 +1,181 @@
+//! Backups of a whole server: its objects and its keys in one self-checking stream, taken while it runs.
+//!
+//! ```text
+//! magic (8) · format (4) · length of the keys (4) · keys, JSON · SHA-256 of all before · image of the store
+//! ```
+//!
+//! A backup holds the authority's private key and every Secret: who has it is the cluster's administrator.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use capstan_store::{Image, OpenError, RealDisk, Restored, Store};
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::Digest;
+use crate::pki::{Keys, Pki, PkiError};
+
+/// Where a running server gives its backup to administrators.
+pub const PATH: &str = "/capstan/v1/backup";
+
+const MAGIC: &[u8; 8] = b"capstanB";
+/// The format this code writes, and the newest it reads.
+const FORMAT: u32 = 1;
+const HEAD: usize = MAGIC.len() + 4 + 4;
+/// Three PEM files are far smaller.
+const MAX_KEYS: u32 = 1 << 20;
+/// What a directory may hold and still count as empty: the store's lock, and what a fresh file system has.
+const NOTHING: [&str; 2] = ["LOCK", "lost+found"];
+
+/// Why a backup cannot be taken, read or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The file is something else.
+    #[error("this is no backup of capstan")]
+    NotABackup,
+    /// A newer program wrote it.
+    #[error("the backup has format {found}, this program reads up to {FORMAT}: use the newer program")]
+    Newer {
+        /// The format it has.
+        found: u32,
+    },
+    /// The part that holds the keys is not as it was written.
+    #[error("the backup is damaged: {0}; use another one")]
+    Damaged(&'static str),
+    /// The file cannot be read.
+    #[error("the backup cannot be read")]
+    Read(#[source] std::io::Error),
+    /// The directory to restore into is used for something.
+    #[error("{} is not empty (it has {name}): restore into an empty directory", directory.display())]
+    NotEmpty {
+        /// The directory.
+        directory: PathBuf,
+        /// One of the things in it.
+        name: String,
+    },
+    /// The directory cannot be looked at.
+    #[error("{} cannot be listed", directory.display())]
+    List {
+        /// The directory.
+        directory: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The store's part of the backup, or the restored store.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The keys cannot be read, made or written.
+    #[error("the keys cannot be used")]
+    Keys(#[from] PkiError),
+}
+
+/// A backup being taken: the pieces of the stream, made as they are asked for. It shows one moment, that of
+/// its making; the server goes on meanwhile.
+pub struct Taken {
+    head: Option<Bytes>,
+    image: Image<Digest>,
+}
+
+/// Takes a backup of a server's store and keys.
+pub fn take(store: &Store<Digest>, pki: &Pki) -> Result<Taken, BackupError> {
+    let keys = serde_json::to_vec(&pki.keys()?).map_err(|_| BackupError::Damaged("the keys are no text"))?;
+    let mut head = BytesMut::with_capacity(HEAD + keys.len() + 32);
+    head.put_slice(MAGIC);
+    head.put_u32_le(FORMAT);
+    head.put_u32_le(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+    head.put_slice(&keys);
+    let checksum = Sha256::digest(&head);
+    head.put_slice(&checksum);
+    Ok(Taken { head: Some(head.freeze()), image: store.image() })
+}
+
+impl Taken {
+    /// The resource version it shows.
+    pub fn revision(&self) -> u64 {
+        self.image.revision()
+    }
+}
+
+impl Iterator for Taken {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        self.head.take().or_else(|| self.image.next())
+    }
+}
+
+/// A backup that was read and checked to its end.
+pub struct Backup {
+    keys: Keys,
+    store: capstan_store::Backup,
+}
+
+impl Backup {
+    /// Reads a backup; one that is damaged or cut off is refused.
+    pub fn read(input: &mut dyn Read) -> Result<Self, BackupError> {
+        let mut head = [0; HEAD];
+        fill(input, &mut head)?;
+        let (magic, numbers) = head.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return Err(BackupError::NotABackup);
+        }
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| numbers[at + i]));
+        let (format, length) = (number(0), number(4));
+        if format > FORMAT {
+            return Err(BackupError::Newer { found: format });
+        }
+        if format == 0 || length > MAX_KEYS {
+            return Err(BackupError::Damaged("its head makes no sense"));
+        }
+        let mut keys = vec![0; length as usize];
+        let mut checksum = [0; 32];
+        fill(input, &mut keys)?;
+        fill(input, &mut checksum)?;
+        if Sha256::new().chain_update(head).chain_update(&keys).finalize().as_slice() != checksum {
+            return Err(BackupError::Damaged("the checksum of its keys is wrong"));
+        }
+        let keys: Keys =
+            serde_json::from_slice(&keys).map_err(|_| BackupError::Damaged("its keys make no sense"))?;
+        keys.check()?;
+        Ok(Self { keys, store: capstan_store::Backup::read(input)? })
+    }
+
+    /// The resource version it shows.
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// How many objects it holds.
+    pub fn objects(&self) -> u64 {
+        self.store.entries()
+    }
+
+    /// Makes a data directory. Cut short at any moment, it leaves one that no server starts from.
+    pub fn restore(self, directory: &Path, now: SystemTime) -> Result<Restored, BackupError> {
+        let disk = RealDisk::open(directory)?;
+        expect_empty(directory)?;
+        let restore = self.store.begin(disk, now)?;
+        self.keys.write(&directory.join("pki"))?;
+        Ok(restore.finish()?)
+    }
+}
+
+fn expect_empty(directory: &Path) -> Result<(), BackupError> {
+    let failed = |source| BackupError::List { directory: directory.to_owned(), source };
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if !NOTHING.contains(&name.as_str()) {
+            return Err(BackupError::NotEmpty { directory: directory.to_owned(), name });
+        }
+    }
+    Ok(())
+}
+
+fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> Result<(), BackupError> {
+    input.read_exact(buffer).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => BackupError::Damaged("it is cut off"),
+        _ => BackupError::Read(error),
+    })
+}
