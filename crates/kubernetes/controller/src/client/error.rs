@@ -1,0 +1,143 @@
+//! What can go wrong with a request, and what that says about whether it happened.
+
+use serde::Deserialize;
+
+/// The request was sent or not; no answer came.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct TransportError {
+    /// What happened, in words.
+    pub message: String,
+    /// The request certainly never reached the server.
+    pub never_sent: bool,
+}
+
+impl TransportError {
+    /// An error after which nobody knows whether the request was served.
+    pub fn ambiguous(message: impl Into<String>) -> Self {
+        Self { message: message.into(), never_sent: false }
+    }
+}
+
+/// A failed request.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The server answered with a `Status`.
+    #[error("{message}")]
+    Status {
+        /// HTTP status code.
+        code: u16,
+        /// Machine-readable reason, such as `NotFound`.
+        reason: String,
+        /// Text for people.
+        message: String,
+        /// Seconds after which a retry makes sense.
+        retry_after: Option<u32>,
+    },
+    /// No answer.
+    #[error("the API server did not answer")]
+    Transport(#[from] TransportError),
+    /// The answer is not what it should be.
+    #[error("the API server's answer cannot be read")]
+    Decode(#[source] serde_json::Error),
+    /// The body cannot be written as JSON.
+    #[error("the object cannot be written as JSON")]
+    Encode(#[source] serde_json::Error),
+    /// The request cannot be put together.
+    #[error("the request is malformed: {0}")]
+    Request(String),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawStatus {
+    reason: String,
+    message: String,
+    details: RawDetails,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawDetails {
+    retry_after_seconds: Option<u32>,
+}
+
+impl ApiError {
+    /// A failure from the answer's code and body.
+    pub fn from_body(code: u16, body: &[u8]) -> Self {
+        let status: RawStatus = serde_json::from_slice(body).unwrap_or_default();
+        let message = if status.message.is_empty() {
+            format!(
+                "the server answered {code}: {}",
+                String::from_utf8_lossy(&body[..body.len().min(200)]).trim()
+            )
+        } else {
+            status.message
+        };
+        Self::Status { code, reason: status.reason, message, retry_after: status.details.retry_after_seconds }
+    }
+
+    /// A failure as the server would have answered it.
+    pub fn status(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self::Status { code, reason: reason.to_owned(), message: message.into(), retry_after: None }
+    }
+
+    fn is(&self, wanted: &str) -> bool {
+        matches!(self, Self::Status { reason, .. } if reason == wanted)
+    }
+
+    /// There is no such object, or no such kind.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status { code: 404, .. })
+    }
+
+    /// The object has changed in the meantime.
+    pub fn is_conflict(&self) -> bool {
+        self.is("Conflict")
+    }
+
+    /// An object of the name exists.
+    pub fn is_already_exists(&self) -> bool {
+        self.is("AlreadyExists")
+    }
+
+    /// The version asked for is too old: list again.
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Status { code: 410, .. }) || self.is("Expired") || self.is("Gone")
+    }
+
+    /// The object is wrong and stays wrong: a retry changes nothing.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Status { code: 400 | 422, .. })
+    }
+
+    /// Nobody knows whether the request was served: no answer, or an answer in somebody else's name.
+    pub fn is_ambiguous(&self) -> bool {
+        match self {
+            Self::Transport(error) => !error.never_sent,
+            Self::Status { code, .. } => matches!(code, 500 | 502 | 504),
+            Self::Decode(_) => true,
+            Self::Encode(_) | Self::Request(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_happened_is_told_from_what_did_not() {
+        let answered = |code, reason: &str| ApiError::status(code, reason, "");
+        for (error, ambiguous) in [
+            (answered(504, "Timeout"), true),
+            (answered(500, "InternalError"), true),
+            (answered(409, "Conflict"), false),
+            (answered(429, "TooManyRequests"), false),
+            (TransportError::ambiguous("reset").into(), true),
+            (TransportError { message: "refused".to_owned(), never_sent: true }.into(), false),
+        ] {
+            assert_eq!(error.is_ambiguous(), ambiguous, "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Stable error codes: what failed, whose fault it is, how to mend it. The catalogue is data, so that
+//! documentation is generated from it and a test can hold every code against it.
+//!
+//! A crate declares its codes with [`codes!`](crate::codes) and hands its `CATALOGUE` to whoever documents them.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Who can do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Whoever wrote the manifest.
+    User,
+    /// Whoever runs the cloud.
+    Cloud,
+    /// The workload cluster or a machine of it.
+    Cluster,
+    /// Whoever runs the management plane.
+    Operator,
+    /// This program.
+    Capstan,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "user",
+            Self::Cloud => "cloud",
+            Self::Cluster => "cluster",
+            Self::Operator => "operator",
+            Self::Capstan => "capstan",
+        })
+    }
+}
+
+/// One line of the catalogue.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The code, such as `E-CS-QUOTA`.
+    pub id: &'static str,
+    /// What failed, in a few words.
+    pub title: &'static str,
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// How to mend it.
+    pub mend: &'static str,
+}
+
+/// An error code of the catalogue.
+#[derive(Clone, Copy)]
+pub struct Code(pub &'static Entry);
+
+impl Code {
+    /// `E-…`.
+    pub fn id(self) -> &'static str {
+        self.0.id
+    }
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Code {}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// Declares error codes as constants of a module, and their `CATALOGUE`.
+///
+/// ```ignore
+/// codes! {
+///     QUOTA = "E-CS-QUOTA", Cloud, "the account's quota is exhausted", "raise the quota or delete unused machines";
+/// }
+/// ```
+#[macro_export]
+macro_rules! codes {
+    ($($name:ident = $id:literal, $fault:ident, $title:literal, $mend:literal;)+) => {
+        $(
+            #[doc = concat!("`", $id, "`: ", $title, ".")]
+            pub const $name: $crate::Code = $crate::Code(&$crate::CodeEntry {
+                id: $id,
+                title: $title,
+                fault: $crate::Fault::$fault,
+                mend: $mend,
+            });
+        )+
+        /// Every code of this module.
+        pub const CATALOGUE: &[$crate::Code] = &[$($name),+];
+    };
+}
+
+/// Codes that every controller can meet.
+pub mod catalogue {
+    crate::codes! {
+        API_REFUSED = "E-API-REFUSED", Capstan,
+            "the API server refused a write",
+            "read the server's reason; a webhook or policy may forbid what the controller needs";
+        API_CONFLICT = "E-API-CONFLICT", Operator,
+            "an object changed between looking and writing",
+            "nothing: it is looked at again; if it repeats, two programs manage the same object";
+        API_UNREACHABLE = "E-API-UNREACHABLE", Operator,
+            "the API server did not answer",
+            "check that the API server runs and that the network leads there";
+        NAME_TAKEN = "E-NAME-TAKEN", User,
+            "an object of the name already exists and belongs to somebody else",
+            "rename or delete the other object";
+        CALL_UNKNOWN = "E-CALL-UNKNOWN", Cloud,
+            "a call was made whose result is not known",
+            "nothing: the result is looked up before anything else is done";
+        CALL_UNSUPPORTED = "E-CALL-UNSUPPORTED", Capstan,
+            "a controller was asked for a call it does not make",
+            "report it as a bug";
+        ENCODE = "E-ENCODE", Capstan,
+            "an object could not be written as JSON",
+            "report it as a bug";
+        PAUSED = "E-PAUSED", User,
+            "a paused object is not changed",
+            "resume the object or its cluster";
+        OBSERVE = "E-OBSERVE", Operator,
+            "what the object depends on could not be read",
+            "see the message for what could not be read";
+        WORKLOAD_UNREACHABLE = "E-WORKLOAD-UNREACHABLE", Cluster,
+            "the workload cluster does not answer",
+            "check the cluster's control plane and the network between it and the management plane";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_say_how_to_mend() {
+        let mut ids: Vec<_> = catalogue::CATALOGUE.iter().map(|code| code.id()).collect();
+        for code in catalogue::CATALOGUE {
+            assert!(code.id().starts_with("E-") && !code.0.title.is_empty() && !code.0.mend.is_empty());
+            assert!(!code.0.title.ends_with('.'), "{code}: titles are phrases");
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), catalogue::CATALOGUE.len());
+    }
+}

@@ -1,0 +1,319 @@
+//! All that a controller can ask for.
+
+use std::time::Duration;
+
+use capstan_object::{Object, ObjectMeta};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::client::{Deletion, Patch, Propagation};
+use crate::{Call, Code, Controller, KindName, Look, ObjectRef};
+
+/// What is to be done about an object.
+///
+/// Carried out in this order: the own object's metadata and spec (finalizers added, never removed) together
+/// with the journal entries of calls, the effects one by one until one fails, a new look if there were
+/// effects; and once there is nothing left to do, the own object's status, and last what closes the journal
+/// and takes finalizers away.
+pub struct Decision<C: Controller> {
+    /// The own object as it should be. Only differences to what was seen are written: metadata and spec in one
+    /// patch, status in one other, both guarded by the version that was looked at. Of conditions only those
+    /// that the controller owns are taken.
+    pub object: C::Kind,
+    /// What is to be done beside that, in order.
+    pub effects: Vec<Planned<C::Call>>,
+    /// What people should be told. An event accompanies a change: if this decision changes nothing, none is
+    /// recorded.
+    pub notes: Vec<Note>,
+    /// What it waits for.
+    pub waits: Vec<Wait>,
+    /// Look again after this time at the latest, even if nothing happens.
+    pub look_again: Option<Duration>,
+}
+
+/// An effect, and what to tell people when it has happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned<K> {
+    /// The effect.
+    pub effect: Effect<K>,
+    /// Recorded as an event once the effect has happened.
+    pub note: Option<Note>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect<K> {
+    /// Create an object. One of the same name with the same controlling owner counts as created.
+    Create {
+        /// Kind.
+        kind: KindName,
+        /// The object, with `apiVersion` and `kind`.
+        body: Value,
+    },
+    /// Change an object or one of its subresources.
+    Patch {
+        /// Which.
+        target: ObjectRef,
+        /// `status` and the like.
+        subresource: Option<&'static str>,
+        /// The change.
+        patch: Patch,
+    },
+    /// Ask for the deletion of an object. One that is gone counts as deleted.
+    Delete {
+        /// Which.
+        target: ObjectRef,
+        /// How.
+        deletion: Deletion,
+    },
+    /// Call something outside the API.
+    Call(K),
+    /// Something that could not be written down; carrying it out fails.
+    Impossible {
+        /// What was meant.
+        what: String,
+        /// Why it cannot be.
+        why: String,
+    },
+}
+
+impl<K> Effect<K> {
+    /// Creates an object.
+    pub fn create<T: Object>(object: &T) -> Self {
+        match capstan_object::to_value(object) {
+            Ok(body) => Self::Create { kind: T::KIND.into(), body },
+            Err(error) => Self::impossible("create", object, &error),
+        }
+    }
+
+    /// Applies an object (server-side), taking fields over from other managers.
+    pub fn apply<T: Object>(object: &T) -> Self {
+        match capstan_object::to_value(object) {
+            Ok(body) => Self::Patch {
+                target: ObjectRef::to(object),
+                subresource: None,
+                patch: Patch::Apply { body, force: true },
+            },
+            Err(error) => Self::impossible("apply", object, &error),
+        }
+    }
+
+    /// Merges a change into an object, but only into the version given by `seen`.
+    pub fn merge_guarded(target: ObjectRef, seen: &ObjectMeta, mut change: Value) -> Self {
+        change["metadata"]["resourceVersion"] = seen.resource_version.as_str().into();
+        Self::Patch { target, subresource: None, patch: Patch::Merge(change) }
+    }
+
+    /// Merges a change into an object, whatever its version.
+    pub fn merge(target: ObjectRef, change: Value) -> Self {
+        Self::Patch { target, subresource: None, patch: Patch::Merge(change) }
+    }
+
+    /// Merges a change into the status of somebody else's object, but only into the version given by `seen`.
+    pub fn merge_status_guarded(target: ObjectRef, seen: &ObjectMeta, status: &Value) -> Self {
+        let change = json!({"metadata": {"resourceVersion": seen.resource_version}, "status": status});
+        Self::Patch { target, subresource: Some("status"), patch: Patch::Merge(change) }
+    }
+
+    /// Deletes an object: the very one that was seen, with its dependents after it.
+    pub fn delete<T: Object>(object: &T) -> Self {
+        Self::delete_seen(ObjectRef::to(object), object.metadata())
+    }
+
+    /// Deletes an object of any kind: the very one that was seen.
+    pub fn delete_seen(target: ObjectRef, seen: &ObjectMeta) -> Self {
+        let deletion = Deletion {
+            uid: Some(seen.uid.clone()),
+            resource_version: None,
+            propagation: Some(Propagation::Background),
+        };
+        Self::Delete { target, deletion }
+    }
+
+    fn impossible<T: Object>(verb: &str, object: &T, error: &serde_json::Error) -> Self {
+        Self::Impossible { what: format!("{verb} {}", ObjectRef::to(object)), why: error.to_string() }
+    }
+}
+
+impl<K: Call> Effect<K> {
+    /// The effect in a few words: the same for a retry of it.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Create { kind, body } => {
+                let name = body["metadata"]["name"].as_str().unwrap_or("(generated)");
+                format!("create {kind} {name}")
+            }
+            Self::Patch { target, subresource, patch } => match subresource {
+                Some(subresource) => format!("{} {target}/{subresource}", patch.verb()),
+                None => format!("{} {target}", patch.verb()),
+            },
+            Self::Delete { target, .. } => format!("delete {target}"),
+            Self::Call(call) => call.summary(),
+            Self::Impossible { what, .. } => what.clone(),
+        }
+    }
+}
+
+/// Whether an event tells of something wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoteKind {
+    /// As it should be.
+    Normal,
+    /// Somebody may want to look.
+    Warning,
+}
+
+/// Something people should be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Whether something is wrong.
+    pub kind: NoteKind,
+    /// One word for machines.
+    pub reason: String,
+    /// What was being done, one word.
+    pub action: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Another object it concerns.
+    pub related: Option<ObjectRef>,
+}
+
+impl Note {
+    /// As it should be.
+    pub fn normal(reason: &str, action: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: NoteKind::Normal,
+            reason: reason.to_owned(),
+            action: action.to_owned(),
+            message: message.into(),
+            related: None,
+        }
+    }
+
+    /// Somebody may want to look.
+    pub fn warning(reason: &str, action: &str, message: impl Into<String>) -> Self {
+        Self { kind: NoteKind::Warning, ..Self::normal(reason, action, message) }
+    }
+}
+
+/// Waiting is a state with a reason.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// One word for machines.
+    pub reason: String,
+    /// What for, in words.
+    pub what: String,
+    /// Since when, where the object's own state tells; otherwise the runtime remembers when it first heard.
+    pub since: Option<Timestamp>,
+    /// When it is tried or looked at again, if at a known time.
+    pub next: Option<Timestamp>,
+    /// The object waited for.
+    pub object: Option<ObjectRef>,
+    /// The error that is waited out.
+    pub code: Option<Code>,
+}
+
+impl Wait {
+    /// Waits for something.
+    pub fn on(reason: &str, what: impl Into<String>) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            what: what.into(),
+            since: None,
+            next: None,
+            object: None,
+            code: None,
+        }
+    }
+
+    /// Names the object waited for.
+    #[must_use]
+    pub fn object(mut self, object: ObjectRef) -> Self {
+        self.object = Some(object);
+        self
+    }
+
+    /// Says since when.
+    #[must_use]
+    pub fn since(mut self, since: Timestamp) -> Self {
+        self.since = Some(since);
+        self
+    }
+
+    /// Names the error that is waited out.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Self {
+        self.code = Some(code);
+        self
+    }
+}
+
+impl<C: Controller> Decision<C> {
+    /// Leaves everything as it is: where every decision begins.
+    pub fn rest(look: &Look<C>) -> Self {
+        Self {
+            object: C::Kind::clone(&look.object),
+            effects: Vec::new(),
+            notes: Vec::new(),
+            waits: Vec::new(),
+            look_again: None,
+        }
+    }
+
+    /// Has an effect carried out after those before it.
+    pub fn then(&mut self, effect: Effect<C::Call>) -> &mut Self {
+        self.effects.push(Planned { effect, note: None });
+        self
+    }
+
+    /// Has an effect carried out and people told of it.
+    pub fn then_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
+        self.effects.push(Planned { effect, note: Some(note) });
+        self
+    }
+
+    /// Has a call made.
+    pub fn call(&mut self, call: C::Call) -> &mut Self {
+        self.then(Effect::Call(call))
+    }
+
+    /// Puts a finalizer on the own object; the answer is whether it was there already.
+    pub fn add_finalizer(&mut self, name: &str) -> bool {
+        let finalizers = &mut self.object.metadata_mut().finalizers;
+        let had = finalizers.iter().any(|finalizer| finalizer == name);
+        if !had {
+            finalizers.push(name.to_owned());
+        }
+        had
+    }
+
+    /// Takes a finalizer off the own object, once everything else of this decision is done.
+    pub fn remove_finalizer(&mut self, name: &str) -> &mut Self {
+        self.object.metadata_mut().finalizers.retain(|finalizer| finalizer != name);
+        self
+    }
+
+    /// Says what it waits for.
+    pub fn wait(&mut self, wait: Wait) -> &mut Self {
+        self.waits.push(wait);
+        self
+    }
+
+    /// Tells people something, if this decision changes anything.
+    pub fn note(&mut self, note: Note) -> &mut Self {
+        self.notes.push(note);
+        self
+    }
+
+    /// Looks again after a time at the latest; the earliest of several counts.
+    pub fn again_in(&mut self, time: Duration) -> &mut Self {
+        self.look_again = Some(self.look_again.map_or(time, |before| before.min(time)));
+        self
+    }
+
+    /// Looks again at a moment at the latest, or at once if it has passed.
+    pub fn again_at(&mut self, now: Timestamp, moment: Timestamp) -> &mut Self {
+        let left = Duration::try_from(moment.duration_since(now)).unwrap_or_default();
+        self.again_in(left)
+    }
+}

@@ -1,0 +1,58 @@
+//! What controllers stand on. A controller looks, decides and says what to do; everything else is done here.
+//!
+//! ```text
+//!            list + watch                    wake                     one key at a time
+//!  API ───────────────────▶ Cache<T> ─────────────────▶ WorkQueue ─────────────────────▶ reconcile
+//!   ▲                          ▲  ▲                                                        │
+//!   │                          │  └──────────────── View ◀──────────── observe ◀───────────┤ look
+//!   │       write-through      │                                          │                │
+//!   │    ┌─────────────────────┘                                          ▼                │
+//!   │    │                                                   decide (pure): Look → Decision│ decide
+//!   │    │                                                                │                │
+//!   └─ Writer ◀── own object, journal, effects in order, status last ◀────┴────────────────┘ act
+//! ```
+//!
+//! [`Controller`] is what a controller implements; [`Decision`] is all it can ask for. [`Runtime`] runs any
+//! number of them on one set of caches against one API server: an embedded one in the same process, or any
+//! kube-apiserver. Nothing here knows Cluster API.
+//!
+//! Rules kept here so that no controller has to: a decision never sees state older than our own last
+//! acknowledged write (answers of writes go straight into the cache); calls that create or destroy outside the
+//! API are journalled before they are made; status is written once per reconcile and only if it changed;
+//! somebody else's conditions are never touched; a finalizer does not go while a call may still have an effect.
+
+mod cache;
+mod client;
+mod code;
+mod controller;
+mod decision;
+mod events;
+mod kind;
+mod look;
+mod metrics;
+mod queue;
+mod reconcile;
+mod runtime;
+mod view;
+mod watches;
+mod workload;
+mod writer;
+
+pub use cache::{Cache, Caches, Change, Dynamic};
+pub use capstan_apiserver::env::Env;
+pub use client::{
+    ApiError, Client, Deletion, EffectOf, Gate, List, ListOptions, Patch, Propagation, Reply, Transport,
+    TransportError, Verdict, WatchEvent, WatchStream,
+};
+pub use code::{Code, Entry as CodeEntry, Fault, catalogue};
+pub use controller::{Call, Controller, Error, NoCall, ObserveError, Outcome, Resolution};
+pub use decision::{Decision, Effect, Note, NoteKind, Planned, Wait};
+pub use kind::{KindName, ObjectRef};
+pub use look::{Concluded, Failure, Intent, Look};
+pub use metrics::{Metrics, QueueMetrics};
+pub use queue::{Backoff, Priority, Wake, WorkQueue};
+pub use reconcile::journal::{INTENTS, has_open_intents};
+pub use runtime::{Options, Runtime};
+pub use view::View;
+pub use watches::Watches;
+pub use workload::{Health, Stream, WorkloadError, Workloads};

@@ -1,0 +1,359 @@
+//! The keys that wait to be looked at.
+//!
+//! ```text
+//!  wake(key) ──▶ ready: urgent │ normal │ initial ──▶ next() ──▶ busy ──▶ done(key)
+//!  wake_after(key, time) ──▶ later ──┘                             │
+//!                             a key woken while busy waits for its turn again
+//! ```
+//!
+//! A key is in the queue once and is handed out to one reconcile at a time. Within a priority, first come,
+//! first served; every eighth pick goes to the lowest priority, so that a busy plane does not starve a restart's
+//! backlog. Failures of a key wait twice as long each time, and a success or a change of what is wanted forgets
+//! them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_object::Key;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::metrics::QueueMetrics;
+
+/// How soon a key is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// It was there when we began: nothing has just happened.
+    Initial,
+    /// Something it depends on changed.
+    Normal,
+    /// What is wanted of it changed.
+    Urgent,
+}
+
+const PRIORITIES: usize = 3;
+/// One pick in so many goes to the lowest priority that waits.
+const FAIR_PICK: u64 = 8;
+
+/// How long a failing key waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Duration,
+    /// At most.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    /// Five minutes at most: upstream's sixteen leave a mended cloud unused for too long.
+    fn default() -> Self {
+        Self { first: Duration::from_millis(50), most: Duration::from_secs(300) }
+    }
+}
+
+impl Backoff {
+    /// The pause after so many failures in a row.
+    pub fn after(&self, failures: u32) -> Duration {
+        let doubled = 2u32.checked_pow(failures.saturating_sub(1)).and_then(|n| self.first.checked_mul(n));
+        doubled.unwrap_or(self.most).min(self.most)
+    }
+}
+
+/// The queue of one controller.
+pub struct WorkQueue {
+    state: Mutex<State>,
+    bell: Notify,
+    backoff: Backoff,
+    metrics: Arc<QueueMetrics>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: BTreeMap<Key, Entry>,
+    ready: [BTreeMap<u64, Key>; PRIORITIES],
+    later: BTreeMap<(Instant, u64), Key>,
+    sequence: u64,
+    picks: u64,
+}
+
+#[derive(Default)]
+struct Entry {
+    ready: Option<(Priority, u64)>,
+    since: Option<Instant>,
+    later: Option<(Instant, u64)>,
+    busy: bool,
+    /// Woken while busy.
+    again: Option<Priority>,
+    failures: u32,
+}
+
+impl Entry {
+    fn idle(&self) -> bool {
+        self.ready.is_none() && self.later.is_none() && !self.busy && self.failures == 0
+    }
+}
+
+impl State {
+    fn make_ready(&mut self, key: &Key, priority: Priority, now: Instant) -> bool {
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.busy {
+            entry.again = entry.again.max(Some(priority));
+            return false;
+        }
+        if let Some((have, sequence)) = entry.ready {
+            if have < priority {
+                self.ready[have as usize].remove(&sequence);
+                self.ready[priority as usize].insert(sequence, key.clone());
+                entry.ready = Some((priority, sequence));
+            }
+            return false;
+        }
+        if let Some(due) = entry.later.take() {
+            self.later.remove(&due);
+        }
+        self.sequence += 1;
+        entry.ready = Some((priority, self.sequence));
+        entry.since = Some(now);
+        self.ready[priority as usize].insert(self.sequence, key.clone());
+        true
+    }
+
+    fn make_later(&mut self, key: &Key, at: Instant) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.ready.is_some() || entry.again.is_some() || entry.later.is_some_and(|(have, _)| have <= at) {
+            return;
+        }
+        if let Some(due) = entry.later.take() {
+            self.later.remove(&due);
+        }
+        self.sequence += 1;
+        entry.later = Some((at, self.sequence));
+        self.later.insert((at, self.sequence), key.clone());
+    }
+
+    fn pick(&mut self) -> Option<Key> {
+        self.picks += 1;
+        let fair = self.picks.is_multiple_of(FAIR_PICK);
+        let mut order: [usize; PRIORITIES] = [2, 1, 0];
+        if fair {
+            order.reverse();
+        }
+        for priority in order {
+            if let Some((_, key)) = self.ready[priority].pop_first() {
+                return Some(key);
+            }
+        }
+        None
+    }
+}
+
+impl WorkQueue {
+    pub(crate) fn new(backoff: Backoff, metrics: Arc<QueueMetrics>) -> Self {
+        Self { state: Mutex::default(), bell: Notify::new(), backoff, metrics }
+    }
+
+    /// Has a key looked at.
+    pub fn wake(&self, key: &Key, priority: Priority) {
+        let added = self.state.lock().make_ready(key, priority, Instant::now());
+        if added {
+            self.metrics.added();
+            self.bell.notify_one();
+        }
+    }
+
+    /// Has a key looked at after a time at the latest.
+    pub fn wake_after(&self, key: &Key, time: Duration) {
+        if time.is_zero() {
+            return self.wake(key, Priority::Normal);
+        }
+        // A time too long to be counted is never reached.
+        if let Some(at) = Instant::now().checked_add(time) {
+            self.state.lock().make_later(key, at);
+            self.bell.notify_one();
+        }
+    }
+
+    /// Has a key looked at after the pause its failures have earned; the answer is that pause.
+    pub fn wake_after_failure(&self, key: &Key) -> Duration {
+        let pause = {
+            let mut state = self.state.lock();
+            let entry = state.entries.entry(key.clone()).or_default();
+            entry.failures += 1;
+            self.backoff.after(entry.failures)
+        };
+        self.metrics.retried();
+        self.wake_after(key, pause);
+        pause
+    }
+
+    /// Forgets the failures of a key.
+    pub fn forget(&self, key: &Key) {
+        let mut state = self.state.lock();
+        if let Some(entry) = state.entries.get_mut(key) {
+            entry.failures = 0;
+            if entry.idle() {
+                state.entries.remove(key);
+            }
+        }
+    }
+
+    /// The next key; waits for one. It is not handed out again before [`WorkQueue::done`].
+    pub async fn next(&self) -> Key {
+        loop {
+            let rung = self.bell.notified();
+            let due = {
+                let now = Instant::now();
+                let mut state = self.state.lock();
+                while let Some(entry) = state.later.first_entry()
+                    && entry.key().0 <= now
+                {
+                    let key = entry.remove();
+                    if let Some(entry) = state.entries.get_mut(&key) {
+                        entry.later = None;
+                    }
+                    if state.make_ready(&key, Priority::Normal, now) {
+                        self.metrics.added();
+                    }
+                }
+                if let Some(key) = state.pick() {
+                    if let Some(entry) = state.entries.get_mut(&key) {
+                        entry.ready = None;
+                        entry.busy = true;
+                        let waited = entry.since.take().map_or(Duration::ZERO, |since| now - since);
+                        self.metrics.picked(waited);
+                    }
+                    return key;
+                }
+                state.later.keys().next().map(|(at, _)| *at)
+            };
+            match due {
+                Some(at) => {
+                    tokio::select! {
+                        biased;
+                        () = rung => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => rung.await,
+            }
+        }
+    }
+
+    /// A key has been looked at; `took` is how long that took.
+    pub fn done(&self, key: &Key, took: Duration) {
+        self.metrics.worked(took);
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(key) else { return };
+        entry.busy = false;
+        if let Some(priority) = entry.again.take() {
+            if state.make_ready(key, priority, Instant::now()) {
+                self.metrics.added();
+                self.bell.notify_one();
+            }
+        } else if entry.idle() {
+            state.entries.remove(key);
+        }
+    }
+
+    /// Keys that are ready or being looked at, and keys that wait for a time.
+    pub fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        let ready = state.ready.iter().map(BTreeMap::len).sum::<usize>();
+        (ready + state.entries.values().filter(|entry| entry.busy).count(), state.later.len())
+    }
+}
+
+/// Wakes a controller from elsewhere: watches of workload clusters, timers, doors.
+#[derive(Clone)]
+pub struct Wake(pub(crate) Arc<WorkQueue>);
+
+impl Wake {
+    /// Has an object looked at.
+    pub fn wake(&self, key: &Key) {
+        self.0.wake(key, Priority::Normal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> WorkQueue {
+        WorkQueue::new(
+            Backoff { first: Duration::from_secs(1), most: Duration::from_secs(10) },
+            Arc::new(QueueMetrics::default()),
+        )
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new("a", name)
+    }
+
+    async fn names(queue: &WorkQueue, count: usize) -> Vec<String> {
+        let mut names = Vec::new();
+        for _ in 0..count {
+            names.push(queue.next().await.name);
+        }
+        names
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_is_queued_once_and_never_handed_out_twice_at_a_time() {
+        let queue = queue();
+        queue.wake(&key("x"), Priority::Normal);
+        queue.wake(&key("x"), Priority::Normal);
+        queue.wake(&key("y"), Priority::Normal);
+        assert_eq!(names(&queue, 2).await, ["x", "y"]);
+        queue.wake(&key("x"), Priority::Normal);
+        assert!(futures::poll!(std::pin::pin!(queue.next())).is_pending(), "x is being looked at");
+        queue.done(&key("x"), Duration::ZERO);
+        assert_eq!(names(&queue, 1).await, ["x"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn urgent_keys_go_first_and_the_lowest_are_not_starved() {
+        let queue = queue();
+        queue.wake(&key("old"), Priority::Initial);
+        for n in 0..9 {
+            queue.wake(&key(&format!("n{n}")), Priority::Normal);
+        }
+        queue.wake(&key("n8"), Priority::Urgent);
+        let order = names(&queue, 10).await;
+        assert_eq!(order[0], "n8");
+        assert_eq!(order[7], "old", "the eighth pick is a fair one: {order:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_twice_as_long_each_time_up_to_a_bound_until_forgotten() {
+        let queue = queue();
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            pauses.push(queue.wake_after_failure(&key("x")).as_secs());
+            names(&queue, 1).await;
+            queue.done(&key("x"), Duration::ZERO);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 10]);
+        queue.forget(&key("x"));
+        assert_eq!(queue.wake_after_failure(&key("x")).as_secs(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_time_counts_and_a_wake_comes_before_it() {
+        let queue = queue();
+        let begun = Instant::now();
+        queue.wake_after(&key("x"), Duration::from_secs(30));
+        queue.wake_after(&key("x"), Duration::from_secs(5));
+        queue.wake_after(&key("x"), Duration::from_secs(60));
+        names(&queue, 1).await;
+        assert_eq!(begun.elapsed().as_secs(), 5);
+        queue.done(&key("x"), Duration::ZERO);
+        queue.wake_after(&key("x"), Duration::from_secs(30));
+        queue.wake(&key("x"), Priority::Normal);
+        names(&queue, 1).await;
+        assert_eq!(begun.elapsed().as_secs(), 5);
+        queue.done(&key("x"), Duration::ZERO);
+        assert_eq!(queue.load(), (0, 0), "a wake makes the later look needless");
+    }
+}

@@ -1,0 +1,171 @@
+//! Carrying out what was decided, one effect after the other, until one fails.
+
+use capstan_object::Object;
+use serde_json::json;
+
+use super::{Reconcile, ReconcileError, journal};
+use crate::client::{ApiError, EffectOf, Verdict};
+use crate::code::catalogue;
+use crate::controller::Error;
+use crate::writer::Created;
+use crate::{Call, Controller, Decision, Effect, Look, ObjectRef, Outcome, Resolution};
+
+/// Why an effect did not happen, as far as is known.
+enum Trouble {
+    Failed(Error),
+    /// It may have happened.
+    Unknown(Error),
+}
+
+impl From<ApiError> for Trouble {
+    fn from(error: ApiError) -> Self {
+        let code = match &error {
+            ApiError::Transport(_) => catalogue::API_UNREACHABLE,
+            error if error.is_conflict() => catalogue::API_CONFLICT,
+            ApiError::Encode(_) => catalogue::ENCODE,
+            _ => catalogue::API_REFUSED,
+        };
+        // A write whose answer was lost is repeated without harm: names are deterministic and patches say what
+        // should be, so nothing has to be looked up.
+        Self::Failed(Error { code, message: super::chain(&error) })
+    }
+}
+
+impl<C: Controller> Reconcile<'_, C> {
+    /// Writes the own object with the intents of all calls to come, then carries out the effects.
+    pub(super) async fn act(&mut self, look: &Look<C>, decision: Decision<C>) -> Result<(), ReconcileError> {
+        let change = self.change(look, &decision)?;
+        let mut main = change.main.unwrap_or_else(|| json!({}));
+        let mut intents = journal::open::<C>(&look.object)?;
+        let mut journalled = false;
+        for planned in &decision.effects {
+            if let Effect::Call(call) = &planned.effect
+                && call.journalled()
+            {
+                // A new try of a call is a new intent; what became of the old one is known by now.
+                intents.retain(|intent| intent.call != *call);
+                self.facts.concluded.retain(|concluded| concluded.call != *call);
+                intents.push(journal::intent(call, look.now));
+                journalled = true;
+            }
+        }
+        if journalled {
+            // Those that ended go with the same write: their results were before this decision's eyes.
+            intents.retain(|intent| !self.facts.is_concluded(&intent.call));
+            let value = journal::value(&intents).map_err(ReconcileError::Encode)?;
+            main["metadata"]["annotations"][journal::annotation::<C>()] = value;
+        }
+        if main.as_object().is_some_and(|main| !main.is_empty()) {
+            main["metadata"]["resourceVersion"] = look.object.metadata().resource_version.as_str().into();
+            self.write_own(None, main).await?;
+        }
+        let mut planned = decision.effects.into_iter();
+        while let Some(step) = planned.next() {
+            match self.carry_out(look, &step.effect).await {
+                Ok(()) => {
+                    self.changed = true;
+                    self.facts.succeeded(&step.effect);
+                    self.notes.extend(step.note);
+                }
+                Err(trouble) => {
+                    let error = match trouble {
+                        Trouble::Failed(error) => {
+                            self.conclude_failed(&step.effect);
+                            error
+                        }
+                        Trouble::Unknown(error) => error,
+                    };
+                    self.failed = Some(format!("{}: {error}", step.effect.summary()));
+                    self.facts.failed(&step.effect, error, look.now);
+                    // Calls after it were never made, whatever the journal says.
+                    for rest in planned.by_ref() {
+                        self.conclude_failed(&rest.effect);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn conclude_failed(&mut self, effect: &Effect<C::Call>) {
+        if let Effect::Call(call) = effect {
+            self.facts.conclude(call, None);
+        }
+    }
+
+    async fn carry_out(&mut self, look: &Look<C>, effect: &Effect<C::Call>) -> Result<(), Trouble> {
+        match effect {
+            Effect::Create { kind, body } => {
+                let namespace = body["metadata"]["namespace"].as_str().unwrap_or_default();
+                match self.tenant.writer.create(kind, namespace, body).await? {
+                    Created::Ours => Ok(()),
+                    Created::Taken => Err(Trouble::Failed(Error {
+                        code: catalogue::NAME_TAKEN,
+                        message: format!("{} exists and is not ours", effect.summary()),
+                    })),
+                }
+            }
+            Effect::Patch { target, subresource, patch } => {
+                self.tenant.writer.patch(&target.kind, &target.key, *subresource, patch).await?;
+                Ok(())
+            }
+            Effect::Delete { target, deletion } => {
+                Ok(self.tenant.writer.delete(&target.kind, &target.key, deletion).await?)
+            }
+            Effect::Call(call) => self.make_call(look, call).await,
+            Effect::Impossible { why, .. } => {
+                Err(Trouble::Failed(Error { code: catalogue::ENCODE, message: why.clone() }))
+            }
+        }
+    }
+
+    async fn make_call(&mut self, look: &Look<C>, call: &C::Call) -> Result<(), Trouble> {
+        let tenant = self.tenant;
+        let object = ObjectRef::to(&*look.object);
+        let summary = call.summary();
+        let described = EffectOf::Call { object: &object, summary: &summary, journalled: call.journalled() };
+        let gate = tenant.writer.client.gate();
+        if let Some(gate) = gate
+            && let Verdict::Fail(error) = gate.before(C::NAME, &described).await
+        {
+            return Err(Trouble::Failed(Error {
+                code: catalogue::CALL_UNKNOWN,
+                message: super::chain(&error),
+            }));
+        }
+        let view = tenant.view();
+        let limit = tenant.shared.options.call_timeout;
+        let made = tokio::time::timeout(limit, tenant.controller.call(call, &look.object, &view));
+        let mut outcome = match made.await {
+            Ok(outcome) => outcome,
+            Err(_) => Outcome::unknown(format!("no answer within {limit:?}")),
+        };
+        if let Some(gate) = gate {
+            let refused = match &outcome {
+                Outcome::Done(_) => None,
+                Outcome::Failed(error) | Outcome::Unknown(error) => {
+                    Some(ApiError::Request(error.to_string()))
+                }
+            };
+            let result = refused.as_ref().map_or(Ok(&b""[..]), Err);
+            if let Verdict::Fail(error) = gate.after(C::NAME, &described, result).await {
+                outcome = Outcome::unknown(super::chain(&error));
+            }
+        }
+        match outcome {
+            Outcome::Done(result) => {
+                self.facts.conclude(call, Some(result));
+                Ok(())
+            }
+            Outcome::Failed(error) => Err(Trouble::Failed(error)),
+            Outcome::Unknown(error) => Err(Trouble::Unknown(error)),
+        }
+    }
+}
+
+impl Resolution {
+    /// It happened and there is nothing to tell.
+    pub fn happened() -> Self {
+        Self::Happened(serde_json::Value::Null)
+    }
+}

@@ -1,0 +1,273 @@
+//! One reconcile: look, decide, act, until there is nothing left to do.
+//!
+//! ```text
+//!            ┌────────────────────────────────────────────────────────────────────┐
+//!            ▼                                                                    │
+//!  open intents resolved ─▶ observe ─▶ decide ─┬─ effects ─▶ own object + intents ─▶ effects, one by one
+//!                                              │
+//!                                              └─ none, or one failed ─▶ status ─▶ journal closed, finalizers go
+//! ```
+//!
+//! Status is therefore written once, when it tells the end of this reconcile and not each step of it.
+
+pub(crate) mod act;
+pub(crate) mod facts;
+pub(crate) mod journal;
+pub(crate) mod own;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_object::{Key, Object};
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use crate::client::{ApiError, Patch};
+use crate::code::catalogue;
+use crate::metrics::Ending;
+use crate::runtime::Tenant;
+use crate::{Controller, Decision, KindName, Look, Note, ObjectRef, ObserveError, Resolution, View, Wait};
+use facts::Facts;
+use own::OwnChange;
+
+/// Rounds of effects in one reconcile; more than this is no progress but a quarrel.
+const MOST_ROUNDS: u32 = 12;
+
+/// Why a reconcile was given up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    #[error("what the object depends on cannot be told")]
+    Observe(#[from] ObserveError),
+    #[error("the object cannot be written")]
+    Write(#[source] ApiError),
+    #[error("the object cannot be written as JSON")]
+    Encode(#[source] serde_json::Error),
+    #[error("an effect failed: {0}")]
+    Effect(String),
+    #[error("it cannot be told yet what became of {0}")]
+    Unresolved(String),
+    #[error("looking took longer than {0:?}")]
+    Slow(Duration),
+}
+
+/// One reconcile of one object.
+pub(crate) struct Reconcile<'a, C: Controller> {
+    pub tenant: &'a Tenant<C>,
+    pub key: &'a Key,
+    pub facts: Facts<C::Call>,
+    /// Something was written or called.
+    changed: bool,
+    failed: Option<String>,
+    notes: Vec<Note>,
+}
+
+impl<'a, C: Controller> Reconcile<'a, C> {
+    pub fn new(tenant: &'a Tenant<C>, key: &'a Key) -> Self {
+        Self { facts: tenant.memory.take(key), tenant, key, changed: false, failed: None, notes: Vec::new() }
+    }
+
+    /// Runs to the end; the answer is how it ended and when to look again.
+    pub async fn run(mut self) -> Result<(Ending, Option<Duration>), ReconcileError> {
+        let result = self.rounds().await;
+        if let Err(error) = &result {
+            let code = match error {
+                ReconcileError::Observe(_) | ReconcileError::Slow(_) => catalogue::OBSERVE,
+                ReconcileError::Write(error) if error.is_conflict() => catalogue::API_CONFLICT,
+                ReconcileError::Write(_) | ReconcileError::Encode(_) => catalogue::API_REFUSED,
+                ReconcileError::Effect(_) => return self.store(result),
+                ReconcileError::Unresolved(_) => catalogue::CALL_UNKNOWN,
+            };
+            let wait = Wait::on(code.id(), chain(error)).code(code);
+            self.facts.wait_for(vec![wait], self.tenant.shared.env.now());
+        }
+        self.store(result)
+    }
+
+    fn store<T>(self, result: T) -> T {
+        self.tenant.memory.put(self.key, self.facts);
+        result
+    }
+
+    async fn rounds(&mut self) -> Result<(Ending, Option<Duration>), ReconcileError> {
+        for round in 0.. {
+            let Some(object) = self.tenant.cache.get(self.key)? else {
+                self.tenant.controller.gone(self.key);
+                self.facts = Facts::default();
+                return Ok((Ending::Success, None));
+            };
+            let view = self.tenant.view();
+            self.resolve(&object, &view).await?;
+            let look = self.look(object, &view).await?;
+            let mut decision = self.tenant.controller.decide(&look);
+            self.told(&look, &view);
+            if look.paused.is_some() && !decision.effects.is_empty() {
+                tracing::warn!(controller = C::NAME, key = %self.key, "effects on a paused object are not carried out");
+                decision.effects.clear();
+            }
+            let wanted: Vec<String> =
+                decision.effects.iter().map(|planned| planned.effect.summary()).collect();
+            self.facts.keep_failures_of(&wanted);
+            if decision.effects.is_empty() || self.failed.is_some() || round >= MOST_ROUNDS {
+                return self.finish(&look, decision, round >= MOST_ROUNDS).await;
+            }
+            self.act(&look, decision).await?;
+        }
+        Ok((Ending::Success, None))
+    }
+
+    /// Learns what became of calls whose end nobody heard.
+    async fn resolve(&mut self, object: &Arc<C::Kind>, view: &View) -> Result<(), ReconcileError> {
+        for intent in journal::open::<C>(object)? {
+            if self.facts.is_concluded(&intent.call) {
+                continue;
+            }
+            match self.tenant.controller.resolve(&intent, object, view).await? {
+                Resolution::Happened(result) => self.facts.conclude(&intent.call, Some(result)),
+                Resolution::DidNotHappen => self.facts.conclude(&intent.call, None),
+                Resolution::NotYetKnown { reason } => {
+                    return Err(ReconcileError::Unresolved(format!("{:?}: {reason}", intent.key)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self, object: Arc<C::Kind>, view: &View) -> Result<Look<C>, ReconcileError> {
+        let controller = &self.tenant.controller;
+        let options = &self.tenant.shared.options;
+        let annotated = options
+            .pause_annotation
+            .as_ref()
+            .filter(|name| object.metadata().annotations.contains_key(*name))
+            .map(|name| format!("annotation {name} is set"));
+        let paused = match annotated {
+            Some(why) => Some(why),
+            None => controller.paused(&object, view)?,
+        };
+        let observed = tokio::time::timeout(options.observe_timeout, controller.observe(&object, view));
+        let seen = observed.await.map_err(|_| ReconcileError::Slow(options.observe_timeout))??;
+        Ok(Look {
+            object,
+            seen,
+            now: view.now,
+            paused,
+            failures: self.facts.failures.clone(),
+            concluded: self.facts.concluded.clone(),
+        })
+    }
+
+    /// Tells the gate what the decision stands on.
+    fn told(&self, look: &Look<C>, view: &View) {
+        if let (Some(gate), Some(read)) = (view.client.gate(), &view.read) {
+            let mut read = read.lock().clone();
+            let own = look.object.metadata();
+            read.push((KindName::of::<C::Kind>(), own.key(), crate::cache::version(own)));
+            gate.decided(C::NAME, &ObjectRef::to(&*look.object), &read);
+        }
+    }
+
+    /// There is nothing left to do now: status, then what closes the journal and takes finalizers away.
+    async fn finish(
+        &mut self,
+        look: &Look<C>,
+        decision: Decision<C>,
+        quarrel: bool,
+    ) -> Result<(Ending, Option<Duration>), ReconcileError> {
+        let change = self.change(look, &decision)?;
+        let mut version = look.object.metadata().resource_version.clone();
+        if let Some(status) = change.status {
+            let body = json!({"metadata": {"resourceVersion": version}, "status": status});
+            version = self.write_own(Some("status"), body).await?;
+        }
+        let open = journal::open::<C>(&look.object)?;
+        let left: Vec<_> =
+            open.iter().filter(|intent| !self.facts.is_concluded(&intent.call)).cloned().collect();
+        let mut main = change.main.unwrap_or_else(|| json!({}));
+        if left.len() < open.len() {
+            let value = journal::value(&left).map_err(ReconcileError::Encode)?;
+            main["metadata"]["annotations"][journal::annotation::<C>()] = value;
+        }
+        let mut gone = false;
+        if let Some(finalizers) = change.finalizers
+            && left.is_empty()
+            && decision.effects.is_empty()
+        {
+            gone = finalizers.as_array().is_some_and(Vec::is_empty) && look.object.metadata().is_deleting();
+            main["metadata"]["finalizers"] = finalizers;
+        }
+        if main.as_object().is_some_and(|main| !main.is_empty()) {
+            main["metadata"]["resourceVersion"] = version.into();
+            self.write_own(None, main).await?;
+        }
+        self.facts.concluded.clear();
+        self.facts.wait_for(decision.waits, look.now);
+        if self.changed {
+            self.notes.extend(decision.notes);
+        }
+        if !self.notes.is_empty() && !gone {
+            let notes = std::mem::take(&mut self.notes);
+            self.tenant
+                .shared
+                .recorder
+                .record(C::NAME, &ObjectRef::to(&*look.object), look.object.metadata(), notes)
+                .await;
+        }
+        if let Some(failed) = self.failed.take() {
+            return Err(ReconcileError::Effect(failed));
+        }
+        if quarrel {
+            return Err(ReconcileError::Effect("effects do not come to an end".to_owned()));
+        }
+        let ending = if decision.look_again.is_some() { Ending::RequeueAfter } else { Ending::Success };
+        Ok((ending, decision.look_again))
+    }
+
+    fn change(&self, look: &Look<C>, decision: &Decision<C>) -> Result<OwnChange, ReconcileError> {
+        let seen = serde_json::to_value(&*look.object).map_err(ReconcileError::Encode)?;
+        let wanted = serde_json::to_value(&decision.object).map_err(ReconcileError::Encode)?;
+        Ok(OwnChange::between(&seen, &wanted, self.tenant.controller.conditions()))
+    }
+
+    /// Patches the own object; the answer is its new version.
+    async fn write_own(&mut self, subresource: Option<&str>, body: Value) -> Result<String, ReconcileError> {
+        let kind = KindName::of::<C::Kind>();
+        let patch = Patch::Merge(body);
+        let reply = self.tenant.writer.patch(&kind, self.key, subresource, &patch).await;
+        self.changed = true;
+        let head: Value = reply.and_then(|reply| reply.parse()).map_err(ReconcileError::Write)?;
+        Ok(head["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Runs one reconcile and keeps a panic of a controller to its own object.
+pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending, Option<Duration>) {
+    let reconcile = std::panic::AssertUnwindSafe(Reconcile::new(tenant, key).run());
+    match reconcile.catch_unwind().await {
+        Ok(Ok(ending)) => ending,
+        Ok(Err(error)) => {
+            let conflict = matches!(&error, ReconcileError::Write(error) if error.is_conflict());
+            if conflict {
+                tracing::debug!(controller = C::NAME, %key, "the object changed in the meantime; looking again");
+            } else {
+                tracing::warn!(controller = C::NAME, %key, error = chain(&error), "reconcile failed");
+            }
+            (Ending::Error, None)
+        }
+        Err(_) => {
+            tracing::error!(controller = C::NAME, %key, "the controller panicked");
+            (Ending::Error, None)
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Any number of controllers on one set of caches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_apiserver::env::Env;
+use capstan_object::{Key, Object};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::events::Recorder;
+use crate::metrics::{Ending, Metrics};
+use crate::queue::{Backoff, WorkQueue};
+use crate::reconcile::facts::Memory;
+use crate::reconcile::{self};
+use crate::watches::External;
+use crate::workload::Workloads;
+use crate::writer::Writer;
+use crate::{Cache, Caches, Client, Controller, KindName, View, Wait, Watches};
+
+/// How a runtime is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Looks at one namespace only; at all if empty.
+    pub namespace: String,
+    /// Looks only after objects with this label and value.
+    pub watch_filter: Option<(String, String)>,
+    /// An annotation that pauses the object it is on.
+    pub pause_annotation: Option<String>,
+    /// Objects of one controller that are looked at at the same time.
+    pub concurrency: usize,
+    /// How long failing objects wait.
+    pub backoff: Backoff,
+    /// Longest look.
+    pub observe_timeout: Duration,
+    /// Longest call; one that takes longer is looked up.
+    pub call_timeout: Duration,
+    /// Names this process in events.
+    pub instance: String,
+    /// Answers of writes go into the caches at once. Off only to show what goes wrong without.
+    pub write_through: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace: String::new(),
+            watch_filter: None,
+            pause_annotation: None,
+            concurrency: 32,
+            backoff: Backoff::default(),
+            observe_timeout: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(300),
+            instance: "capstan".to_owned(),
+            write_through: true,
+        }
+    }
+}
+
+/// What all controllers of a runtime share.
+pub(crate) struct Shared {
+    pub env: Env,
+    pub options: Options,
+    pub caches: Caches,
+    pub client: Client,
+    pub metrics: Arc<Metrics>,
+    pub recorder: Recorder,
+    pub workloads: Option<Arc<dyn Workloads>>,
+}
+
+/// One controller with its queue.
+pub(crate) struct Tenant<C: Controller> {
+    pub controller: C,
+    pub shared: Arc<Shared>,
+    pub cache: Arc<Cache<C::Kind>>,
+    pub queue: Arc<WorkQueue>,
+    pub external: Arc<External>,
+    pub memory: Memory<C::Call>,
+    pub writer: Writer,
+}
+
+impl<C: Controller> Tenant<C> {
+    /// The world as it is now.
+    pub fn view(&self) -> View {
+        View {
+            caches: self.shared.caches.clone(),
+            client: self.writer.client.clone(),
+            now: self.shared.env.now(),
+            external: self.external.clone(),
+            workloads: self.shared.workloads.clone(),
+            read: self.writer.client.gate().map(|_| Mutex::default()),
+        }
+    }
+
+    /// Hands keys out to reconciles, as many at a time as allowed, for as long as the task lives.
+    async fn dispatch(self: Arc<Self>) {
+        self.shared.caches.synced().await;
+        let permits = Arc::new(Semaphore::new(self.shared.options.concurrency.max(1)));
+        let mut running = JoinSet::new();
+        loop {
+            let Ok(permit) = permits.clone().acquire_owned().await else { return };
+            while running.try_join_next().is_some() {}
+            let key = self.queue.next().await;
+            let tenant = self.clone();
+            running.spawn(async move {
+                tenant.reconcile(&key).await;
+                drop(permit);
+            });
+        }
+    }
+
+    async fn reconcile(&self, key: &Key) {
+        let begun = Instant::now();
+        self.shared.metrics.begun(C::NAME, self.shared.options.concurrency);
+        let (ending, again) = reconcile::run(self, key).await;
+        let took = begun.elapsed();
+        self.shared.metrics.ended(C::NAME, ending, took);
+        match (ending, again) {
+            (Ending::Error, _) => {
+                self.queue.wake_after_failure(key);
+            }
+            (_, Some(time)) => {
+                self.queue.forget(key);
+                self.queue.wake_after(key, time);
+            }
+            _ => self.queue.forget(key),
+        }
+        self.queue.done(key, took);
+    }
+}
+
+/// A controller whose types are forgotten.
+trait AnyTenant: Send + Sync {
+    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>);
+    fn kind(&self) -> KindName;
+    fn name(&self) -> &'static str;
+    fn waits(&self, key: &Key) -> Vec<Wait>;
+    fn load(&self) -> (usize, usize);
+}
+
+impl<C: Controller> AnyTenant for Tenant<C> {
+    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>) {
+        tasks.spawn(self.dispatch());
+    }
+
+    fn kind(&self) -> KindName {
+        KindName::of::<C::Kind>()
+    }
+
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn waits(&self, key: &Key) -> Vec<Wait> {
+        self.memory.waits(key)
+    }
+
+    fn load(&self) -> (usize, usize) {
+        self.queue.load()
+    }
+}
+
+/// Runs controllers against one API server until it is dropped.
+pub struct Runtime {
+    shared: Arc<Shared>,
+    tenants: Vec<Arc<dyn AnyTenant>>,
+    tasks: JoinSet<()>,
+}
+
+impl Runtime {
+    /// A runtime without controllers.
+    pub fn new(client: Client, env: Env, options: Options) -> Self {
+        Self::with_workloads(client, env, options, None)
+    }
+
+    /// A runtime whose controllers reach workload clusters.
+    pub fn with_workloads(
+        client: Client,
+        env: Env,
+        options: Options,
+        workloads: Option<Arc<dyn Workloads>>,
+    ) -> Self {
+        let caches = Caches::new(&options.namespace);
+        let recorder = Recorder::new(client.clone(), env.clone(), &options.instance);
+        let metrics = Arc::default();
+        let shared = Arc::new(Shared { env, options, caches, client, metrics, recorder, workloads });
+        Self { shared, tenants: Vec::new(), tasks: JoinSet::new() }
+    }
+
+    /// Adds a controller. All are added before [`Runtime::start`].
+    pub fn add<C: Controller>(&mut self, controller: C) -> &mut Self {
+        let shared = &self.shared;
+        let queue = Arc::new(WorkQueue::new(shared.options.backoff, shared.metrics.queue(C::NAME)));
+        let mut watches = Watches::<C::Kind>::new(shared.caches.clone(), queue.clone());
+        let filter = shared.options.watch_filter.clone();
+        watches.own(move |meta| match &filter {
+            Some((label, value)) => meta.labels.get(label) == Some(value),
+            None => true,
+        });
+        controller.watches(&mut watches);
+        let writer = Writer {
+            client: shared.client.named(C::NAME),
+            caches: shared.caches.clone(),
+            write_through: shared.options.write_through,
+        };
+        self.tenants.push(Arc::new(Tenant {
+            cache: shared.caches.ensure::<C::Kind>(),
+            external: Arc::new(External::new(KindName::of::<C::Kind>(), queue.clone())),
+            memory: Memory::default(),
+            shared: shared.clone(),
+            controller,
+            queue,
+            writer,
+        }));
+        self
+    }
+
+    /// Begins to follow the server and to reconcile. Must be called inside a Tokio runtime.
+    pub fn start(&mut self) {
+        self.shared.caches.start(&self.shared.client);
+        for tenant in &self.tenants {
+            tenant.clone().start(&mut self.tasks);
+        }
+    }
+
+    /// The caches, for whoever wants to read what the controllers see.
+    pub fn caches(&self) -> &Caches {
+        &self.shared.caches
+    }
+
+    /// What the controllers have done.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
+    }
+
+    /// What the controllers of a kind wait for on an object: controller by controller.
+    pub fn waits<T: Object>(&self, key: &Key) -> Vec<(&'static str, Vec<Wait>)> {
+        let kind = KindName::of::<T>();
+        let tenants = self.tenants.iter().filter(|tenant| tenant.kind() == kind);
+        tenants.map(|tenant| (tenant.name(), tenant.waits(key))).collect()
+    }
+
+    /// Objects that are being looked at or wait to be, and objects that will be at some later time.
+    pub fn load(&self) -> (usize, usize) {
+        self.tenants.iter().map(|tenant| tenant.load()).fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shared.caches.stop();
+    }
+}

@@ -1,0 +1,108 @@
+//! What a controller may read while it looks.
+
+use std::sync::Arc;
+
+use capstan_object::{Key, Object, ObjectMeta};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::cache::{Cached, version};
+use crate::watches::External;
+use crate::workload::Workloads;
+use crate::{Caches, Client, Dynamic, KindName, ObserveError};
+
+/// The world as one look sees it. Reads come from caches and cost nothing; lists are in order of their keys.
+pub struct View {
+    pub(crate) caches: Caches,
+    pub(crate) client: Client,
+    pub(crate) now: Timestamp,
+    pub(crate) external: Arc<External>,
+    pub(crate) workloads: Option<Arc<dyn Workloads>>,
+    /// What was read and in which version, for whoever checks that decisions are never made on old state.
+    pub(crate) read: Option<Mutex<Vec<(KindName, Key, u64)>>>,
+}
+
+impl View {
+    /// The time of this look.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// An object of a kind that the controller declared to watch or read.
+    pub fn get<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>, ObserveError> {
+        let object = self.caches.get::<T>(key)?;
+        self.note(&T::KIND.into(), object.iter().map(|object| object.metadata()));
+        Ok(object)
+    }
+
+    /// The objects of a namespace, or all if it is empty.
+    pub fn list<T: Object>(&self, namespace: &str) -> Result<Vec<Arc<T>>, ObserveError> {
+        self.noted(self.caches.of::<T>()?.list(namespace)?)
+    }
+
+    /// The objects with an owner reference to a uid.
+    pub fn owned_by<T: Object>(&self, uid: &str) -> Result<Vec<Arc<T>>, ObserveError> {
+        self.noted(self.caches.of::<T>()?.owned_by(uid)?)
+    }
+
+    /// The objects of a namespace (of all if empty) with a label of a value.
+    pub fn labelled<T: Object>(
+        &self,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<Vec<Arc<T>>, ObserveError> {
+        self.noted(self.caches.of::<T>()?.labelled(namespace, label, value)?)
+    }
+
+    /// The objects with a value in a declared index.
+    pub fn indexed<T: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<T>>, ObserveError> {
+        self.noted(self.caches.of::<T>()?.indexed(index, value)?)
+    }
+
+    /// An object of a kind known only at run time. The kind is followed from the first question on, and its
+    /// objects wake the owners they name, if those are of this controller's kind.
+    pub async fn external(&self, kind: &KindName, key: &Key) -> Result<Option<Arc<Dynamic>>, ObserveError> {
+        let cache = self.external.follow(&self.caches, kind);
+        cache.synced().await;
+        let object = cache.get(key)?;
+        self.note(kind, object.iter().map(|object| object.meta()));
+        Ok(object)
+    }
+
+    /// Objects of a kind known only at run time with a label of a value.
+    pub async fn external_labelled(
+        &self,
+        kind: &KindName,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<Vec<Arc<Dynamic>>, ObserveError> {
+        let cache = self.external.follow(&self.caches, kind);
+        cache.synced().await;
+        let objects = cache.labelled(namespace, label, value)?;
+        self.note(kind, objects.iter().map(|object| object.meta()));
+        Ok(objects)
+    }
+
+    /// The API server itself, for what is not worth a cache. To read only: changes are effects.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The workload clusters, if this plane reaches any.
+    pub fn workloads(&self) -> Option<&Arc<dyn Workloads>> {
+        self.workloads.as_ref()
+    }
+
+    fn noted<T: Object>(&self, objects: Vec<Arc<T>>) -> Result<Vec<Arc<T>>, ObserveError> {
+        self.note(&T::KIND.into(), objects.iter().map(|object| object.metadata()));
+        Ok(objects)
+    }
+
+    fn note<'a>(&self, kind: &KindName, objects: impl Iterator<Item = &'a ObjectMeta>) {
+        if let Some(read) = &self.read {
+            read.lock().extend(objects.map(|meta| (kind.clone(), meta.key(), version(meta))));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What wakes a controller.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use capstan_object::{Key, Object, ObjectMeta, Scope};
+use parking_lot::Mutex;
+
+use crate::cache::{Cache, Cached};
+use crate::queue::{Priority, Wake, WorkQueue};
+use crate::{Caches, Change, Dynamic, KindName};
+
+/// Collects what a controller of `K` watches and reads.
+pub struct Watches<K> {
+    caches: Caches,
+    queue: Arc<WorkQueue>,
+    own: PhantomData<K>,
+}
+
+impl<K: Object> Watches<K> {
+    pub(crate) fn new(caches: Caches, queue: Arc<WorkQueue>) -> Self {
+        Self { caches, queue, own: PhantomData }
+    }
+
+    /// Reads a kind without being woken by it.
+    pub fn read<T: Object>(&mut self) -> &mut Self {
+        self.caches.ensure::<T>();
+        self
+    }
+
+    /// Objects of `T` wake every owner of kind `K` that they name.
+    pub fn owned<T: Object>(&mut self) -> &mut Self {
+        let queue = self.queue.clone();
+        let own = KindName::of::<K>();
+        self.caches.ensure::<T>().listen(move |change| {
+            wake_owners(&own, &queue, change);
+        });
+        self
+    }
+
+    /// Changes of `T` wake whatever `keys` says.
+    pub fn related<T: Object>(
+        &mut self,
+        keys: impl Fn(&Change<T>, &Caches) -> Vec<Key> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let (queue, caches) = (self.queue.clone(), self.caches.clone());
+        self.caches.ensure::<T>().listen(move |change| {
+            for key in keys(change, &caches) {
+                queue.wake(&key, priority(change));
+            }
+        });
+        self
+    }
+
+    /// Makes objects of `T` findable by values.
+    pub fn index<T: Object>(
+        &mut self,
+        name: &str,
+        values: impl Fn(&T) -> Vec<String> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.caches.ensure::<T>().index(name, values);
+        self
+    }
+
+    /// Makes objects of `T` quickly findable by a label.
+    pub fn index_label<T: Object>(&mut self, label: &str) -> &mut Self {
+        self.caches.ensure::<T>().index_label(label);
+        self
+    }
+
+    /// Wakes this controller from elsewhere.
+    pub fn wake(&self) -> Wake {
+        Wake(self.queue.clone())
+    }
+
+    /// Own objects wake themselves: at once if what is wanted of them changed. `selects` says which objects
+    /// this process looks after.
+    pub(crate) fn own(&mut self, selects: impl Fn(&ObjectMeta) -> bool + Send + Sync + 'static) {
+        let queue = self.queue.clone();
+        self.caches.ensure::<K>().listen(move |change: &Change<K>| {
+            if !change.latest().is_some_and(|object| selects(object.metadata())) {
+                return;
+            }
+            let wanted = |object: &Arc<K>| (object.metadata().generation, object.metadata().is_deleting());
+            let changed =
+                !change.initial && change.old.as_ref().map(wanted) != change.new.as_ref().map(wanted);
+            if changed {
+                // What failed before may well succeed now.
+                queue.forget(&change.key);
+            }
+            queue.wake(&change.key, if changed { Priority::Urgent } else { priority(change) });
+        });
+    }
+}
+
+fn priority<T>(change: &Change<T>) -> Priority {
+    if change.initial { Priority::Initial } else { Priority::Normal }
+}
+
+fn wake_owners<T: Cached>(own: &KindName, queue: &WorkQueue, change: &Change<T>) {
+    for object in change.both() {
+        let meta = object.meta();
+        for owner in meta.owner_references.iter().filter(|owner| own.is_kind_of(owner)) {
+            let namespace = if own.scope == Scope::Cluster { "" } else { &meta.namespace };
+            queue.wake(&Key::new(namespace, owner.name.clone()), priority(change));
+        }
+    }
+}
+
+/// The kinds known only at run time that a controller has asked about.
+pub(crate) struct External {
+    own: KindName,
+    queue: Arc<WorkQueue>,
+    followed: Mutex<BTreeSet<KindName>>,
+}
+
+impl External {
+    pub fn new(own: KindName, queue: Arc<WorkQueue>) -> Self {
+        Self { own, queue, followed: Mutex::default() }
+    }
+
+    /// The cache of a kind, whose objects from now on wake the owners they name.
+    pub fn follow(&self, caches: &Caches, kind: &KindName) -> Arc<Cache<Dynamic>> {
+        let cache = caches.ensure_dynamic(kind);
+        if self.followed.lock().insert(kind.clone()) {
+            let (own, queue) = (self.own.clone(), self.queue.clone());
+            cache.listen(move |change| wake_owners(&own, &queue, change));
+        }
+        cache
+    }
+}

@@ -1,0 +1,73 @@
+//! The clusters that are managed, as controllers reach them.
+
+use capstan_object::Key;
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::code::catalogue;
+use crate::{Client, ObserveError, Wake};
+
+/// A byte stream to a workload cluster.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Why a workload cluster cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WorkloadError {
+    /// It has no kubeconfig yet.
+    #[error("cluster {0} has no kubeconfig yet")]
+    NoKubeconfig(Key),
+    /// Its kubeconfig makes no sense.
+    #[error("the kubeconfig of cluster {cluster} cannot be used: {why}")]
+    BadKubeconfig {
+        /// Cluster.
+        cluster: Key,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It does not answer.
+    #[error("cluster {cluster} does not answer: {why}")]
+    Unreachable {
+        /// Cluster.
+        cluster: Key,
+        /// What happened.
+        why: String,
+    },
+}
+
+impl From<WorkloadError> for ObserveError {
+    fn from(error: WorkloadError) -> Self {
+        Self::outside(catalogue::WORKLOAD_UNREACHABLE, error.to_string())
+    }
+}
+
+/// How the last probes of a workload cluster went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The last successful probe.
+    pub last_success: Option<jiff::Timestamp>,
+    /// Failed probes since.
+    pub failures: u32,
+}
+
+/// Reaches workload clusters: one client per cluster, from its kubeconfig Secret, cached and probed.
+pub trait Workloads: Send + Sync {
+    /// A client of a cluster. An error if the cluster does not answer now: nobody waits for a dead cluster.
+    fn client(&self, cluster: &Key) -> BoxFuture<'_, Result<Client, WorkloadError>>;
+
+    /// A stream to a port of a Pod, through the API server's port-forward.
+    fn port_forward(
+        &self,
+        cluster: &Key,
+        pod: &Key,
+        port: u16,
+    ) -> BoxFuture<'_, Result<Box<dyn Stream>, WorkloadError>>;
+
+    /// How the cluster answers.
+    fn health(&self, cluster: &Key) -> Health;
+
+    /// Wakes an object of a controller whenever Nodes of a cluster change or its health does. Repeated calls
+    /// for the same object are one.
+    fn wake_on_change(&self, cluster: &Key, object: &Key, wake: &Wake);
+}

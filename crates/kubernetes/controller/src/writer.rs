@@ -1,0 +1,132 @@
+//! Writes to the API whose answers go straight into the caches.
+
+use capstan_object::{Key, OwnerReference, Time};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client::{ApiError, Client, Deletion, Patch, Reply};
+use crate::{Caches, KindName};
+
+/// Writes and remembers. See [`crate::Cache`] for why that is all the fencing a decision needs.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub client: Client,
+    pub caches: Caches,
+    /// Answers go into the caches. Never off but in the test that proves what it is for.
+    pub write_through: bool,
+}
+
+/// What an answer says about the life of the object.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Head {
+    kind: String,
+    metadata: HeadMeta,
+    details: Details,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct HeadMeta {
+    uid: String,
+    deletion_timestamp: Option<Time>,
+    finalizers: Vec<String>,
+    owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Details {
+    uid: String,
+}
+
+/// How a create ended.
+pub(crate) enum Created {
+    /// The object is there and ours.
+    Ours,
+    /// An object of the name belongs to somebody else, or is on its way out.
+    Taken,
+}
+
+impl Writer {
+    pub async fn create(&self, kind: &KindName, namespace: &str, body: &Value) -> Result<Created, ApiError> {
+        match self.client.create(kind, namespace, body).await {
+            Ok(reply) => {
+                self.absorb(kind, &reply);
+                Ok(Created::Ours)
+            }
+            Err(error) if error.is_already_exists() => self.find_created(kind, namespace, body, error).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A create whose answer was lost collides when it is repeated: the object that is there may be the one.
+    async fn find_created(
+        &self,
+        kind: &KindName,
+        namespace: &str,
+        body: &Value,
+        error: ApiError,
+    ) -> Result<Created, ApiError> {
+        let key = Key::new(namespace, body["metadata"]["name"].as_str().unwrap_or_default());
+        let Some(reply) = self.client.get_raw(kind, &key).await? else { return Err(error) };
+        let head: Head = reply.parse()?;
+        let wanted: Vec<OwnerReference> =
+            serde_json::from_value(body["metadata"]["ownerReferences"].clone()).unwrap_or_default();
+        let is_owner = |owner: &OwnerReference| wanted.iter().any(|want| want.uid == owner.uid);
+        let ours = !wanted.is_empty() && head.metadata.owner_references.iter().any(is_owner);
+        if !ours || head.metadata.deletion_timestamp.is_some() {
+            return Ok(Created::Taken);
+        }
+        self.absorb(kind, &reply);
+        Ok(Created::Ours)
+    }
+
+    pub async fn patch(
+        &self,
+        kind: &KindName,
+        key: &Key,
+        subresource: Option<&str>,
+        patch: &Patch,
+    ) -> Result<Reply, ApiError> {
+        let reply = self.client.patch(kind, key, subresource, patch).await?;
+        self.absorb_changed(kind, key, &reply);
+        Ok(reply)
+    }
+
+    pub async fn delete(&self, kind: &KindName, key: &Key, deletion: &Deletion) -> Result<(), ApiError> {
+        match self.client.delete(kind, key, deletion).await {
+            Ok(reply) => {
+                self.absorb_changed(kind, key, &reply);
+                Ok(())
+            }
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn absorb(&self, kind: &KindName, reply: &Reply) {
+        if self.write_through {
+            self.caches.absorb(kind, reply);
+        }
+    }
+
+    fn absorb_changed(&self, kind: &KindName, key: &Key, reply: &Reply) {
+        if !self.write_through {
+            return;
+        }
+        let head: Head = reply.parse().unwrap_or_default();
+        if head.kind == "Status" && head.metadata.uid.is_empty() {
+            return self.caches.absorb_gone(kind, key, &head.details.uid);
+        }
+        // Pods are given time after their deletion; everything else goes with its last finalizer.
+        let deleting = head.metadata.deletion_timestamp.is_some();
+        if deleting && head.metadata.finalizers.is_empty() {
+            if kind.kind != "Pod" {
+                self.caches.absorb_gone(kind, key, &head.metadata.uid);
+            }
+        } else {
+            self.caches.absorb(kind, reply);
+        }
+    }
+}
