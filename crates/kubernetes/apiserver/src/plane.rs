@@ -24,6 +24,7 @@ use crate::webhook_client::WebhookClient;
 /// Where a plane keeps its objects, and whom it trusts.
 pub struct Config {
     data_dir: Option<PathBuf>,
+    store: Option<Store<Digest>>,
     env: Env,
     trust_everybody: bool,
 }
@@ -45,12 +46,19 @@ pub enum StartError {
 impl Config {
     /// Objects live in memory and go with the plane.
     pub fn in_memory() -> Self {
-        Self { data_dir: None, env: Env::system(), trust_everybody: false }
+        Self { data_dir: None, store: None, env: Env::system(), trust_everybody: false }
     }
 
     /// Objects live in a directory.
     pub fn on_disk(dir: &Path) -> Self {
         Self { data_dir: Some(dir.to_owned()), ..Self::in_memory() }
+    }
+
+    /// Objects live in a store the caller has opened, as on a simulated disk.
+    #[must_use]
+    pub fn with_store(mut self, store: Store<Digest>) -> Self {
+        self.store = Some(store);
+        self
     }
 
     /// Time and randomness from elsewhere.
@@ -80,9 +88,10 @@ impl Plane {
     pub async fn start(config: Config, pki: Arc<Pki>) -> Result<Self, StartError> {
         let clock = config.env.clone();
         let options = Options::with_clock(move || clock.now().into());
-        let store: Store<Digest> = match &config.data_dir {
-            Some(dir) => Store::open(RealDisk::open(dir)?, options)?,
-            None => Store::in_memory(options),
+        let store: Store<Digest> = match (config.store, &config.data_dir) {
+            (Some(store), _) => store,
+            (None, Some(dir)) => Store::open(RealDisk::open(dir)?, options)?,
+            (None, None) => Store::in_memory(options),
         };
         let objects: Arc<dyn ObjectSource> = Arc::new(StoredObjects(store.clone()));
         let rbac = Arc::new(Rbac::new(objects.clone()));

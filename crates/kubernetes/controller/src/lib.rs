@@ -41,8 +41,8 @@ mod writer;
 pub use cache::{Cache, Caches, Change, Dynamic};
 pub use capstan_apiserver::env::Env;
 pub use client::{
-    ApiError, Client, Deletion, EffectOf, Gate, List, ListOptions, Patch, Propagation, Reply, Transport,
-    TransportError, Verdict, WatchEvent, WatchStream,
+    ApiError, Body, Client, Deletion, EffectOf, Gate, List, ListOptions, Patch, Propagation, Reply,
+    Transport, TransportError, Verdict, WatchEvent, WatchStream,
 };
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue};
 pub use controller::{Call, Controller, Error, NoCall, ObserveError, Outcome, Resolution};

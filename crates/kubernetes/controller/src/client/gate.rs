@@ -59,6 +59,8 @@ pub enum EffectOf<'a> {
         object: &'a crate::ObjectRef,
         /// What the call does, without secrets.
         summary: &'a str,
+        /// Names the thing the call is about.
+        key: &'a str,
         /// It creates or destroys: an intent was recorded before.
         journalled: bool,
     },

@@ -104,6 +104,11 @@ impl Client {
         Self { gate: Some(gate), ..self.clone() }
     }
 
+    /// How its requests travel.
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
     /// The gate its writes pass, if any.
     pub fn gate(&self) -> Option<&Arc<dyn Gate>> {
         self.gate.as_ref()

@@ -123,7 +123,13 @@ impl<C: Controller> Reconcile<'_, C> {
         let tenant = self.tenant;
         let object = ObjectRef::to(&*look.object);
         let summary = call.summary();
-        let described = EffectOf::Call { object: &object, summary: &summary, journalled: call.journalled() };
+        let idempotency_key = call.idempotency_key();
+        let described = EffectOf::Call {
+            object: &object,
+            summary: &summary,
+            key: &idempotency_key,
+            journalled: call.journalled(),
+        };
         let gate = tenant.writer.client.gate();
         if let Some(gate) = gate
             && let Verdict::Fail(error) = gate.before(C::NAME, &described).await

@@ -1,0 +1,140 @@
+//! Properties of what the plane makes outside the API.
+
+use std::collections::BTreeMap;
+
+use capstan_controller::KindName;
+use serde_json::Value;
+
+use super::{Checker, Step};
+use crate::Objects;
+
+/// Something in a cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// The cloud's id.
+    pub id: String,
+    /// Uid of the object whose mark it carries; `None` if it carries none of ours.
+    pub owner: Option<String>,
+}
+
+/// A change of something in a cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mutation {
+    /// What was done.
+    pub verb: String,
+    /// To what, as it was before.
+    pub resource: Resource,
+}
+
+/// A simulated cloud, as checkers see it: all-knowing and without delay.
+pub trait Cloud: Send {
+    /// Everything that exists, is being made, or is being destroyed.
+    fn resources(&self) -> Vec<Resource>;
+
+    /// The changes of existing things since the last question.
+    fn mutations(&mut self) -> Vec<Mutation>;
+}
+
+type Bound = Box<dyn Fn(&str, &Objects) -> Option<usize> + Send>;
+
+/// S1, S2: an owner never has more resources than allowed.
+pub struct AtMost<C> {
+    name: &'static str,
+    cloud: C,
+    bound: Bound,
+}
+
+impl<C: Cloud> AtMost<C> {
+    /// `bound` says how many an owner, by uid, may have; `None` for owners it knows nothing of.
+    pub fn new(
+        name: &'static str,
+        cloud: C,
+        bound: impl Fn(&str, &Objects) -> Option<usize> + Send + 'static,
+    ) -> Self {
+        Self { name, cloud, bound: Box::new(bound) }
+    }
+}
+
+impl<C: Cloud> Checker for AtMost<C> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let mut by_owner: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for resource in self.cloud.resources() {
+            if let Some(owner) = resource.owner {
+                by_owner.entry(owner).or_default().push(resource.id);
+            }
+        }
+        for (owner, ids) in by_owner {
+            if let Some(bound) = (self.bound)(&owner, objects)
+                && ids.len() > bound
+            {
+                return Err(format!("owner {owner} may have {bound} but has {}", ids.join(", ")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// S3: only what carries our mark is ever changed or destroyed.
+pub struct OnlyOurs<C>(pub C);
+
+impl<C: Cloud> Checker for OnlyOurs<C> {
+    fn name(&self) -> &'static str {
+        "S3"
+    }
+
+    fn after(&mut self, _: &Step<'_>, _: &Objects) -> Result<(), String> {
+        match self.0.mutations().into_iter().find(|mutation| mutation.resource.owner.is_none()) {
+            Some(mutation) => {
+                Err(format!("{} of {}, which is not ours", mutation.verb, mutation.resource.id))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// S4: no finalizer goes while something of the object exists or may still appear.
+pub struct FinalizersGuard<C> {
+    cloud: C,
+    kind: KindName,
+    finalizer: String,
+    guarded: Vec<String>,
+}
+
+impl<C: Cloud> FinalizersGuard<C> {
+    /// Watches the finalizer of a kind.
+    pub fn new(cloud: C, kind: KindName, finalizer: &str) -> Self {
+        Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: Vec::new() }
+    }
+}
+
+impl<C: Cloud> Checker for FinalizersGuard<C> {
+    fn name(&self) -> &'static str {
+        "S4"
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let has = |object: &Value| {
+            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+            finalizers.into_iter().any(|name| name == self.finalizer.as_str())
+        };
+        let now: Vec<String> = objects
+            .list(&self.kind)
+            .iter()
+            .filter(|object| has(object))
+            .filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
+            .collect();
+        let gone: Vec<String> = self.guarded.iter().filter(|uid| !now.contains(uid)).cloned().collect();
+        self.guarded = now;
+        for uid in gone {
+            let left = self.cloud.resources().into_iter().find(|r| r.owner.as_ref() == Some(&uid));
+            if let Some(left) = left {
+                return Err(format!("the finalizer of {uid} went while {} exists", left.id));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! Properties of the store under the API.
+
+use std::collections::BTreeMap;
+
+use capstan_apiserver::Digest;
+use capstan_controller::EffectOf;
+use capstan_store::Watch;
+
+use super::fence::version;
+use super::{Checker, Step};
+use crate::Objects;
+use crate::objects::{bucket, place};
+
+/// A1: a guarded write happened to exactly the version it names. A3: what was acknowledged is there after every
+/// start, or was deleted later.
+#[derive(Default)]
+pub struct Acknowledged {
+    versions: BTreeMap<(String, String), u64>,
+}
+
+impl Acknowledged {
+    /// A write was acknowledged: version by version an object only moves forward.
+    fn acknowledge(&mut self, bucket: &str, key: &str, version: u64) -> Result<(), String> {
+        let known = self.versions.entry((bucket.to_owned(), key.to_owned())).or_default();
+        if version < *known {
+            return Err(format!("A1: {bucket} {key} went back from version {known} to {version}"));
+        }
+        *known = version;
+        Ok(())
+    }
+
+    /// After a start: what is there, and whether the object was deleted after a version.
+    fn survived(
+        &self,
+        current: impl Fn(&str, &str) -> Option<u64>,
+        deleted_after: impl Fn(&str, &str, u64) -> bool,
+    ) -> Result<(), String> {
+        for ((bucket, key), acknowledged) in &self.versions {
+            let there = match current(bucket, key) {
+                Some(version) => version >= *acknowledged,
+                None => deleted_after(bucket, key, *acknowledged),
+            };
+            if !there {
+                return Err(format!(
+                    "A3: version {acknowledged} of {bucket} {key} was acknowledged and is lost"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A guarded write from one version that ended in another was made on what was there before it.
+fn exact(guard: u64, answered: u64, before: Option<u64>) -> Result<(), String> {
+    if answered == guard || before == Some(guard) {
+        Ok(())
+    } else {
+        Err(format!("A1: a write guarded by version {guard} was made on {before:?} and gave {answered}"))
+    }
+}
+
+impl Checker for Acknowledged {
+    fn name(&self) -> &'static str {
+        "A1/A3"
+    }
+
+    fn after(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let (kind, key, guard) = match step.effect {
+            EffectOf::Create { kind, key, .. } => (kind, key, None),
+            EffectOf::Patch { kind, key, patch, .. } => {
+                (kind, key, patch.body()["metadata"]["resourceVersion"].as_str())
+            }
+            EffectOf::Replace { kind, key, body, .. } => {
+                (kind, key, body["metadata"]["resourceVersion"].as_str())
+            }
+            _ => return Ok(()),
+        };
+        let Ok(bytes) = step.result else { return Ok(()) };
+        let Some(answered) = version(bytes) else { return Ok(()) };
+        // Events are stored with those of the core group.
+        if kind.group == "events.k8s.io" {
+            return Ok(());
+        }
+        let (bucket, place) = (bucket(kind), place(key));
+        if let Some(guard) = guard.and_then(|text| text.parse().ok()) {
+            let watch = objects.store().watch(&bucket, &place, answered.saturating_sub(1));
+            if let Ok(mut watch) = watch
+                && let Ok(Some(batch)) = watch.ready()
+                && let Some(event) =
+                    batch.events.iter().find(|event| event.revision == answered && event.key() == place)
+            {
+                exact(guard, answered, event.previous.as_ref().map(|entry| entry.revision))?;
+            }
+        }
+        self.acknowledge(&bucket, &place, answered)
+    }
+
+    fn booted(&mut self, objects: &Objects) -> Result<(), String> {
+        let store = objects.store();
+        self.survived(
+            |bucket, key| store.get(bucket, key).map(|entry| entry.revision),
+            |bucket, key, version| match store.watch(bucket, key, version) {
+                Ok(mut watch) => watch.ready().ok().flatten().is_some_and(|batch| {
+                    batch.events.iter().any(|event| event.key() == key && event.current.is_none())
+                }),
+                // The history no longer reaches back that far: it cannot be told.
+                Err(_) => true,
+            },
+        )
+    }
+}
+
+/// A2: a watch tells every change once and in order, also across restarts. A4: what a list says, changed by what the
+/// watch says, is what the next list says.
+#[derive(Default)]
+pub struct History {
+    buckets: BTreeMap<String, Followed>,
+}
+
+#[derive(Default)]
+struct Followed {
+    watch: Option<Watch<Digest>>,
+    model: Model,
+}
+
+/// The entries of a bucket as a watcher knows them.
+#[derive(Default)]
+struct Model {
+    entries: BTreeMap<String, u64>,
+    progress: u64,
+    /// Keys told of at `progress`.
+    told: Vec<String>,
+}
+
+impl Model {
+    fn event(
+        &mut self,
+        key: &str,
+        revision: u64,
+        previous: Option<u64>,
+        present: bool,
+    ) -> Result<(), String> {
+        if revision < self.progress {
+            return Err(format!("A2: {key} at {revision} is told after {}", self.progress));
+        }
+        if revision > self.progress {
+            self.told.clear();
+            self.progress = revision;
+        }
+        if self.told.iter().any(|told| told == key) {
+            return Err(format!("A2: {key} at {revision} is told twice"));
+        }
+        self.told.push(key.to_owned());
+        if self.entries.get(key).copied() != previous {
+            let known = self.entries.get(key);
+            return Err(format!("A2: {key} was {known:?} to the watcher and {previous:?} to the store"));
+        }
+        if present {
+            self.entries.insert(key.to_owned(), revision);
+        } else {
+            self.entries.remove(key);
+        }
+        Ok(())
+    }
+
+    fn same_as(&self, list: &BTreeMap<String, u64>) -> Result<(), String> {
+        if self.entries == *list {
+            return Ok(());
+        }
+        let missed: Vec<_> = list.iter().filter(|(key, at)| self.entries.get(*key) != Some(at)).collect();
+        let extra: Vec<_> = self.entries.keys().filter(|key| !list.contains_key(*key)).collect();
+        Err(format!("A4: the watch missed {missed:?} and still has {extra:?}"))
+    }
+}
+
+impl History {
+    fn follow(&mut self, objects: &Objects) -> Result<(), String> {
+        let store = objects.store();
+        for name in store.buckets() {
+            let followed = self.buckets.entry(name.to_string()).or_default();
+            if followed.watch.is_none() {
+                followed.watch = store.watch(&name, "", followed.model.progress).ok();
+            }
+            let Some(watch) = &mut followed.watch else { continue };
+            while let Ok(Some(batch)) = watch.ready() {
+                for event in &batch.events {
+                    let previous = event.previous.as_ref().map(|entry| entry.revision);
+                    followed.model.event(event.key(), event.revision, previous, event.current.is_some())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, objects: &Objects) -> Result<(), String> {
+        for (name, followed) in &self.buckets {
+            let snapshot = objects.store().snapshot(name);
+            let list =
+                snapshot.range("", None).map(|entry| (entry.key.to_string(), entry.revision)).collect();
+            followed.model.same_as(&list).map_err(|what| format!("{name}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Checker for History {
+    fn name(&self) -> &'static str {
+        "A2/A4"
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        self.follow(objects)
+    }
+
+    fn booted(&mut self, objects: &Objects) -> Result<(), String> {
+        for followed in self.buckets.values_mut() {
+            followed.watch = None;
+        }
+        self.follow(objects)?;
+        self.compare(objects)
+    }
+
+    fn at_rest(&mut self, objects: &Objects) -> Result<(), String> {
+        self.follow(objects)?;
+        self.compare(objects)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_on_another_version_than_it_names_is_caught() {
+        assert!(exact(4, 9, Some(4)).is_ok());
+        assert!(exact(4, 4, None).is_ok(), "nothing changed");
+        assert!(exact(4, 9, Some(7)).is_err());
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.acknowledge("b", "k", 5).expect("forward");
+        assert!(acknowledged.acknowledge("b", "k", 3).is_err());
+    }
+
+    #[test]
+    fn an_acknowledged_write_that_is_lost_is_caught() {
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.acknowledge("b", "k", 5).expect("forward");
+        for (current, deleted, holds) in [
+            (Some(5), false, true),
+            (Some(8), false, true),
+            (None, true, true),
+            (Some(4), false, false),
+            (None, false, false),
+        ] {
+            assert_eq!(
+                acknowledged.survived(|_, _| current, |_, _, _| deleted).is_ok(),
+                holds,
+                "{current:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_watch_out_of_order_or_twice_or_with_a_gap_is_caught() {
+        type Told = (&'static str, u64, Option<u64>, bool);
+        let cases: [(&str, &[Told], bool); 5] = [
+            ("in order", &[("a", 1, None, true), ("b", 2, None, true), ("a", 3, Some(1), false)], true),
+            ("one transaction", &[("a", 1, None, true), ("b", 1, None, true)], true),
+            ("backwards", &[("a", 2, None, true), ("b", 1, None, true)], false),
+            ("twice", &[("a", 1, None, true), ("a", 1, Some(1), true)], false),
+            ("a gap", &[("a", 1, None, true), ("a", 3, Some(2), true)], false),
+        ];
+        for (name, told, holds) in cases {
+            let mut model = Model::default();
+            let mut result = Ok(());
+            for (key, revision, previous, present) in told {
+                result = result.and_then(|()| model.event(key, *revision, *previous, *present));
+            }
+            assert_eq!(result.is_ok(), holds, "{name}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn a_watch_that_ends_elsewhere_than_the_list_is_caught() {
+        let mut model = Model::default();
+        model.event("a", 1, None, true).expect("in order");
+        assert!(model.same_as(&BTreeMap::from([("a".to_owned(), 1)])).is_ok());
+        assert!(model.same_as(&BTreeMap::from([("a".to_owned(), 2)])).is_err());
+        assert!(model.same_as(&BTreeMap::new()).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! The one place where every effect of a process passes: numbered, checked, recorded, disturbed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use capstan_controller::{ApiError, EffectOf, Gate, KindName, ObjectRef, TransportError, Verdict};
+use capstan_object::Key;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::check::{Checker, Step};
+use crate::{Clock, Fault, Objects, Trace, Violation};
+
+/// What all processes of a world share.
+pub(crate) struct Observers {
+    pub clock: Clock,
+    pub trace: Trace,
+    pub faults: Vec<Fault>,
+    pub checkers: Mutex<Vec<Box<dyn Checker>>>,
+    pub violations: Mutex<Vec<Violation>>,
+    /// Rung when the process has died.
+    pub crashed: Notify,
+    /// Changes when all watches break.
+    pub cuts: watch::Sender<u64>,
+}
+
+impl Observers {
+    pub fn check(&self, mut ask: impl FnMut(&mut dyn Checker) -> Result<(), String>) {
+        for checker in self.checkers.lock().iter_mut() {
+            if let Err(what) = ask(&mut **checker) {
+                let violation = Violation::new(checker.name(), what);
+                self.trace.line(self.clock.seconds(), &format!("VIOLATION {violation}"));
+                self.violations.lock().push(violation);
+            }
+        }
+    }
+}
+
+/// The gate of one process.
+pub(crate) struct SimGate {
+    pub shared: Arc<Observers>,
+    pub objects: Objects,
+    dead: AtomicBool,
+    /// Numbers of effects under way, by their description.
+    under_way: Mutex<Vec<(String, usize)>>,
+}
+
+impl SimGate {
+    pub fn new(shared: Arc<Observers>, objects: Objects) -> Self {
+        Self { shared, objects, dead: AtomicBool::new(false), under_way: Mutex::default() }
+    }
+
+    /// Nothing passes any more.
+    pub fn kill(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+    }
+
+    fn fault(&self, number: usize, is: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        self.shared.faults.iter().find(|fault| fault.effect() == number && is(fault)).copied()
+    }
+
+    async fn die(&self, number: usize) -> Verdict {
+        self.shared.trace.line(self.shared.clock.seconds(), &format!("CRASH at #{number}"));
+        self.kill();
+        self.shared.crashed.notify_one();
+        std::future::pending().await
+    }
+
+    fn step<'a>(
+        &self,
+        number: usize,
+        actor: &'a str,
+        effect: &'a EffectOf<'a>,
+        result: Result<&'a [u8], &'a ApiError>,
+    ) -> Step<'a> {
+        Step { number, at: self.shared.clock.now(), actor, effect, result }
+    }
+}
+
+impl Gate for SimGate {
+    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict> {
+        Box::pin(async move {
+            if self.dead.load(Ordering::Relaxed) {
+                return std::future::pending().await;
+            }
+            let number = self.shared.trace.number();
+            if self.fault(number, |fault| matches!(fault, Fault::CrashBefore(_))).is_some() {
+                return self.die(number).await;
+            }
+            if let Some(Fault::Delay(_, time)) = self.fault(number, |fault| matches!(fault, Fault::Delay(..)))
+            {
+                tokio::time::sleep(time).await;
+            }
+            if let Some(Fault::Refuse(_, code)) =
+                self.fault(number, |fault| matches!(fault, Fault::Refuse(..)))
+            {
+                let error = ApiError::status(code, reason(code), "refused by the simulation");
+                self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
+                return Verdict::Fail(error);
+            }
+            self.under_way.lock().push((format!("{actor} {effect}"), number));
+            let step = self.step(number, actor, effect, Ok(b""));
+            self.shared.check(|checker| checker.before(&step, &self.objects));
+            Verdict::Proceed
+        })
+    }
+
+    fn after<'a>(
+        &'a self,
+        actor: &'a str,
+        effect: &'a EffectOf<'a>,
+        result: Result<&'a [u8], &'a ApiError>,
+    ) -> BoxFuture<'a, Verdict> {
+        Box::pin(async move {
+            if self.dead.load(Ordering::Relaxed) {
+                return std::future::pending().await;
+            }
+            let description = format!("{actor} {effect}");
+            let number = {
+                let mut under_way = self.under_way.lock();
+                let at = under_way.iter().position(|(known, _)| *known == description);
+                at.map_or(usize::MAX, |at| under_way.remove(at).1)
+            };
+            let told = match &result {
+                Ok(_) => "ok".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, &told);
+            let lost = self.fault(number, |fault| matches!(fault, Fault::LoseReply(_))).is_some();
+            let crashes = self.fault(number, |fault| matches!(fault, Fault::CrashAfter(_))).is_some();
+            let mut step = self.step(number, actor, effect, result);
+            let unheard = ApiError::Transport(TransportError::ambiguous("the answer was lost"));
+            if lost || crashes {
+                // It happened, but nobody was told: for promises about what was acknowledged it does not count.
+                step.result = Err(&unheard);
+            }
+            self.shared.check(|checker| checker.after(&step, &self.objects));
+            if crashes {
+                return self.die(number).await;
+            }
+            if self.fault(number, |fault| matches!(fault, Fault::CutWatches(_))).is_some() {
+                self.shared.trace.line(self.shared.clock.seconds(), "WATCHES CUT");
+                self.shared.cuts.send_modify(|cut| *cut += 1);
+            }
+            if lost {
+                self.shared.trace.line(self.shared.clock.seconds(), &format!("ANSWER LOST of #{number}"));
+                return Verdict::Fail(unheard);
+            }
+            Verdict::Proceed
+        })
+    }
+
+    fn decided(&self, actor: &str, object: &ObjectRef, read: &[(KindName, Key, u64)]) {
+        if !self.dead.load(Ordering::Relaxed) {
+            self.shared.check(|checker| checker.decided(actor, object, read));
+        }
+    }
+}
+
+fn reason(code: u16) -> &'static str {
+    match code {
+        403 => "Forbidden",
+        404 => "NotFound",
+        409 => "Conflict",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "InternalError",
+    }
+}

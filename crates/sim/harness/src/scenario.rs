@@ -1,0 +1,52 @@
+//! What is simulated.
+
+use capstan_controller::{Env, Options, Runtime};
+
+use crate::{Checker, World};
+
+/// A property that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{property}: {what}")]
+pub struct Violation {
+    /// The property, such as `S1`.
+    pub property: String,
+    /// What was seen instead.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation of a property.
+    pub fn new(property: &str, what: impl Into<String>) -> Self {
+        Self { property: property.to_owned(), what: what.into() }
+    }
+}
+
+/// A story: what there is outside the process, which controllers run, what a user does, what must hold.
+pub trait Scenario {
+    /// Clouds and guests: what lives on when the process dies.
+    type Outside: Clone + 'static;
+
+    /// The world outside at the beginning.
+    fn outside(&self, env: &Env) -> Self::Outside;
+
+    /// Adds the controllers to a process that starts.
+    fn controllers(&self, outside: &Self::Outside, runtime: &mut Runtime);
+
+    /// What must hold.
+    fn checkers(&self, outside: &Self::Outside) -> Vec<Box<dyn Checker>>;
+
+    /// How the runtime is set up.
+    fn options(&self) -> Options {
+        Options::default()
+    }
+
+    /// What is on the server before the controllers start, such as definitions of kinds.
+    fn prepare(&self, world: &World<'_>) -> impl Future<Output = Result<(), Violation>>;
+
+    /// What the user does.
+    fn play(
+        &self,
+        world: &mut World<'_>,
+        outside: &Self::Outside,
+    ) -> impl Future<Output = Result<(), Violation>>;
+}

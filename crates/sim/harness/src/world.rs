@@ -1,0 +1,210 @@
+//! A plane that can die and start again, in a world that goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_apiserver::Digest;
+use capstan_apiserver::pki::Pki;
+use capstan_apiserver::plane::{Config, Plane};
+use capstan_controller::{Body, Client, Env, Options, Runtime, Transport, TransportError};
+use capstan_store::{SimDisk, Store};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use tokio::sync::watch;
+
+use crate::gate::{Observers, SimGate};
+use crate::{Clock, Objects, Trace, Violation};
+
+/// A plane is at rest when it has done nothing for this long: longer than any pause after a failure.
+const QUIET: Duration = Duration::from_secs(700);
+/// A plane that is not at rest by then never will be.
+const LIMIT: Duration = Duration::from_secs(6 * 3600);
+
+/// Adds controllers to a process that starts.
+pub(crate) type Assemble<'a> = Box<dyn Fn(&mut Runtime) + 'a>;
+
+/// A whole plane in simulated time.
+pub struct World<'a> {
+    seed: u64,
+    boots: u64,
+    disk: SimDisk,
+    pki: Arc<Pki>,
+    options: Options,
+    assemble: Assemble<'a>,
+    observers: Arc<Observers>,
+    process: Option<Process>,
+}
+
+/// What dies in a crash.
+struct Process {
+    plane: Plane,
+    runtime: Option<Runtime>,
+    gate: Arc<SimGate>,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(
+        seed: u64,
+        options: Options,
+        assemble: Assemble<'a>,
+        observers: Arc<Observers>,
+    ) -> Self {
+        let pki = Arc::new(Pki::ephemeral(observers.clock.env(seed)));
+        let disk = SimDisk::new(seed);
+        Self { seed, boots: 0, disk, pki, options, assemble, observers, process: None }
+    }
+
+    /// Starts the server on what the disk holds, without controllers.
+    pub(crate) async fn boot(&mut self) -> Result<(), Violation> {
+        self.boots += 1;
+        let env = self.env();
+        let failed = |what: String| Violation::new("boot", what);
+        let clock = env.clone();
+        let options = capstan_store::Options::with_clock(move || clock.now().into());
+        let store: Store<Digest> =
+            Store::open(self.disk.clone(), options).map_err(|error| failed(error.to_string()))?;
+        let config = Config::in_memory().with_env(env).with_store(store).trusting_everybody();
+        let plane =
+            Plane::start(config, self.pki.clone()).await.map_err(|error| failed(error.to_string()))?;
+        let objects = Objects(plane.server().store().clone());
+        self.observers.trace.line(self.observers.clock.seconds(), &format!("BOOT {}", self.boots));
+        self.observers.check(|checker| checker.booted(&objects));
+        let gate = Arc::new(SimGate::new(self.observers.clone(), objects));
+        self.process = Some(Process { plane, runtime: None, gate });
+        Ok(())
+    }
+
+    /// Starts the controllers.
+    pub(crate) fn start(&mut self) {
+        let env = self.env();
+        let cuts = self.observers.cuts.clone();
+        let Some(process) = &mut self.process else { return };
+        let direct = Client::in_process(process.plane.server().clone(), "capstan");
+        let transport = Arc::new(Cuttable { inner: direct.transport().clone(), cuts });
+        let client = Client::new(transport, "capstan").gated(process.gate.clone());
+        let mut runtime = Runtime::new(client, env, self.options.clone());
+        (self.assemble)(&mut runtime);
+        runtime.start();
+        process.runtime = Some(runtime);
+    }
+
+    fn env(&self) -> Env {
+        self.observers.clock.env(self.seed.wrapping_add(self.boots))
+    }
+
+    /// The process dies: tasks, memory and what the disk has not synced are gone. Then it starts again.
+    pub async fn crash(&mut self) -> Result<(), Violation> {
+        if let Some(process) = self.process.take() {
+            process.gate.kill();
+        }
+        self.disk = self.disk.power_loss();
+        // Tasks that were dropped get their turn to go.
+        for _ in 0..64 {
+            tokio::task::yield_now().await;
+        }
+        self.boot().await?;
+        self.start();
+        Ok(())
+    }
+
+    /// A user's client of the server. What a user does is no effect of the plane: it passes no gate.
+    pub fn user(&self) -> Result<Client, Violation> {
+        match &self.process {
+            Some(process) => Ok(Client::in_process(process.plane.server().clone(), "user")),
+            None => Err(Violation::new("boot", "the process does not run")),
+        }
+    }
+
+    /// What the server holds.
+    pub fn objects(&self) -> Result<Objects, Violation> {
+        match &self.process {
+            Some(process) => Ok(process.gate.objects.clone()),
+            None => Err(Violation::new("boot", "the process does not run")),
+        }
+    }
+
+    /// The controllers of the process that runs.
+    pub fn runtime(&self) -> Option<&Runtime> {
+        self.process.as_ref().and_then(|process| process.runtime.as_ref())
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> Clock {
+        self.observers.clock
+    }
+
+    /// What has happened so far.
+    pub fn trace(&self) -> &Trace {
+        &self.observers.trace
+    }
+
+    /// Lets time pass, through crashes and restarts.
+    pub async fn pass(&mut self, time: Duration) -> Result<(), Violation> {
+        let until = tokio::time::Instant::now() + time;
+        loop {
+            let observers = self.observers.clone();
+            let crashed = tokio::select! {
+                biased;
+                () = observers.crashed.notified() => true,
+                () = tokio::time::sleep_until(until) => false,
+            };
+            if let Some(violation) = observers.violations.lock().first() {
+                return Err(violation.clone());
+            }
+            if !crashed {
+                return Ok(());
+            }
+            self.crash().await?;
+        }
+    }
+
+    /// Lets time pass until the plane has nothing to do any more, through crashes and restarts.
+    pub async fn rest(&mut self) -> Result<(), Violation> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let before = self.trace().effects();
+            self.pass(QUIET).await?;
+            let busy = self.runtime().map_or(0, |runtime| runtime.load().0);
+            if self.trace().effects() == before && busy == 0 {
+                let objects = self.objects()?;
+                self.observers.check(|checker| checker.at_rest(&objects));
+                let violation = self.observers.violations.lock().first().cloned();
+                return violation.map_or(Ok(()), Err);
+            }
+            if begun.elapsed() > LIMIT {
+                return Err(Violation::new("L1", format!("not at rest after {LIMIT:?} of simulated time")));
+            }
+        }
+    }
+}
+
+/// A transport whose watches break on request.
+struct Cuttable {
+    inner: Arc<dyn Transport>,
+    cuts: watch::Sender<u64>,
+}
+
+impl Transport for Cuttable {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        Box::pin(async move {
+            let response = self.inner.send(request).await?;
+            if !is_watch {
+                return Ok(response);
+            }
+            let cut = self.cuts.subscribe();
+            Ok(response.map(|body| {
+                let pieces = futures::stream::unfold((body, cut), |(mut body, mut cut)| async move {
+                    let piece = tokio::select! {
+                        biased;
+                        _ = cut.changed() => Some(Err(TransportError::ambiguous("the connection was cut"))),
+                        piece = body.next() => piece,
+                    };
+                    piece.map(|piece| (piece.map(http_body::Frame::data), (body, cut)))
+                });
+                Body::new(http_body_util::StreamBody::new(pieces))
+            }))
+        })
+    }
+}
