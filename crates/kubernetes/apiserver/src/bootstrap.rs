@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::auth::rbac;
-use crate::http::options::{WriteKind, WriteOptions};
+use crate::auth::rbac::{self, Reconciliation};
+use crate::call::Call;
+use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::server::Server;
 use crate::status::Result;
 use crate::verbs::create::create_object;
+use crate::verbs::delete::delete_object;
+use crate::verbs::update::{Change, Step, change};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Creates what is missing. Safe to call at every start.
+/// Creates what is missing and gives bootstrap policy back what it lost. Safe to call at every start.
 pub(crate) async fn bootstrap(server: &Server) -> Result<()> {
     for namespace in NAMESPACES {
         ensure(
@@ -23,8 +26,7 @@ pub(crate) async fn bootstrap(server: &Server) -> Result<()> {
         .await?;
     }
     for object in rbac::bootstrap_policy() {
-        let plural = format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase());
-        ensure(server, "rbac.authorization.k8s.io", &plural, object.clone()).await?;
+        reconcile(server, object).await?;
     }
     ensure(server, "", "services", kubernetes_service()).await
 }
@@ -46,20 +48,73 @@ fn kubernetes_service() -> Value {
     })
 }
 
-async fn ensure(server: &Server, group: &str, plural: &str, mut object: Value) -> Result<()> {
+async fn ensure(server: &Server, group: &str, plural: &str, object: Value) -> Result<()> {
+    let Some(call) = call(server, group, plural, &object) else { return Ok(()) };
+    match call.shared.store.get(&call.resource.bucket, &call.key()) {
+        Some(_) => Ok(()),
+        None => create(&call, object).await,
+    }
+}
+
+/// Makes a role or binding of bootstrap policy hold at least what it should.
+async fn reconcile(server: &Server, expected: &Value) -> Result<()> {
+    let plural = format!("{}s", expected["kind"].as_str().unwrap_or_default().to_lowercase());
+    let Some(call) = call(server, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
+    let existing = match call.shared.store.get(&call.resource.bucket, &call.key()) {
+        Some(entry) => Some(call.shared.load(&call, &entry).await?),
+        None => None,
+    };
+    match rbac::reconcile(existing.as_ref(), &required(&call, existing.as_ref(), expected)) {
+        Reconciliation::Nothing => Ok(()),
+        Reconciliation::Create(object) => create(&call, object).await,
+        Reconciliation::Update(_) => {
+            let missing = Missing(expected);
+            change(&call, &missing, &WriteOptions::default(), WriteKind::Update).await.map(|_| ())
+        }
+        Reconciliation::Recreate(object) => {
+            delete_object(&call, &call.key(), &DeleteOptions::default()).await?;
+            create(&call, object).await
+        }
+    }
+}
+
+/// What a stored object must hold: the rules of an aggregating role that exists are gathered from other
+/// roles, which is another's business.
+fn required(call: &Call, existing: Option<&Value>, expected: &Value) -> Value {
+    let mut expected = expected.clone();
+    // With the defaults that stored objects have, or each start would find them missing.
+    let _ = crate::strategy::settle(&call.resource, &mut expected, &mut Vec::new());
+    if existing.is_some() && expected.get("aggregationRule").is_some() {
+        expected["rules"] = Value::Null;
+    }
+    expected
+}
+
+/// What bootstrap policy lost.
+struct Missing<'a>(&'a Value);
+
+impl Change for Missing<'_> {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        Ok(match rbac::reconcile(Some(current), &required(call, Some(current), self.0)) {
+            Reconciliation::Update(object) => Step::Write { object, manager: call.manager("") },
+            _ => Step::Edit(current.clone()),
+        })
+    }
+}
+
+/// A request of the server itself about an object.
+fn call(server: &Server, group: &str, plural: &str, object: &Value) -> Option<Call> {
     let shared = server.shared();
     let registry = shared.registry.load_full();
-    let Some(resource) = registry.find(group, "v1", plural).cloned() else { return Ok(()) };
-    let key = crate::object::key(object.namespace(), object.name());
-    if shared.store.get(&resource.bucket, &key).is_some() {
-        return Ok(());
-    }
-    let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-    let call = shared.internal_call("system:apiserver", resource.clone(), &namespace, &name);
+    let resource = registry.find(group, "v1", plural)?.clone();
+    Some(shared.internal_call("system:apiserver", resource, object.namespace(), object.name()))
+}
+
+async fn create(call: &Call, mut object: Value) -> Result<()> {
     // What is built here has only known fields; settling fills in the defaults.
-    let _ = crate::strategy::settle(&resource, &mut object, &mut Vec::new());
-    let object = crate::ownership::update(&call, None, object, &call.manager("")).await?;
-    match create_object(&call, object, &WriteOptions::default(), WriteKind::Create).await {
+    let _ = crate::strategy::settle(&call.resource, &mut object, &mut Vec::new());
+    let object = crate::ownership::update(call, None, object, &call.manager("")).await?;
+    match create_object(call, object, &WriteOptions::default(), WriteKind::Create).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),
         _ => Ok(()),
     }

@@ -166,7 +166,7 @@ impl Call {
 
     /// Parses a body without looking at what it holds.
     pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
-        let is_crd = self.resource.plural == "customresourcedefinitions";
+        let is_crd = crate::crd::is_definition(&self.resource);
         let max_depth = if is_crd { MAX_CRD_DEPTH } else { MAX_DEPTH };
         let parsed = match encoding {
             Encoding::Json => body::json(bytes, max_depth),

@@ -10,12 +10,13 @@ use capstan_store::Health;
 use crate::auth::{Attributes, MASTERS, User, forbidden};
 use crate::discovery::Document;
 use crate::http::info::RequestInfo;
+use crate::http::options::Query;
 use crate::negotiation::{self, Encoding, Endpoint};
 use crate::registry::Registry;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
-use crate::{backup, discovery, openapi, respond};
+use crate::{backup, discovery, metrics, openapi, respond};
 use serde_json::json;
 
 /// Serves a path that is no resource.
@@ -32,7 +33,21 @@ pub(crate) async fn serve(
     let registry = shared.registry.load_full();
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(shared, head, parts[0], rest)),
-        ["metrics"] => return Ok(metrics(shared)),
+        ["metrics"] => {
+            let content_type = "text/plain; version=0.0.4; charset=utf-8";
+            let body = ReplyBody::full(metrics::expose(shared));
+            return Ok(reply::with_type(StatusCode::OK, content_type, body));
+        }
+        [".well-known", "openid-configuration"] => {
+            // The issuer's keys are at this server, under the name the client knows it by.
+            let host = header_text(header::HOST).unwrap_or("127.0.0.1");
+            let value = shared.authenticator.tokens().openid_configuration(&format!("https://{host}"));
+            return Ok(openid_reply("application/json", &value.map_err(Status::internal)?));
+        }
+        ["openid", "v1", "jwks"] => {
+            let value = shared.authenticator.tokens().key_set().map_err(Status::internal)?;
+            return Ok(openid_reply("application/jwk-set+json", &value));
+        }
         ["capstan", "v1", "backup"] if head.method == Method::GET => return backup(shared, info, user),
         ["version"] => {
             let accepted = negotiation::accept(accept, Endpoint::Document)?;
@@ -67,8 +82,13 @@ pub(crate) async fn serve(
             }
             let path = rest.join("/");
             let document = shared.openapi.v3(&registry, &path).ok_or_else(Status::no_such_path)?;
+            let query = Query::parse(head.uri.query());
+            let hash = query.get("hash").filter(|hash| !hash.is_empty());
+            if hash.is_some_and(|hash| hash != document.hash) {
+                return moved(&openapi::location(&path, &document.hash));
+            }
             let mut reply = document_reply("application/json", &document, if_none_match);
-            if head.uri.query().is_some_and(|q| q.contains("hash=")) {
+            if hash.is_some() {
                 // The address names the contents: it may be kept for ever.
                 let headers = reply.headers_mut();
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
@@ -104,7 +124,8 @@ pub(crate) async fn serve(
 
 /// What there is to see, for people with a browser.
 fn paths(registry: &Registry) -> Bytes {
-    let mut paths = vec!["/api".to_owned(), "/api/v1".into(), "/apis".into()];
+    let mut paths =
+        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis"].map(str::to_owned).to_vec();
     for group in registry.groups.iter().filter(|g| !g.name.is_empty()) {
         paths.push(format!("/apis/{}", group.name));
         paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
@@ -113,7 +134,8 @@ fn paths(registry: &Registry) -> Bytes {
         paths.push(format!("/{check}"));
         paths.extend(CHECKS.iter().map(|c| format!("/{check}/{c}")));
     }
-    paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+    paths
+        .extend(["/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/version"].map(str::to_owned));
     paths.sort();
     reply::line(&json!({ "paths": paths }))
 }
@@ -151,6 +173,22 @@ fn backup(shared: &Shared, info: &RequestInfo, user: &User) -> Result<Reply> {
     let taken = backup::take(&shared.store, &shared.pki).map_err(Status::internal)?;
     let body = ReplyBody::stream(futures::stream::iter(taken));
     Ok(reply::with_type(StatusCode::OK, "application/octet-stream", body))
+}
+
+/// Where a document is now whose address names older contents.
+fn moved(location: &str) -> Result<Reply> {
+    let mut reply = reply::with_type(StatusCode::MOVED_PERMANENTLY, "application/json", ReplyBody::full(""));
+    let location = HeaderValue::from_str(location).map_err(Status::internal)?;
+    reply.headers_mut().insert(header::LOCATION, location);
+    reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    Ok(reply)
+}
+
+/// What verifiers of ServiceAccount tokens read; they may keep it for an hour, as upstream.
+fn openid_reply(content_type: &'static str, value: &serde_json::Value) -> Reply {
+    let mut reply = reply::with_type(StatusCode::OK, content_type, ReplyBody::full(value.to_string()));
+    reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    reply
 }
 
 /// Checks that can be asked for one by one: `/readyz/ping`.
@@ -191,16 +229,4 @@ fn health(shared: &Shared, head: &Parts, kind: &str, rest: &[&str]) -> Reply {
         }
         _ => reply::failure(&Status::no_such_path()),
     }
-}
-
-fn metrics(shared: &Shared) -> Reply {
-    let requests = shared.requests.load(std::sync::atomic::Ordering::Relaxed);
-    let text = format!(
-        "# HELP apiserver_request_total Requests answered.\n# TYPE apiserver_request_total counter\n\
-         apiserver_request_total {requests}\n\
-         # HELP capstan_store_revision Revision of the last committed change.\n\
-         # TYPE capstan_store_revision gauge\ncapstan_store_revision {}\n",
-        shared.store.revision()
-    );
-    reply::with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", ReplyBody::full(text))
 }

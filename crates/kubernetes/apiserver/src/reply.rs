@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use ::http::{HeaderValue, Response, StatusCode, header};
 use ::http_body::{Body, Frame, SizeHint};
 use bytes::{Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::Stream;
 use serde_json::Value;
 
@@ -26,6 +29,7 @@ enum Inner {
     Full(Option<Bytes>),
     Pieces { left: VecDeque<Bytes>, bytes: u64 },
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Gzip { left: VecDeque<Bytes>, encoder: Option<Box<GzEncoder<Vec<u8>>>> },
 }
 
 impl ReplyBody {
@@ -43,6 +47,58 @@ impl ReplyBody {
     /// A body that goes on until the stream ends.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Stream(Box::pin(stream)))
+    }
+}
+
+impl ReplyBody {
+    /// Its size; none of a stream, which has no end yet.
+    pub(crate) fn known_size(&self) -> Option<u64> {
+        match &self.0 {
+            Inner::Full(bytes) => Some(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Inner::Pieces { bytes, .. } => Some(*bytes),
+            Inner::Stream(_) | Inner::Gzip { .. } => None,
+        }
+    }
+
+    /// The same body as gzip, compressed piece by piece as it is sent. Streams stay as they are.
+    pub(crate) fn compressed(self) -> Self {
+        let left = match self.0 {
+            Inner::Full(bytes) => bytes.into_iter().collect(),
+            Inner::Pieces { left, .. } => left,
+            other => return Self(other),
+        };
+        Self(Inner::Gzip { left, encoder: Some(Box::new(GzEncoder::new(Vec::new(), Compression::fast()))) })
+    }
+}
+
+/// The next bytes of a compressed body: about as many as one piece of the plain one gives.
+fn compress_piece(
+    left: &mut VecDeque<Bytes>,
+    encoder: &mut Option<Box<GzEncoder<Vec<u8>>>>,
+) -> Option<Bytes> {
+    loop {
+        let mut writer = encoder.take()?;
+        let mut taken = 0;
+        while taken < PIECE
+            && let Some(mut part) = left.pop_front()
+        {
+            let now = part.split_to(part.len().min(PIECE));
+            taken += now.len();
+            if !part.is_empty() {
+                left.push_front(part);
+            }
+            // Writing into memory does not fail.
+            let _ = writer.write_all(&now);
+        }
+        if left.is_empty() {
+            return writer.finish().ok().map(Bytes::from);
+        }
+        let out = std::mem::take(writer.get_mut());
+        *encoder = Some(writer);
+        // The encoder keeps what it has not decided on yet.
+        if !out.is_empty() {
+            return Some(out.into());
+        }
     }
 }
 
@@ -75,6 +131,9 @@ impl Body for ReplyBody {
             Inner::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|b| Ok(Frame::data(b))))
             }
+            Inner::Gzip { left, encoder } => {
+                Poll::Ready(compress_piece(left, encoder).map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -83,15 +142,12 @@ impl Body for ReplyBody {
             Inner::Full(bytes) => bytes.is_none(),
             Inner::Pieces { left, .. } => left.is_empty(),
             Inner::Stream(_) => false,
+            Inner::Gzip { encoder, .. } => encoder.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Inner::Pieces { bytes, .. } => SizeHint::with_exact(*bytes),
-            Inner::Stream(_) => SizeHint::default(),
-        }
+        self.known_size().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

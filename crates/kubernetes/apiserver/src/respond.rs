@@ -43,6 +43,7 @@ fn printer(call: &Call) -> Printer {
 
 fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
     let Accepted { encoding, shape, pretty } = call.accepted;
+    table::check_shape(shape, &call.resource, false)?;
     if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
         return Ok(reply::json_bytes(code, bytes));
     }
@@ -60,6 +61,7 @@ fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
 
 fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     let Accepted { encoding, shape, pretty } = call.accepted;
+    table::check_shape(shape, &call.resource, true)?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), list.resource_version.to_string().into());
     if !list.continue_token.is_empty() {

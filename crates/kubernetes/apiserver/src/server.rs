@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
 use ::http_body::Body;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -25,6 +25,7 @@ use crate::env::Env;
 use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
+use crate::metrics::{Labels, Metrics};
 use crate::negotiation::{self, Endpoint};
 use crate::pki::{PeerIdentity, Pki};
 use crate::registry::{Resource, build};
@@ -32,7 +33,7 @@ use crate::reply::{self, Reply};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
-use crate::{controllers, documents, respond, reviews, subresources};
+use crate::{compression, controllers, documents, respond, reviews, subresources};
 
 /// A Kubernetes API server. Cheap to clone; lives until the last clone is dropped.
 #[derive(Clone)]
@@ -82,7 +83,7 @@ impl Server {
             openapi: Default::default(),
             root_ca: parts.root_ca,
             pki: parts.pki,
-            requests: 0.into(),
+            metrics: Metrics::default(),
         });
         crate::crd::controller::load(&shared);
         controllers::start(&Arc::downgrade(&shared), changes);
@@ -104,15 +105,29 @@ impl Server {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.shared.count_request();
+        let started = tokio::time::Instant::now();
+        let (head, body) = request.into_parts();
+        let info = RequestInfo::parse(&head.method, &head.uri);
+        let query = Query::parse(head.uri.query());
+        let in_flight = self.shared.metrics.begin(&info);
+        let dry_run = query.get("dryRun") == Some("All");
+        let labels = Labels::new(&info, is_apply(&head.headers), dry_run);
         let warnings = Warnings::default();
-        let mut reply = match self.answer(request, &warnings).await {
+        let mut resource = None;
+        let mut reply = match self.answer(&head, info, query, body, &warnings, &mut resource).await {
             Ok(reply) => reply,
             Err(status) => reply::failure(&status),
         };
+        drop(in_flight);
+        let metrics = &self.shared.metrics;
+        metrics.answered(&labels, resource.as_deref(), reply.status(), started.elapsed());
+        if compression::accepted(&head.headers) {
+            compression::compress(&mut reply);
+        }
         let headers = reply.headers_mut();
         for text in warnings.header_values() {
-            if let Ok(value) = HeaderValue::from_str(&text) {
+            // Texts past ASCII go out as they are, in UTF-8, as upstream sends them.
+            if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
                 headers.append(header::WARNING, value);
             }
         }
@@ -122,14 +137,20 @@ impl Server {
         reply
     }
 
-    async fn answer<B>(&self, request: Request<B>, warnings: &Warnings) -> Result<Reply>
+    /// Answers a request and tells what it was about.
+    async fn answer<B>(
+        &self,
+        head: &request::Parts,
+        info: RequestInfo,
+        query: Query,
+        request_body: B,
+        warnings: &Warnings,
+        about: &mut Option<Arc<Resource>>,
+    ) -> Result<Reply>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (head, request_body) = request.into_parts();
-        let info = RequestInfo::parse(&head.method, &head.uri);
-        let query = Query::parse(head.uri.query());
         check_timeout(&info, &query)?;
 
         let user = match head.extensions.get::<User>() {
@@ -150,7 +171,7 @@ impl Server {
 
         if !info.is_resource {
             self.shared.definitions.served().await;
-            return documents::serve(&self.shared, &head, &info, &user).await;
+            return documents::serve(&self.shared, head, &info, &user).await;
         }
         let mut registry = self.shared.registry.load_full();
         if registry.find(&info.group, &info.version, &info.resource).is_none() {
@@ -164,6 +185,7 @@ impl Server {
             // Outside the built-in groups the answer is that of a plain web server.
             return Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
         };
+        *about = Some(resource.clone());
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
         } else if resource.group.is_empty() && resource.plural == "endpoints" {
@@ -326,6 +348,11 @@ fn is_go_duration(text: &str) -> bool {
         rest = &rest[unit.len()..];
     }
     true
+}
+
+fn is_apply(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    content_type.is_some_and(|kind| kind.starts_with(b"application/apply-patch"))
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {

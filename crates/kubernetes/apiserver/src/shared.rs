@@ -2,19 +2,18 @@
 //! version asked for, admission, committing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::http::StatusCode;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capstan_store::{Entry, Stamped, Store, Write, WriteError, Written};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::admission::{Admission, AdmissionAttributes, GroupVersionKind, Warnings};
 use crate::auth::rbac::Rbac;
 use crate::auth::{Attributes, Authenticator, Authorizer, User};
 use crate::call::Call;
+use crate::controllers::Follower;
 use crate::conversion::Conversions;
 use crate::crd::controller::Definitions;
 use crate::digest::Digest;
@@ -24,6 +23,7 @@ use crate::events;
 use crate::forms::Forms;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
+use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     pub rbac: Arc<Rbac>,
     pub authenticator: Arc<Authenticator>,
     /// Controllers that follow every change.
-    pub followers: Vec<mpsc::UnboundedSender<Committed>>,
+    pub followers: Vec<Follower>,
     pub definitions: Definitions,
     pub discovery: Discovery,
     pub openapi: OpenApi,
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub root_ca: Arc<str>,
     /// Keys and certificates, for backups.
     pub pki: Arc<Pki>,
-    pub requests: AtomicU64,
+    pub metrics: Metrics,
 }
 
 impl Shared {
@@ -276,16 +276,15 @@ impl Shared {
 
     fn tell(&self, bucket: Arc<str>, key: Arc<str>, written: &Written<Digest>) {
         let digest = written.previous.as_ref().or(written.entry.as_ref()).map(|e| e.digest());
-        let committed = Committed {
+        let committed = Arc::new(Committed {
             bucket,
             key,
             gone: written.entry.is_none(),
             uid: digest.map(|d| d.uid.clone()).unwrap_or_default(),
             owners: written.previous.as_ref().map(|e| e.digest().owners.clone()).unwrap_or_default(),
-        };
+        });
         for follower in &self.followers {
-            // Nobody listens when the server is going down.
-            let _ = follower.send(committed.clone());
+            follower.tell(&committed);
         }
     }
 
@@ -335,11 +334,6 @@ impl Shared {
             }
             _ => Ok(object),
         }
-    }
-
-    /// Counts a request.
-    pub fn count_request(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn settle(
             let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
             strict.extend(builtin::decode::settle(group, version, kind, object)?);
             builtin::defaults::apply(group, kind, object);
-            if resource.plural == "customresourcedefinitions" {
+            if crd::is_definition(resource) {
                 capstan_schema::crd::default(object);
             }
         }
@@ -184,7 +184,7 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
                 let extra: Vec<(String, Vec<String>)> = user.extra.clone().into_iter().collect();
                 builtin::strategy::set_requester(object, &user.name, &user.uid, &user.groups, &extra);
             }
-            if call.resource.plural == "customresourcedefinitions" {
+            if crd::is_definition(&call.resource) {
                 crd::prepare_create(object);
             }
         }
@@ -226,7 +226,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
             builtin::strategy::prepare_update(group, kind, subresource, object, current);
             let now = call.shared.env.now_rfc3339();
             builtin::strategy::stamp_update(group, kind, subresource, object, current, &now);
-            if resource.plural == "customresourcedefinitions" {
+            if crd::is_definition(resource) {
                 crd::prepare_update(object, current, subresource);
             }
         }
@@ -250,13 +250,19 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
 /// Validates a new object.
 pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
     let resource = &call.resource;
-    call.shared.rbac.check_escalation(&call.attributes("create"), object, None)?;
+    check_escalation(call, "create", object, None)?;
     let verdict = match &resource.behaviour {
         None => built_in_verdict(call, object, None),
         Some(behaviour) => behaviour.validator.validate(object),
     };
     settle_verdict(call, object, verdict)?;
-    refuse(call, object, &meta_errors(resource, object, meta::path_segment))?;
+    let metadata = &object["metadata"];
+    let path = Path::at("metadata");
+    refuse(
+        call,
+        object,
+        &meta::validate_object_meta(metadata, resource.namespaced, meta::path_segment, &path),
+    )?;
     warn_of_finalizers(call, object, None);
     Ok(())
 }
@@ -264,13 +270,13 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
 /// Validates a changed object.
 pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> Result<()> {
     let resource = &call.resource;
-    call.shared.rbac.check_escalation(&call.attributes(&call.info.verb), object, Some(current))?;
-    let mut errors = meta_errors(resource, object, meta::path_segment);
-    errors.extend(meta::validate_object_meta_update(
+    check_escalation(call, &call.info.verb, object, Some(current))?;
+    let mut errors = meta::validate_common_update(
         &object["metadata"],
         &current["metadata"],
+        resource.namespaced,
         &Path::at("metadata"),
-    ));
+    );
     let mut verdict = match &resource.behaviour {
         None => built_in_verdict(call, object, Some(current)),
         Some(behaviour) if call.info.subresource == "status" => {
@@ -285,9 +291,17 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
     Ok(())
 }
 
+fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Value>) -> Result<()> {
+    if call.resource.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    let shared = &call.shared;
+    shared.rbac.check_escalation(&*shared.authorizer, &call.attributes(verb), object, current)
+}
+
 fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Verdict {
     let resource = &call.resource;
-    let errors = if resource.plural == "customresourcedefinitions" {
+    let errors = if crd::is_definition(resource) {
         match current {
             Some(current) if call.info.subresource == "status" => {
                 capstan_schema::crd::validate_status(object, current)
@@ -304,10 +318,6 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
 fn settle_verdict(call: &Call, object: &Value, verdict: Verdict) -> Result<()> {
     verdict.warnings.into_iter().for_each(|text| call.warnings.add(text));
     refuse(call, object, &verdict.errors)
-}
-
-fn meta_errors(resource: &Resource, object: &Value, names: meta::NameCheck) -> Vec<FieldError> {
-    meta::validate_object_meta(&object["metadata"], resource.namespaced, names, &Path::at("metadata"))
 }
 
 fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<()> {

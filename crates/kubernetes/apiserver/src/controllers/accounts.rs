@@ -16,6 +16,11 @@ use crate::verbs::update::{Change, Step, change};
 
 const ROOT_CA: &str = "kube-root-ca.crt";
 
+/// The buckets this controller follows.
+pub(crate) fn wants(bucket: &str) -> bool {
+    matches!(bucket, "/namespaces" | "/serviceaccounts" | "/configmaps")
+}
+
 /// Runs the controller until the server goes.
 pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
     let mut dirty: BTreeSet<String> = BTreeSet::new();

@@ -1,20 +1,25 @@
 //! The controllers every client of a Kubernetes API takes for granted. Each is one task that hears of
-//! every committed change and acts through the same verbs as clients do.
+//! the committed changes it cares about and acts through the same verbs as clients do.
 //!
 //! ```text
-//! commit ──► Committed ──► garbage     dependents of what is gone
-//!                     ├──► namespaces  contents of what is terminating
-//!                     ├──► accounts    default ServiceAccount and kube-root-ca.crt per namespace
-//!                     ├──► roles       aggregated ClusterRoles
-//!                     └──► crd         names, establishing, clean-up (`crate::crd`)
+//! commit ──► Committed ──► garbage        dependents of what is gone
+//!                     ├──► namespaces     contents of what is terminating
+//!                     ├──► accounts       default ServiceAccount and kube-root-ca.crt per namespace
+//!                     ├──► token_secrets  tokens in Secrets that ask for one
+//!                     ├──► roles          aggregated ClusterRoles
+//!                     └──► crd            names, establishing, clean-up (`crate::crd`)
+//! every minute ──────────► housekeeping   events past their time, history past its
 //! ```
 
 pub(crate) mod accounts;
 pub(crate) mod garbage;
+mod housekeeping;
 pub(crate) mod namespaces;
 pub(crate) mod retry;
+pub(crate) mod roles;
+mod token_secrets;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
@@ -22,26 +27,59 @@ use crate::shared::Committed;
 use crate::shared::Shared;
 
 /// What a controller hears.
-pub(crate) type Changes = mpsc::UnboundedReceiver<Committed>;
+pub(crate) type Changes = mpsc::UnboundedReceiver<Arc<Committed>>;
 
-/// Starts all controllers. They end when the server goes and its channels close.
-pub(crate) fn start(shared: &std::sync::Weak<Shared>, changes: Vec<Changes>) {
-    let mut changes = changes.into_iter();
-    let mut next = || changes.next();
-    if let (Some(a), Some(b), Some(c), Some(d)) = (next(), next(), next(), next()) {
-        tokio::spawn(crate::crd::controller::run(shared.clone(), a));
-        tokio::spawn(garbage::run(shared.clone(), b));
-        tokio::spawn(namespaces::run(shared.clone(), c));
-        tokio::spawn(accounts::run(shared.clone(), d));
+/// Where the changes that one controller cares about go.
+pub(crate) struct Follower {
+    /// Whether changes of a bucket are of interest.
+    wants: fn(&str) -> bool,
+    sender: mpsc::UnboundedSender<Arc<Committed>>,
+}
+
+impl Follower {
+    /// Sends a change to whom it may concern.
+    pub fn tell(&self, change: &Arc<Committed>) {
+        if (self.wants)(&change.bucket) {
+            // Nobody listens when the server is going down.
+            let _ = self.sender.send(change.clone());
+        }
     }
 }
 
+const FOLLOWERS: usize = 6;
+
+/// What each controller wants to hear of, in the order of [`start`].
+const WANTS: [fn(&str) -> bool; FOLLOWERS] =
+    [everything, everything, everything, accounts::wants, token_secrets::wants, roles::wants];
+
+fn everything(_: &str) -> bool {
+    true
+}
+
+/// Starts all controllers. They end when the server goes and its channels close.
+pub(crate) fn start(shared: &Weak<Shared>, changes: [Changes; FOLLOWERS]) {
+    let [a, b, c, d, e, f] = changes;
+    tokio::spawn(crate::crd::controller::run(shared.clone(), a));
+    tokio::spawn(garbage::run(shared.clone(), b));
+    tokio::spawn(namespaces::run(shared.clone(), c));
+    tokio::spawn(accounts::run(shared.clone(), d));
+    tokio::spawn(token_secrets::run(shared.clone(), e));
+    tokio::spawn(roles::run(shared.clone(), f));
+    tokio::spawn(housekeeping::run(shared.clone()));
+}
+
 /// Channels for [`start`].
-pub(crate) fn channels() -> (Vec<mpsc::UnboundedSender<Committed>>, Vec<Changes>) {
-    (0..4).map(|_| mpsc::unbounded_channel()).unzip()
+pub(crate) fn channels() -> (Vec<Follower>, [Changes; FOLLOWERS]) {
+    let mut followers = Vec::with_capacity(FOLLOWERS);
+    let changes = WANTS.map(|wants| {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        followers.push(Follower { wants, sender });
+        receiver
+    });
+    (followers, changes)
 }
 
 /// The server, while it lives.
-pub(crate) fn alive(shared: &std::sync::Weak<Shared>) -> Option<Arc<Shared>> {
+pub(crate) fn alive(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
     shared.upgrade()
 }

@@ -1,6 +1,7 @@
 //! GET with `watch`: the changes of a collection as they happen, resumable, with bookmarks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::http::{HeaderValue, StatusCode, header};
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use crate::call::Call;
 use crate::digest::Digest;
+use crate::metrics::Held;
 use crate::reply::{self, ReplyBody};
 use crate::respond::WatchShape;
 use crate::selection::Selection;
@@ -63,7 +65,10 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     };
     let Some(watch) = watch else { return Err(Status::unavailable("the store is shutting down")) };
     let deadline = tokio::time::Instant::now() + options.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let (open, sent) = call.shared.metrics.watch(&call.info, &call.resource);
     let session = Session {
+        _open: open,
+        sent,
         ignore_until: if from > start { from } else { 0 },
         bookmarks: options.bookmarks,
         announce_end,
@@ -96,6 +101,9 @@ enum Phase {
 }
 
 struct Session {
+    _open: Held,
+    /// Events sent.
+    sent: Arc<AtomicU64>,
     call: Arc<Call>,
     shape: WatchShape,
     selection: Selection,
@@ -122,7 +130,10 @@ impl Session {
                     let mut out = BytesMut::new();
                     for entry in self.present.by_ref().take(INITIAL_BATCH) {
                         match self.shape.event(&self.call, "ADDED", &entry, None).await {
-                            Ok(bytes) => out.put(bytes),
+                            Ok(bytes) => {
+                                self.sent.fetch_add(1, Ordering::Relaxed);
+                                out.put(bytes);
+                            }
                             Err(status) => return Some(self.fail(&status)),
                         }
                     }
@@ -175,7 +186,10 @@ impl Session {
                 continue;
             }
             match self.encode(event).await {
-                Ok(Some(bytes)) => out.put(bytes),
+                Ok(Some(bytes)) => {
+                    self.sent.fetch_add(1, Ordering::Relaxed);
+                    out.put(bytes);
+                }
                 Ok(None) => {}
                 Err(status) => return Some(self.fail(&status)),
             }

@@ -23,11 +23,11 @@ async fn a_backup_is_for_administrators_alone_whatever_paths_are_open_to_others(
                 "subjects": [{"kind": "User", "name": "eve"}]}),
         )
         .await;
-    let eve = client.clone().by(User::new("eve", ["system:authenticated"]));
+    let eve = client.clone().as_user(User::new("eve", ["system:authenticated"]));
     assert_eq!(eve.get("/metrics").await.0, 200, "the role works");
     let (code, status) = eve.get(PATH).await;
     assert_eq!((code, status["reason"].as_str()), (403, Some("Forbidden")), "{status}");
-    let nobody = client.clone().by(User::anonymous());
+    let nobody = client.clone().as_user(User::anonymous());
     assert_eq!(nobody.get(PATH).await.0, 403);
 }
 

@@ -27,14 +27,41 @@ pub type Answer = (u16, Value);
 impl Client {
     /// A fresh server in memory.
     pub async fn start() -> Self {
+        Self::with(Config::in_memory()).await
+    }
+
+    /// A server as configured.
+    pub async fn with(config: Config) -> Self {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        let plane = Plane::start(Config::in_memory(), pki).await.expect("an empty server starts");
+        let plane = Plane::start(config, pki).await.expect("the server starts");
         Self { server: plane.server().clone(), user: User::privileged("tester") }
     }
 
-    /// The same server for somebody else.
-    pub fn by(self, user: User) -> Self {
-        Self { user, ..self }
+    /// The same server as somebody else sees it.
+    pub fn as_user(&self, user: User) -> Self {
+        Self { server: self.server.clone(), user }
+    }
+
+    /// The server itself.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Any request, and the whole response.
+    pub async fn reply(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> http::Response<ReplyBody> {
+        let mut request = Request::builder().method(method).uri(path).header("user-agent", "it/1");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        request.extensions_mut().insert(self.user.clone());
+        self.server.handle(request).await
     }
 
     async fn send(
@@ -44,15 +71,7 @@ impl Client {
         content_type: &str,
         body: String,
     ) -> http::Response<ReplyBody> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
-            .header("user-agent", "it/1")
-            .body(Full::new(Bytes::from(body)))
-            .expect("a request");
-        request.extensions_mut().insert(self.user.clone());
-        self.server.handle(request).await
+        self.reply(method, path, &[("content-type", content_type)], body).await
     }
 
     /// Any request with a JSON body.
@@ -97,7 +116,8 @@ impl Client {
     }
 }
 
-async fn read(reply: http::Response<ReplyBody>) -> Answer {
+/// Status code and JSON body of a response.
+pub async fn read(reply: http::Response<ReplyBody>) -> Answer {
     let code = reply.status().as_u16();
     let bytes = reply.into_body().collect().await.expect("a body").to_bytes();
     (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))

@@ -4,6 +4,10 @@
 mod backups;
 mod client;
 mod crds;
+mod documents;
+mod housekeeping;
 mod lifecycle;
 mod objects;
+mod policy;
+mod token_secrets;
 mod watches;

@@ -26,12 +26,18 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const RESOURCE: &str = "resource.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
 
-/// ClusterRoles, then ClusterRoleBindings, as they are to be created or reconciled at start.
-/// Aggregating roles come with their rules already gathered.
+/// ClusterRoles, then ClusterRoleBindings, as they are to be created or reconciled at start. Aggregating
+/// roles come with their rules already gathered, and after the roles they gather from: whoever gathers
+/// while they are being created finds nothing to change.
 pub fn bootstrap_policy() -> &'static [Value] {
     static POLICY: LazyLock<Vec<Value>> = LazyLock::new(|| {
         let mut roles = cluster_roles();
         gather(&mut roles);
+        // A role that gathers another has at least the rules of that one.
+        roles.sort_by_key(|role| match role.get("aggregationRule") {
+            Some(_) => role["rules"].as_array().map_or(0, Vec::len),
+            None => 0,
+        });
         roles.extend(cluster_role_bindings());
         roles
     });

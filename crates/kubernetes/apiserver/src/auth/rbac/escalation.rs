@@ -13,8 +13,16 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Rbac {
     /// Checks a create or update of an RBAC object; requests about anything else pass. `request` is what was
-    /// authorized (its name is empty on create), `object` is what shall be stored, `old` what is.
-    pub fn check_escalation(&self, request: &Attributes, object: &Value, old: Option<&Value>) -> Result<()> {
+    /// authorized (its name is empty on create), `object` is what shall be stored, `old` what is. Whether
+    /// somebody may grant what they do not hold is for the server's `authorizer` to say, which need not be
+    /// this one.
+    pub fn check_escalation(
+        &self,
+        authorizer: &dyn Authorizer,
+        request: &Attributes,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<()> {
         if request.group != GROUP || !request.subresource.is_empty() {
             return Ok(());
         }
@@ -26,12 +34,18 @@ impl Rbac {
         if request.user.in_group(MASTERS) || old.is_some_and(|old| only_garbage_collection(object, old)) {
             return Ok(());
         }
-        check(self, request, object, old)
+        check(self, authorizer, request, object, old)
     }
 
-    fn check_role(&self, request: &Attributes, role: &Value, old: Option<&Value>) -> Result<()> {
+    fn check_role(
+        &self,
+        authorizer: &dyn Authorizer,
+        request: &Attributes,
+        role: &Value,
+        old: Option<&Value>,
+    ) -> Result<()> {
         let may_escalate = Attributes { verb: "escalate".into(), version: "*".into(), ..request.clone() };
-        if self.authorize(&may_escalate).allowed() {
+        if authorizer.authorize(&may_escalate).allowed() {
             return Ok(());
         }
         self.holds(request, &PolicyRule::list_from_json(role)).map_err(|why| refused(request, role, why))?;
@@ -52,7 +66,13 @@ impl Rbac {
         Ok(())
     }
 
-    fn check_binding(&self, request: &Attributes, binding: &Value, _: Option<&Value>) -> Result<()> {
+    fn check_binding(
+        &self,
+        authorizer: &dyn Authorizer,
+        request: &Attributes,
+        binding: &Value,
+        _: Option<&Value>,
+    ) -> Result<()> {
         let role = &binding["roleRef"];
         let (kind, name) = (text(&role["kind"]), text(&role["name"]));
         // Cluster-wide bindings are judged at no namespace even if the request names one.
@@ -72,7 +92,7 @@ impl Rbac {
             name: name.into(),
             ..Attributes::default()
         };
-        if !roles.is_empty() && self.authorize(&may_bind).allowed() {
+        if !roles.is_empty() && authorizer.authorize(&may_bind).allowed() {
             return Ok(());
         }
         let rules = self.policy().role(kind, name, namespace).map_err(|error| match error {

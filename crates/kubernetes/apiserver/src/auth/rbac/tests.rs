@@ -174,13 +174,13 @@ fn granting_what_is_not_held_is_refused_with_the_missing_rules() {
         ("rolebindings", bind("Robot", "x"), Err((500, "unsupported role reference kind: \"Robot\""))),
     ];
     for (resource, object, expected) in table {
-        let answer = rbac.check_escalation(&write_of(&ada, resource, "ns"), &object, None);
+        let answer = rbac.check_escalation(&rbac, &write_of(&ada, resource, "ns"), &object, None);
         let answer = answer.as_ref().map(|&()| ()).map_err(|status| (status.code, status.message.as_str()));
         assert_eq!(answer, expected, "{object}");
     }
     let root = user("root", &[MASTERS]);
     let everything = bind("ClusterRole", "cluster-admin");
-    assert!(rbac.check_escalation(&write_of(&root, "rolebindings", "ns"), &everything, None).is_ok());
+    assert!(rbac.check_escalation(&rbac, &write_of(&root, "rolebindings", "ns"), &everything, None).is_ok());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn the_verbs_escalate_and_bind_lift_the_check_for_what_they_name() {
     let bind = |role: &str| binding("b", None, ("ClusterRole", role), &[]);
     let check = |who: &User, resource: &str, object: &Value, name: &str| {
         let request = Attributes { name: name.into(), ..write_of(who, resource, "") };
-        rbac.check_escalation(&request, object, None).is_ok()
+        rbac.check_escalation(&rbac, &request, object, None).is_ok()
     };
     assert!(check(&binder, "clusterrolebindings", &bind("cluster-admin"), ""));
     assert!(!check(&binder, "clusterrolebindings", &bind("view"), ""));
@@ -227,11 +227,12 @@ fn aggregation_rules_take_all_rights_to_set_and_to_change() {
     let mut aggregating = plain.clone();
     aggregating["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
     // `escalate` is among all verbs, so this user passes; one who only holds get does not.
-    assert!(rbac.check_escalation(&write_of(&lesser, "clusterroles", ""), &aggregating, None).is_ok());
+    assert!(rbac.check_escalation(&rbac, &write_of(&lesser, "clusterroles", ""), &aggregating, None).is_ok());
     let eve = user("eve", &[]);
     let text = "clusterroles.rbac.authorization.k8s.io \"r\" is forbidden: must have cluster-admin privileges to use the aggregationRule";
     for (object, old) in [(&aggregating, None), (&plain, Some(&aggregating))] {
-        let refusal = rbac.check_escalation(&write_of(&eve, "clusterroles", ""), object, old).unwrap_err();
+        let refusal =
+            rbac.check_escalation(&rbac, &write_of(&eve, "clusterroles", ""), object, old).unwrap_err();
         assert_eq!((refusal.code, refusal.message.as_str()), (403, text));
     }
 }
@@ -245,9 +246,9 @@ fn finalizers_and_owners_of_a_role_may_change_whoever_asks() {
     new["metadata"]["finalizers"] = json!(["x"]);
     new["metadata"]["ownerReferences"] = json!([{"uid": "u"}]);
     new["metadata"]["labels"] = json!({});
-    assert!(rbac.check_escalation(&write_of(&eve, "clusterroles", ""), &new, Some(&old)).is_ok());
+    assert!(rbac.check_escalation(&rbac, &write_of(&eve, "clusterroles", ""), &new, Some(&old)).is_ok());
     new["metadata"]["labels"] = json!({"a": "b"});
-    assert!(rbac.check_escalation(&write_of(&eve, "clusterroles", ""), &new, Some(&old)).is_err());
+    assert!(rbac.check_escalation(&rbac, &write_of(&eve, "clusterroles", ""), &new, Some(&old)).is_err());
 }
 
 #[test]

@@ -14,7 +14,6 @@ use crate::pki::PkiError;
 
 /// Issuer of tokens in Secrets.
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
-const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
@@ -30,13 +29,18 @@ pub enum TokenSecret {
     Delete,
 }
 
+impl TokenSecret {
+    /// The type of Secrets that hold tokens.
+    pub const TYPE: &'static str = "kubernetes.io/service-account-token";
+}
+
 impl ServiceAccountTokens {
     /// Completes a Secret that asks for a token: token, certificate of the authority, namespace, uid of the
     /// ServiceAccount.
     pub fn complete_secret(&self, secret: &Value) -> Result<TokenSecret, PkiError> {
         let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
         let account_name = annotation(ACCOUNT_NAME);
-        if secret["type"] != SECRET_TYPE || account_name.is_empty() {
+        if secret["type"] != TokenSecret::TYPE || account_name.is_empty() {
             return Ok(TokenSecret::Right);
         }
         let namespace = secret["metadata"]["namespace"].as_str().unwrap_or_default();

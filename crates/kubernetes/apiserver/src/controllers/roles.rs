@@ -1,0 +1,92 @@
+//! Aggregated ClusterRoles: keeps their rules those of the ClusterRoles their selectors match.
+
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+
+use super::{Changes, alive, retry::Retry};
+use crate::auth::bucket::CLUSTER_ROLES;
+use crate::auth::rbac;
+use crate::call::Call;
+use crate::http::options::{WriteKind, WriteOptions};
+use crate::object::Meta;
+use crate::shared::Shared;
+use crate::status::Result;
+use crate::verbs::update::{Change, Step, change};
+
+const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// The bucket this controller follows.
+pub(crate) fn wants(bucket: &str) -> bool {
+    bucket == CLUSTER_ROLES
+}
+
+/// Runs the controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut retry = Retry::new();
+    let mut first = true;
+    loop {
+        if !std::mem::take(&mut first) {
+            tokio::select! {
+                biased;
+                change = changes.recv() => if change.is_none() { return },
+                () = retry.next() => {}
+            }
+        }
+        // One look serves everything that happened before it.
+        while changes.try_recv().is_ok() {}
+        let Some(shared) = alive(&shared) else { return };
+        match aggregate(&shared).await {
+            Ok(()) => retry.succeeded(&()),
+            Err(status) => {
+                tracing::debug!(error = %status, "aggregating cluster roles will be tried again");
+                retry.failed(());
+            }
+        }
+    }
+}
+
+/// Gives every aggregating role its rules. A role that gathers from another gathering one follows when that
+/// one's change is heard of.
+async fn aggregate(shared: &Arc<Shared>) -> Result<()> {
+    let registry = shared.registry.load_full();
+    let Some(resource) = registry.find("rbac.authorization.k8s.io", "v1", "clusterroles") else {
+        return Ok(());
+    };
+    let roles: Vec<Arc<Value>> = shared
+        .store
+        .snapshot(CLUSTER_ROLES)
+        .range("", None)
+        .filter_map(|entry| serde_json::from_slice(&entry.value).ok())
+        .map(Arc::new)
+        .collect();
+    for role in &roles {
+        let Some(rules) = rbac::aggregated_rules(role, &roles) else { continue };
+        let call = shared.internal_call(USER, resource.clone(), "", role.name());
+        let options =
+            WriteOptions { field_manager: MANAGER.into(), force: Some(true), ..WriteOptions::default() };
+        match change(&call, &Rules(rules), &options, WriteKind::Apply).await {
+            Err(status) if status.reason != "NotFound" => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The rules a role is to have.
+struct Rules(Value);
+
+impl Change for Rules {
+    fn step(&self, call: &Call, _: &Value) -> Result<Step> {
+        let mut role = json!({
+            "apiVersion": call.resource.api_version(), "kind": call.resource.kind,
+            "metadata": {"name": call.info.name},
+        });
+        // Nothing gathered is nothing said: the field falls away with its last owner.
+        if self.0.as_array().is_some_and(|rules| !rules.is_empty()) {
+            role["rules"] = self.0.clone();
+        }
+        Ok(Step::Apply(role))
+    }
+}

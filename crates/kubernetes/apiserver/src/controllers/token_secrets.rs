@@ -1,0 +1,128 @@
+//! Secrets of type `kubernetes.io/service-account-token`: given their token, and deleted with the account
+//! they are for.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Changes, alive, retry::Retry};
+use crate::auth::TokenSecret;
+use crate::auth::bucket::{SECRETS, SERVICE_ACCOUNTS};
+use crate::call::Call;
+use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::object::Meta;
+use crate::shared::Shared;
+use crate::status::{Result, Status};
+use crate::verbs::delete::delete_object;
+use crate::verbs::update::{Change, Step, change};
+
+const USER: &str = "system:kube-controller-manager";
+
+/// The buckets this controller follows.
+pub(crate) fn wants(bucket: &str) -> bool {
+    matches!(bucket, SECRETS | SERVICE_ACCOUNTS)
+}
+
+/// Runs the controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut dirty: BTreeSet<String> = match alive(&shared) {
+        Some(shared) => holding_tokens(&shared, "").collect(),
+        None => return,
+    };
+    let mut retry = Retry::new();
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    let Some(shared) = alive(&shared) else { return };
+                    match (&*change.bucket, change.gone) {
+                        (SECRETS, false) => { dirty.insert(change.key.to_string()); }
+                        (SERVICE_ACCOUNTS, true) => {
+                            let namespace = change.key.split_once('/').map_or("", |(namespace, _)| namespace);
+                            dirty.extend(holding_tokens(&shared, &format!("{namespace}/")));
+                        }
+                        _ => {}
+                    }
+                }
+                key = retry.next() => { dirty.insert(key); }
+            }
+        }
+        let Some(shared) = alive(&shared) else { return };
+        for key in std::mem::take(&mut dirty) {
+            match settle(&shared, &key).await {
+                Ok(()) => retry.succeeded(&key),
+                Err(status) => {
+                    tracing::debug!(secret = key, error = %status, "a token secret will be tried again");
+                    retry.failed(key);
+                }
+            }
+        }
+    }
+}
+
+/// The keys under a prefix whose Secrets ask for a token.
+fn holding_tokens(shared: &Shared, prefix: &str) -> impl Iterator<Item = String> {
+    let snapshot = shared.store.snapshot(SECRETS);
+    let keys: Vec<String> = snapshot
+        .range(prefix, None)
+        .filter(|entry| holds_token(&entry.value))
+        .map(|entry| entry.key.to_string())
+        .collect();
+    keys.into_iter()
+}
+
+/// Whether a stored Secret is of the type, without reading the rest of it.
+fn holds_token(secret: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        r#type: String,
+    }
+    serde_json::from_slice::<Head>(secret).is_ok_and(|head| head.r#type == TokenSecret::TYPE)
+}
+
+async fn settle(shared: &Arc<Shared>, key: &str) -> Result<()> {
+    let Some(entry) = shared.store.get(SECRETS, key).filter(|entry| holds_token(&entry.value)) else {
+        return Ok(());
+    };
+    let registry = shared.registry.load_full();
+    let Some(resource) = registry.find("", "v1", "secrets") else { return Ok(()) };
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    let call = shared.internal_call(USER, resource.clone(), namespace, name);
+    let secret = shared.load(&call, &entry).await?;
+    let outcome = match complete(shared, &secret)? {
+        TokenSecret::Right => return Ok(()),
+        TokenSecret::Store(_) => {
+            change(&call, &Completed, &WriteOptions::default(), WriteKind::Update).await.map(|_| ())
+        }
+        TokenSecret::Delete => {
+            let options = DeleteOptions { uid: Some(secret.uid().to_owned()), ..DeleteOptions::default() };
+            delete_object(&call, key, &options).await.map(|_| ())
+        }
+    };
+    match outcome {
+        // Gone, or another one of the same name by now, of which we hear as well.
+        Err(status) if !matches!(&*status.reason, "NotFound" | "Conflict") => Err(status),
+        _ => Ok(()),
+    }
+}
+
+fn complete(shared: &Shared, secret: &Value) -> Result<TokenSecret> {
+    shared.authenticator.tokens().complete_secret(secret).map_err(Status::internal)
+}
+
+/// A Secret with its token.
+struct Completed;
+
+impl Change for Completed {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        Ok(match complete(&call.shared, current)? {
+            TokenSecret::Store(object) => Step::Write { object, manager: call.manager("") },
+            TokenSecret::Right | TokenSecret::Delete => Step::Edit(current.clone()),
+        })
+    }
+}

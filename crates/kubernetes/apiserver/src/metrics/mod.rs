@@ -1,0 +1,201 @@
+//! What the server counts of its own work, under kube-apiserver's names where it has one.
+//!
+//! Labels come from the registry and from fixed lists, never from what a client sends, and there is a limit
+//! to how many combinations are told apart: the numbers cannot be made to fill the memory.
+
+mod process;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use ::http::StatusCode;
+use parking_lot::Mutex;
+
+pub(crate) use text::expose;
+
+use crate::http::info::RequestInfo;
+use crate::registry::Resource;
+
+/// Upper bounds of the request duration's buckets, in milliseconds: those of kube-apiserver.
+const BUCKETS: [u64; 23] = [
+    5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000,
+    20_000, 30_000, 45_000, 60_000,
+];
+
+/// Combinations of labels told apart; what comes after them is counted together.
+const SERIES: usize = 10_000;
+
+/// Labels of requests past [`SERIES`].
+const OTHER: &str = "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"other\",scope=\"\",subresource=\"\",\
+                     verb=\"other\",version=\"\"";
+
+/// The counters of one server.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    requests: Mutex<BTreeMap<Box<str>, Requests>>,
+    read_only: AtomicI64,
+    mutating: AtomicI64,
+    watches: Mutex<BTreeMap<Box<str>, Arc<AtomicI64>>>,
+    events: Mutex<BTreeMap<Box<str>, Arc<AtomicU64>>>,
+}
+
+/// Requests of one combination of labels.
+#[derive(Default, Clone)]
+struct Requests {
+    codes: Vec<(u16, u64)>,
+    /// Requests by the first bucket they fit into; the last one is for those that fit into none.
+    buckets: [u64; BUCKETS.len() + 1],
+    total: Duration,
+}
+
+/// Counts something for as long as it lives.
+pub(crate) struct Held(Arc<AtomicI64>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request that is being answered.
+pub(crate) struct InFlight<'a>(&'a AtomicI64);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    /// Counts a request as being answered. Watches are counted by [`Metrics::watch`] instead.
+    pub fn begin(&self, info: &RequestInfo) -> Option<InFlight<'_>> {
+        let gauge = match info.verb.as_str() {
+            "watch" => return None,
+            "get" | "list" | "head" => &self.read_only,
+            _ => &self.mutating,
+        };
+        gauge.fetch_add(1, Ordering::Relaxed);
+        Some(InFlight(gauge))
+    }
+
+    /// Counts an answered request.
+    pub fn answered(&self, labels: &Labels, resource: Option<&Resource>, code: StatusCode, took: Duration) {
+        let labels = labels.text(resource);
+        let mut requests = self.requests.lock();
+        let full = requests.len() >= SERIES;
+        let series = match requests.get_mut(labels.as_str()) {
+            Some(series) => series,
+            None if full => requests.entry(OTHER.into()).or_default(),
+            None => requests.entry(labels.into()).or_default(),
+        };
+        match series.codes.iter_mut().find(|(known, _)| *known == code.as_u16()) {
+            Some((_, count)) => *count += 1,
+            None => series.codes.push((code.as_u16(), 1)),
+        }
+        let bucket = BUCKETS.iter().position(|bound| took <= Duration::from_millis(*bound));
+        series.buckets[bucket.unwrap_or(BUCKETS.len())] += 1;
+        series.total += took;
+    }
+
+    /// Counts a watch while it lasts; the counter is for its events.
+    pub fn watch(&self, info: &RequestInfo, resource: &Resource) -> (Held, Arc<AtomicU64>) {
+        let mut labels = format!("component=\"apiserver\",{}", place(resource));
+        let _ =
+            write!(labels, ",scope=\"{}\",subresource=\"{}\",verb=\"WATCH\"", scope(info), info.subresource);
+        let gauge = self.watches.lock().entry(labels.into()).or_default().clone();
+        gauge.fetch_add(1, Ordering::Relaxed);
+        let events = self.events.lock().entry(place(resource).into()).or_default().clone();
+        (Held(gauge), events)
+    }
+}
+
+fn place(resource: &Resource) -> String {
+    format!("group=\"{}\",resource=\"{}\",version=\"{}\"", resource.group, resource.plural, resource.version)
+}
+
+/// What a request counts as, but for the resource, which is only known once it was found.
+pub(crate) struct Labels {
+    verb: &'static str,
+    scope: &'static str,
+    subresource: String,
+    document: &'static str,
+    dry_run: &'static str,
+}
+
+impl Labels {
+    /// `apply`: a PATCH is one that applies.
+    pub fn new(info: &RequestInfo, apply: bool, dry_run: bool) -> Self {
+        let verb = match info.verb.as_str() {
+            "get" | "head" => "GET",
+            "list" => "LIST",
+            "watch" => "WATCH",
+            "create" | "post" => "POST",
+            "update" | "put" => "PUT",
+            "patch" if apply => "APPLY",
+            "patch" => "PATCH",
+            "delete" => "DELETE",
+            "deletecollection" => "DELETECOLLECTION",
+            _ => "other",
+        };
+        Self {
+            verb,
+            scope: scope(info),
+            subresource: info.subresource.clone(),
+            document: if info.is_resource { "" } else { document(&info.path) },
+            dry_run: if dry_run { "All" } else { "" },
+        }
+    }
+
+    fn text(&self, resource: Option<&Resource>) -> String {
+        let (group, plural, version) = match resource {
+            Some(r) => (r.group.as_str(), r.plural.as_str(), r.version.as_str()),
+            None => ("", "", ""),
+        };
+        let known = |name: &&str| resource.is_some_and(|r| r.subresources.iter().any(|s| s.name == **name));
+        let subresource = Some(self.subresource.as_str()).filter(known).unwrap_or(self.document);
+        let mut text = String::with_capacity(192);
+        let _ = write!(
+            text,
+            "component=\"apiserver\",dry_run=\"{}\",group=\"{group}\",resource=\"{plural}\",scope=\"{}\",\
+             subresource=\"{subresource}\",verb=\"{}\",version=\"{version}\"",
+            self.dry_run,
+            resource.map_or("", |_| self.scope),
+            self.verb,
+        );
+        text
+    }
+}
+
+fn scope(info: &RequestInfo) -> &'static str {
+    if !info.name.is_empty() || info.verb == "create" {
+        "resource"
+    } else if !info.namespace.is_empty() {
+        "namespace"
+    } else {
+        "cluster"
+    }
+}
+
+/// The documents that are told apart.
+fn document(path: &str) -> &'static str {
+    const DOCUMENTS: [&str; 9] = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
+    let found = DOCUMENTS.into_iter().find(|document| {
+        let rest = path.strip_prefix(document);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    found.unwrap_or_default()
+}
