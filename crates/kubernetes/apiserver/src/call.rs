@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_builtin as builtin;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Warnings};
@@ -13,6 +14,7 @@ use crate::http::info::RequestInfo;
 use crate::http::options::{FieldValidation, Query};
 use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
+use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
@@ -30,6 +32,8 @@ pub(crate) struct Call {
     pub content_type: Option<String>,
     pub accepted: Accepted,
     pub warnings: Warnings,
+    /// Held by a request that takes of a quota, until it is over.
+    pub turn: Mutex<Option<Turn>>,
 }
 
 impl Call {
@@ -132,6 +136,11 @@ impl Call {
 
     /// [`Call::decode`] with the encoding given.
     pub fn decode_as(&self, bytes: &Bytes, encoding: Encoding, strictness: FieldValidation) -> Result<Value> {
+        if encoding == Encoding::Json
+            && let Some(object) = strategy::settle_text(&self.resource, bytes, self.max_depth())
+        {
+            return Ok(object);
+        }
         let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
         self.expect_kind(&mut value, bytes)?;
         let mut strict = Vec::new();
@@ -164,10 +173,13 @@ impl Call {
         Ok(())
     }
 
+    fn max_depth(&self) -> usize {
+        if crate::crd::is_definition(&self.resource) { MAX_CRD_DEPTH } else { MAX_DEPTH }
+    }
+
     /// Parses a body without looking at what it holds.
     pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
-        let is_crd = crate::crd::is_definition(&self.resource);
-        let max_depth = if is_crd { MAX_CRD_DEPTH } else { MAX_DEPTH };
+        let max_depth = self.max_depth();
         let parsed = match encoding {
             Encoding::Json => body::json(bytes, max_depth),
             Encoding::Yaml => body::yaml(bytes, max_depth),

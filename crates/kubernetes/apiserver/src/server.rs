@@ -84,6 +84,7 @@ impl Server {
             root_ca: parts.root_ca,
             pki: parts.pki,
             metrics: Metrics::default(),
+            turns: Default::default(),
         });
         crate::crd::controller::load(&shared);
         controllers::start(&Arc::downgrade(&shared), changes);
@@ -209,6 +210,7 @@ impl Server {
             content_type: text(&head.headers, header::CONTENT_TYPE),
             accepted,
             warnings: warnings.clone(),
+            turn: Default::default(),
             info,
         });
         let body = if matches!(head.method, Method::GET | Method::HEAD) {

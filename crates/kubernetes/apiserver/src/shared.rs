@@ -19,7 +19,6 @@ use crate::crd::controller::Definitions;
 use crate::digest::Digest;
 use crate::discovery::Discovery;
 use crate::env::Env;
-use crate::events;
 use crate::forms::Forms;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
@@ -28,7 +27,9 @@ use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
 use crate::pki::Pki;
+use crate::quota::{self, Turns};
 use crate::registry::{Origin, Registry, Resource};
+use crate::spelling::{self, Spelling};
 use crate::status::{Result, Status};
 use crate::strategy;
 use crate::verbs::Answer;
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     /// Keys and certificates, for backups.
     pub pki: Arc<Pki>,
     pub metrics: Metrics,
+    /// Who may take of which namespace's quotas.
+    pub turns: Turns,
 }
 
 impl Shared {
@@ -86,14 +89,16 @@ impl Shared {
     pub async fn convert(&self, resource: &Resource, object: Value, version: &str) -> Result<Value> {
         match &resource.behaviour {
             Some(behaviour) => Ok(self.conversions.convert(&behaviour.conversion, object, version).await?),
-            None => Ok(object),
+            None => Ok(spelling::in_version(object, version)),
         }
     }
 
     async fn in_version(&self, resource: &Resource, value: Value, entry: &Entry<Digest>) -> Result<Value> {
         match &resource.origin {
-            Origin::BuiltIn if resource.group == "events.k8s.io" => Ok(events::to_new(value)),
-            Origin::BuiltIn => Ok(value),
+            Origin::BuiltIn => Ok(match Spelling::of(resource) {
+                Some(spelling) => spelling.served(value),
+                None => value,
+            }),
             Origin::Custom(custom) => {
                 let stored_here = *entry.digest().api_version == *resource.api_version();
                 if stored_here && entry.digest().is_settled(custom.schema_epoch) {
@@ -189,7 +194,7 @@ impl Shared {
     /// Bytes of an object, such as the last state of a deleted one, in the version of the request.
     pub async fn render_bytes(&self, call: &Call, entry: &Entry<Digest>, bytes: Bytes) -> Result<Bytes> {
         let as_stored = match &call.resource.origin {
-            Origin::BuiltIn => call.resource.group != "events.k8s.io",
+            Origin::BuiltIn => Spelling::of(&call.resource).is_none(),
             Origin::Custom(_) => *entry.digest().api_version == *call.resource.api_version(),
         };
         if as_stored {
@@ -210,12 +215,13 @@ impl Shared {
     }
 
     /// Runs validating admission.
-    pub async fn validate(&self, call: &Call, attributes: AdmissionAttributes) -> Result<()> {
+    pub async fn validate(&self, call: &Call, attributes: &AdmissionAttributes) -> Result<()> {
         let forms = Forms { shared: self, call };
         for admission in &self.admission {
-            admission.validate(&attributes, &forms).await?;
+            admission.validate(attributes, &forms).await?;
         }
-        Ok(())
+        // Last, as upstream: what is counted here is what is stored.
+        quota::admit(call, attributes).await
     }
 
     /// Runs all admission for a delete, which changes no object.
@@ -316,12 +322,16 @@ impl Shared {
             content_type: None,
             accepted: Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false },
             warnings: Warnings::default(),
+            turn: Default::default(),
         }
     }
 
     async fn storage_form(&self, resource: &Resource, object: Value) -> Result<Value> {
         match &resource.origin {
-            Origin::BuiltIn if resource.group == "events.k8s.io" => Ok(events::to_old(object)),
+            Origin::BuiltIn => Ok(match Spelling::of(resource) {
+                Some(spelling) => spelling.stored(object),
+                None => object,
+            }),
             Origin::Custom(_) if resource.version != resource.storage_version => {
                 let mut stored = self.convert(resource, object, &resource.storage_version).await?;
                 // What the storage version does not know is lost here and now, not on the way back.
@@ -346,8 +356,7 @@ fn agent(user: &str) -> &'static str {
 /// The bytes of an entry if they can be sent as they are.
 fn ready(resource: &Resource, entry: &Entry<Digest>) -> Option<Bytes> {
     match &resource.origin {
-        Origin::BuiltIn if resource.group == "events.k8s.io" => None,
-        Origin::BuiltIn => Some(entry.value.clone()),
+        Origin::BuiltIn => Spelling::of(resource).is_none().then(|| entry.value.clone()),
         Origin::Custom(custom) => {
             let digest = entry.digest();
             if *digest.api_version == *resource.api_version() && digest.is_settled(custom.schema_epoch) {
@@ -369,7 +378,7 @@ impl Call {
     /// The answer to a write that was only tried: the object as it would come back from the store.
     pub async fn preview(&self, code: StatusCode, object: Value) -> Result<Answer> {
         let resource = &self.resource;
-        if resource.custom().is_none() || resource.version == resource.storage_version {
+        if resource.version == resource.storage_version || Spelling::of(resource).is_some() {
             return Ok(Answer::object(code, &object));
         }
         let stored = self.shared.storage_form(resource, object).await?;

@@ -1,6 +1,8 @@
 //! What differs between kinds when objects are written: built-in kinds by their tables, custom
 //! resources by their schemas, and the rules common to all.
 
+use std::borrow::Cow;
+
 use capstan_builtin as builtin;
 use capstan_schema::custom::{Decode, Verdict, decode};
 use capstan_schema::embedded::{self, Coerce};
@@ -14,6 +16,7 @@ use crate::call::Call;
 use crate::crd;
 use crate::object::Meta;
 use crate::registry::{Origin, Resource};
+use crate::spelling::Spelling;
 use crate::status::{Result, Status};
 
 /// What deleting an owner does to its dependents when the request does not say.
@@ -110,10 +113,7 @@ pub(crate) fn settle(
         Origin::BuiltIn => {
             let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
             strict.extend(builtin::decode::settle(group, version, kind, object)?);
-            builtin::defaults::apply(group, kind, object);
-            if crd::is_definition(resource) {
-                capstan_schema::crd::default(object);
-            }
+            fill_in(resource, object);
         }
         // Nothing is known of an object of another kind; validation refuses it.
         Origin::Custom(_) if object["kind"] != *resource.kind => {}
@@ -124,6 +124,55 @@ pub(crate) fn settle(
         }
     }
     Ok(())
+}
+
+/// Fills in the defaults of a built-in object that was decoded.
+fn fill_in(resource: &Resource, object: &mut Value) {
+    builtin::defaults::apply(&resource.group, &resource.version, &resource.kind, object);
+    if let Some(spelling) = Spelling::judged_as_stored(resource) {
+        // What the other version makes of it: its defaults show in this one too.
+        *object = spelling.served(spelling.stored(object.take()));
+    }
+    if crd::is_definition(resource) {
+        capstan_schema::crd::default(object);
+    }
+}
+
+/// [`settle`] of a built-in object straight from its JSON, in one walk. None if there is anything to say about
+/// the text: whoever says it parses it on the way.
+pub(crate) fn settle_text(resource: &Resource, text: &[u8], max_depth: usize) -> Option<Value> {
+    if resource.custom().is_some() || nesting(text) > max_depth {
+        return None;
+    }
+    let id = builtin::table::table().kind(&resource.group, &resource.version, &resource.kind)?;
+    let decoded = builtin::decode::from_slice(id, text).ok()?;
+    let mut object = decoded.object;
+    let as_expected = object["kind"] == *resource.kind && object["apiVersion"] == *resource.api_version();
+    if !as_expected || !decoded.strict.is_empty() {
+        return None;
+    }
+    fill_in(resource, &mut object);
+    Some(object)
+}
+
+/// How deep a JSON text is nested.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Takes out of a converted object what its version does not know. Defaults are those of the version an
@@ -178,7 +227,9 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
         }
         Origin::BuiltIn => {
             let (group, kind) = (&call.resource.group, &call.resource.kind);
-            builtin::strategy::prepare_create(group, kind, object);
+            as_stored(&call.resource, object, |object| {
+                builtin::strategy::prepare_create(group, kind, object)
+            });
             if kind == "CertificateSigningRequest" {
                 let user = &call.user;
                 let extra: Vec<(String, Vec<String>)> = user.extra.clone().into_iter().collect();
@@ -223,7 +274,10 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
         }
         Origin::BuiltIn => {
             let (group, kind) = (&resource.group, &resource.kind);
-            builtin::strategy::prepare_update(group, kind, subresource, object, current);
+            let stored = stored_form(resource, current);
+            as_stored(resource, object, |object| {
+                builtin::strategy::prepare_update(group, kind, subresource, object, &stored);
+            });
             let now = call.shared.env.now_rfc3339();
             builtin::strategy::stamp_update(group, kind, subresource, object, current, &now);
             if crd::is_definition(resource) {
@@ -310,9 +364,30 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
         }
     } else {
         let (group, kind) = (&resource.group, &resource.kind);
-        builtin::validation::validate(group, kind, &call.info.subresource, object, current)
+        let (object, current) = (stored_form(resource, object), current.map(|c| stored_form(resource, c)));
+        builtin::validation::validate(group, kind, &call.info.subresource, &object, current.as_deref())
     };
     Verdict { errors, warnings: Vec::new() }
+}
+
+/// Does something to an object in the form it is judged in.
+fn as_stored(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
+    match Spelling::judged_as_stored(resource) {
+        None => change(object),
+        Some(spelling) => {
+            let mut stored = spelling.stored(object.take());
+            change(&mut stored);
+            *object = spelling.served(stored);
+        }
+    }
+}
+
+/// An object in the form it is judged in.
+fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    match Spelling::judged_as_stored(resource) {
+        None => Cow::Borrowed(object),
+        Some(spelling) => Cow::Owned(spelling.stored(object.clone())),
+    }
 }
 
 fn settle_verdict(call: &Call, object: &Value, verdict: Verdict) -> Result<()> {

@@ -7,6 +7,7 @@
 //!                                   └── decode    typed JSON: strictness, Go's zero values
 //! ```
 
+pub mod autoscaling;
 pub mod decode;
 pub mod defaults;
 mod error;

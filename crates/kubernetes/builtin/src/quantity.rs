@@ -217,6 +217,38 @@ impl Quantity {
         Some(out)
     }
 
+    /// The sum, in the format of this amount, or of the other one if this one is nothing.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self::from_nanos(self.nanos().saturating_add(other.nanos()), format)
+    }
+
+    /// The difference, in the format of this amount, or of the other one if this one is nothing.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self::from_nanos(self.nanos().saturating_sub(other.nanos()), format)
+    }
+
+    /// The amount in billionths; saturates.
+    fn nanos(&self) -> i128 {
+        let digits = self.digits.iter();
+        let mut out =
+            digits.fold(0_i128, |sum, digit| sum.saturating_mul(10).saturating_add(i128::from(*digit)));
+        for _ in 0..(self.exponent - NANO).clamp(0, 40) {
+            out = out.saturating_mul(10);
+        }
+        if self.negative { -out } else { out }
+    }
+
+    fn from_nanos(nanos: i128, format: Format) -> Self {
+        let digits = nanos.unsigned_abs().to_string().bytes().map(|b| b - b'0').collect();
+        let mut out = Self { negative: nanos < 0, digits, exponent: NANO, format, kept: None };
+        out.strip();
+        out
+    }
+
     fn scaled(&self, places: i64) -> i64 {
         let mut digits = self.digits.clone();
         let exponent = self.exponent + places;

@@ -6,6 +6,7 @@
 //!                     ├──► namespaces     contents of what is terminating
 //!                     ├──► accounts       default ServiceAccount and kube-root-ca.crt per namespace
 //!                     ├──► token_secrets  tokens in Secrets that ask for one
+//!                     ├──► quotas         what is used of each ResourceQuota
 //!                     ├──► roles          aggregated ClusterRoles
 //!                     └──► crd            names, establishing, clean-up (`crate::crd`)
 //! every minute ──────────► housekeeping   events past their time, history past its
@@ -15,6 +16,7 @@ pub(crate) mod accounts;
 pub(crate) mod garbage;
 mod housekeeping;
 pub(crate) mod namespaces;
+mod quotas;
 pub(crate) mod retry;
 pub(crate) mod roles;
 mod token_secrets;
@@ -46,11 +48,11 @@ impl Follower {
     }
 }
 
-const FOLLOWERS: usize = 6;
+const FOLLOWERS: usize = 7;
 
 /// What each controller wants to hear of, in the order of [`start`].
 const WANTS: [fn(&str) -> bool; FOLLOWERS] =
-    [everything, everything, everything, accounts::wants, token_secrets::wants, roles::wants];
+    [everything, everything, everything, everything, accounts::wants, token_secrets::wants, roles::wants];
 
 fn everything(_: &str) -> bool {
     true
@@ -58,13 +60,14 @@ fn everything(_: &str) -> bool {
 
 /// Starts all controllers. They end when the server goes and its channels close.
 pub(crate) fn start(shared: &Weak<Shared>, changes: [Changes; FOLLOWERS]) {
-    let [a, b, c, d, e, f] = changes;
+    let [a, b, c, d, e, f, g] = changes;
     tokio::spawn(crate::crd::controller::run(shared.clone(), a));
     tokio::spawn(garbage::run(shared.clone(), b));
     tokio::spawn(namespaces::run(shared.clone(), c));
-    tokio::spawn(accounts::run(shared.clone(), d));
-    tokio::spawn(token_secrets::run(shared.clone(), e));
-    tokio::spawn(roles::run(shared.clone(), f));
+    tokio::spawn(quotas::run(shared.clone(), d));
+    tokio::spawn(accounts::run(shared.clone(), e));
+    tokio::spawn(token_secrets::run(shared.clone(), f));
+    tokio::spawn(roles::run(shared.clone(), g));
     tokio::spawn(housekeeping::run(shared.clone()));
 }
 

@@ -49,7 +49,11 @@ pub fn built_in() -> &'static [Arc<Resource>] {
                         .collect(),
                     schema,
                     columns: Vec::new(),
-                    storage_version: kind.version.into(),
+                    // Autoscalers are kept in the newer of their two versions.
+                    storage_version: match kind.group {
+                        "autoscaling" => "v2".into(),
+                        _ => kind.version.into(),
+                    },
                     // Both spellings of events are one set of objects, kept in the older one.
                     bucket: match (kind.group, kind.plural) {
                         ("events.k8s.io", "events") => "/events".into(),

@@ -25,9 +25,7 @@ pub(crate) async fn create(call: &Call, body: &Bytes) -> Result<Answer> {
     if !object.resource_version().is_empty() && !options.dry_run {
         return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
     }
-    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-        object.meta_mut().remove(field);
-    }
+    clear_server_fields(&mut object);
     call.place(&mut object)?;
     strategy::dedup_owners(&mut object, &call.warnings, false);
     let manager = call.manager(&options.field_manager);
@@ -48,22 +46,24 @@ pub(crate) async fn create_object(
     let mut object = call.shared.mutate(call, attributes).await?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
 
-    for attempt in 1.. {
-        let mut object = object.clone();
+    // Only a generated name can be tried anew, so that only then the object is needed again.
+    let generated = kind == WriteKind::Create && !object.meta_str("generateName").is_empty();
+    let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        let mut object = if attempts > 0 { object.clone() } else { object.take() };
         complete_metadata(call, &mut object);
         strategy::prepare_create(call, &mut object)?;
         strategy::validate_create(call, &object)?;
-        let attributes = call.admission(
-            Operation::Create,
-            Some(object.clone()),
-            None,
-            create_options.clone(),
-            options.dry_run,
-        );
-        call.shared.validate(call, attributes).await?;
+        let options_seen = create_options.clone();
+        let mut attributes =
+            call.admission(Operation::Create, Some(object), None, options_seen, options.dry_run);
+        call.shared.validate(call, &attributes).await?;
+        let object = attributes.object.take().unwrap_or_default();
 
-        let key = object::key(call.namespace(), object.name());
-        let exists = || Status::already_exists(&call.resource.group, &call.resource.plural, object.name());
+        let name = object.name().to_owned();
+        let key = object::key(call.namespace(), &name);
+        let exists = || Status::already_exists(&call.resource.group, &call.resource.plural, &name);
         if options.dry_run {
             return match call.shared.store.get(&call.resource.bucket, &key) {
                 Some(_) => Err(exists()),
@@ -76,18 +76,20 @@ pub(crate) async fn create_object(
             value,
             expect: Expect::Absent,
         };
-        match call.shared.commit(call, object.clone(), put).await {
+        match call.shared.commit(call, object, put).await {
             Ok(written) => return call.answer(StatusCode::CREATED, written).await,
-            Err(status) if status.reason == "Conflict" => {
-                let generated = !object.meta_str("generateName").is_empty();
-                if !generated || attempt >= NAME_ATTEMPTS || kind != WriteKind::Create {
-                    return Err(exists());
-                }
-            }
+            Err(status) if status.reason == "Conflict" && attempts > 0 => {}
+            Err(status) if status.reason == "Conflict" => return Err(exists()),
             Err(status) => return Err(status),
         }
     }
-    Err(Status::internal("no free generated name was found"))
+}
+
+/// Takes out of an object what only the server says of it.
+pub(crate) fn clear_server_fields(object: &mut Value) {
+    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        object.meta_mut().remove(field);
+    }
 }
 
 fn complete_metadata(call: &Call, object: &mut Value) {

@@ -17,7 +17,7 @@ use crate::ownership;
 use crate::status::{Result, Status};
 use crate::strategy;
 use crate::verbs::Answer;
-use crate::verbs::create::create_object;
+use crate::verbs::create::{clear_server_fields, create_object};
 
 /// What upstream says when somebody else was faster.
 pub(crate) const STALE: &str =
@@ -145,11 +145,7 @@ pub(crate) async fn change(
             call.place(&mut object)?;
             check_name(call, &object)?;
             call.shared.authorize(&call.attributes("create"))?;
-            for field in
-                ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-            {
-                object.meta_mut().remove(field);
-            }
+            clear_server_fields(&mut object);
             match create_object(call, object, options, kind).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
                 other => return other,
@@ -195,14 +191,11 @@ async fn attempt(
     strategy::prepare_update(call, &mut object, &current)?;
     strategy::validate_update(call, &object, &current)?;
     capstan_schema::apply::keep_times(&current, &mut object);
-    let attributes = call.admission(
-        Operation::Update,
-        Some(object.clone()),
-        Some(current.clone()),
-        update_options,
-        options.dry_run,
-    );
-    call.shared.validate(call, attributes).await?;
+    let seen = Some(current.clone());
+    let mut attributes =
+        call.admission(Operation::Update, Some(object), seen, update_options, options.dry_run);
+    call.shared.validate(call, &attributes).await?;
+    let mut object = attributes.object.take().unwrap_or_default();
 
     if strategy::is_finished(&call.resource, &object) {
         // The last finalizer went: the update is the delete.

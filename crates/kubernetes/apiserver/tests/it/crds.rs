@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const FOOS: &str = "/apis/example.com/v1/namespaces/default/foos";
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const FOOS: &str = "/apis/example.com/v1/namespaces/default/foos";
 
-fn definition() -> Value {
+pub fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "foos.example.com"},

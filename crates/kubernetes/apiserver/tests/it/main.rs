@@ -1,6 +1,7 @@
 //! The whole server in process: requests in, answers and events out.
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod autoscalers;
 mod backups;
 mod client;
 mod crds;
@@ -9,5 +10,6 @@ mod housekeeping;
 mod lifecycle;
 mod objects;
 mod policy;
+mod quotas;
 mod token_secrets;
 mod watches;

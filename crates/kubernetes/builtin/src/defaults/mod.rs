@@ -2,6 +2,7 @@
 //! where a type occurs, the functions here what its absent fields become. After them come the few fields
 //! that upstream changes while converting to its internal types (`stringData`, `serviceAccount`…).
 
+mod autoscaling;
 mod pod;
 mod service;
 mod workload;
@@ -17,8 +18,8 @@ type Object = Map<String, Value>;
 
 /// Fills in what a built-in object leaves out, as kube-apiserver stores it. The object is expected in the
 /// form that [`crate::decode`] gives it; kinds that are not built in are left alone.
-pub fn apply(group: &str, kind: &str, object: &mut Value) {
-    if let Some(id) = table().kind(group, "v1", kind) {
+pub fn apply(group: &str, version: &str, kind: &str, object: &mut Value) {
+    if let Some(id) = table().kind(group, version, kind) {
         visit(table(), id, object);
     }
 }
@@ -172,6 +173,8 @@ fn text<'a>(object: &'a Object, key: &str) -> &'a str {
 /// The defaults of a type, if it has any of its own.
 fn rule(name: &str) -> Option<fn(&mut Object)> {
     Some(match name {
+        "autoscaling/v1.HorizontalPodAutoscalerSpec" => |o| set(o, "minReplicas", 1),
+        "autoscaling/v2.HorizontalPodAutoscalerSpec" => autoscaling::spec,
         "core/v1.Namespace" => namespace,
         "core/v1.NamespaceStatus" => |o| set(o, "phase", "Active"),
         "core/v1.Secret" => secret,

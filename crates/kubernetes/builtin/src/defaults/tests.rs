@@ -5,9 +5,9 @@ fn defaulted(mut object: Value) -> Value {
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let kind = object["kind"].as_str().unwrap().to_owned();
     crate::decode::settle(group, version, &kind, &mut object).unwrap();
-    apply(group, &kind, &mut object);
+    apply(group, "v1", &kind, &mut object);
     let once = object.clone();
-    apply(group, &kind, &mut object);
+    apply(group, "v1", &kind, &mut object);
     assert_eq!(object, once, "defaulting twice changes nothing");
     object
 }

@@ -89,8 +89,7 @@ fn generation(group: &str, kind: &str) -> Generation {
         | ("batch", _)
         | ("policy", "PodDisruptionBudget")
         | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy" | "ServiceCIDR")
-        | ("flowcontrol.apiserver.k8s.io", _)
-        | ("autoscaling", _) => SPEC,
+        | ("flowcontrol.apiserver.k8s.io", _) => SPEC,
         ("", "PodTemplate") => Generation::On(&["/template"]),
         (
             "admissionregistration.k8s.io",

@@ -73,6 +73,33 @@ fn long_running(spec: &Value, what: &str, path: &Path<'_>, report: &mut Report) 
     }
 }
 
+pub(super) fn replication_controller(subject: &Subject<'_>, report: &mut Report) {
+    match subject.subresource {
+        "status" => return status(subject, report),
+        "scale" => return,
+        _ => {}
+    }
+    let spec = &subject.new["spec"];
+    let path = Path::at("spec");
+    report.not_negative(path.field("minReadySeconds"), int(spec, "minReadySeconds"));
+    let labels = spec["selector"].as_object().filter(|labels| !labels.is_empty());
+    if labels.is_none() {
+        report.required(path.field("selector"), "");
+    }
+    match maybe_int(spec, "replicas") {
+        None => report.required(path.field("replicas"), ""),
+        Some(replicas) => report.not_negative(path.field("replicas"), replicas),
+    }
+    if get(spec, "template").is_none() {
+        report.required(path.field("template"), "");
+        return;
+    }
+    let selector = labels.and_then(|labels| LabelSelector::from_object(&json!({"matchLabels": labels})).ok());
+    matching_template(spec, selector.as_ref(), &path, report);
+    pod::template(&spec["template"], &path.field("template"), report);
+    long_running(spec, "ReplicationController", &path, report);
+}
+
 fn deployment(subject: &Subject<'_>, report: &mut Report) {
     let spec = &subject.new["spec"];
     let path = Path::at("spec");
@@ -399,7 +426,7 @@ fn status(subject: &Subject<'_>, report: &mut Report) {
             ],
             &["updatedReplicas", "readyReplicas", "availableReplicas"],
         ),
-        "ReplicaSet" => (
+        "ReplicaSet" | "ReplicationController" => (
             &[
                 "replicas",
                 "fullyLabeledReplicas",

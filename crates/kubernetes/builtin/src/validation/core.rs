@@ -5,7 +5,7 @@ use capstan_schema::path::Path;
 use serde_json::Value;
 
 use super::report::{Report, at, entries, flag, get, int, same, text, texts};
-use super::{Subject, kube_finalizer, node, pod, quota, service, storage_claims};
+use super::{Subject, apps, kube_finalizer, node, pod, quota, service, storage_claims};
 use crate::decode::base64_len;
 
 const MAX_DATA: usize = 1024 * 1024;
@@ -22,6 +22,7 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
         "Node" => node::node(subject, report),
         "Pod" => pod::pod(subject, report),
         "PodTemplate" => pod::template(&subject.new["template"], &Path::at("template"), report),
+        "ReplicationController" => apps::replication_controller(subject, report),
         "ResourceQuota" => quota::quota(subject, report),
         "LimitRange" => quota::limit_range(subject, report),
         "PersistentVolume" => storage_claims::volume(subject, report),

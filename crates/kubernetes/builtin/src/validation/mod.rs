@@ -3,6 +3,7 @@
 
 mod admission;
 mod apps;
+mod autoscaling;
 mod batch;
 mod certificates;
 mod coordination;
@@ -10,6 +11,7 @@ mod core;
 mod cron;
 mod discovery;
 mod network;
+mod networking;
 mod node;
 mod pod;
 mod policy;
@@ -52,7 +54,9 @@ pub fn validate(
         "rbac.authorization.k8s.io" => rbac::validate(&subject, &mut report),
         "admissionregistration.k8s.io" => admission::validate(&subject, &mut report),
         "apps" => apps::validate(&subject, &mut report),
+        "autoscaling" => autoscaling::autoscaler(&subject, &mut report),
         "batch" => batch::validate(&subject, &mut report),
+        "networking.k8s.io" => networking::validate(&subject, &mut report),
         "policy" if kind == "PodDisruptionBudget" => policy::disruption_budget(&subject, &mut report),
         "scheduling.k8s.io" => policy::priority_class(&subject, &mut report),
         "node.k8s.io" => policy::runtime_class(&subject, &mut report),

@@ -29,7 +29,7 @@ impl Case {
         let decoded = decode::from_slice(id, object.to_string().as_bytes())
             .map_err(|e| e.bad_request(&self.version, &self.kind))?;
         let mut object = decoded.object;
-        defaults::apply(&self.group, &self.kind, &mut object);
+        defaults::apply(&self.group, &self.version, &self.kind, &mut object);
         Ok(object)
     }
 

@@ -1,5 +1,6 @@
 //! Autoscalers and the scale subresource.
 
+use capstan_builtin::autoscaling;
 use serde_json::Value;
 
 use super::{Kind, age, name};
@@ -25,7 +26,10 @@ static AUTOSCALER: Kind = Kind::new(
         column("Replicas", "replicas now"),
         AGE,
     ],
-    |object, now| {
+    |given, now| {
+        // Rows are made of the newer version, whichever was asked for.
+        let newer = (given["apiVersion"] == "autoscaling/v1").then(|| autoscaling::to_v2(given.clone()));
+        let object = newer.as_ref().unwrap_or(given);
         let target = at(object, &["spec", "scaleTargetRef"]);
         let least = at(object, &["spec", "minReplicas"]).as_i64();
         vec![

@@ -1,0 +1,131 @@
+//! Keeps the status of ResourceQuotas: what they allow, and what is used of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use serde_json::{Map, Value};
+
+use super::{Changes, alive, retry::Retry};
+use crate::call::Call;
+use crate::http::options::{WriteKind, WriteOptions};
+use crate::object::Meta;
+use crate::quota::{Amounts, BUCKET, Measure, Quota, amounts};
+use crate::shared::{Committed, Shared};
+use crate::status::Result;
+use crate::verbs::update::{Change, Step, change};
+
+const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
+
+/// Runs the controller until the server goes.
+pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+    let mut dirty: BTreeSet<String> = match alive(&shared) {
+        Some(shared) => with_quotas(&shared),
+        None => return,
+    };
+    let mut retry = Retry::new();
+    loop {
+        if dirty.is_empty() {
+            tokio::select! {
+                biased;
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    let Some(shared) = alive(&shared) else { return };
+                    hear(&shared, &change, &mut dirty);
+                }
+                namespace = retry.next() => { dirty.insert(namespace); }
+            }
+        }
+        let Some(shared) = alive(&shared) else { return };
+        // One count serves everything that happened before it.
+        while let Ok(change) = changes.try_recv() {
+            hear(&shared, &change, &mut dirty);
+        }
+        for namespace in std::mem::take(&mut dirty) {
+            match count(&shared, &namespace).await {
+                Ok(()) => retry.succeeded(&namespace),
+                Err(status) => {
+                    tracing::debug!(namespace, error = %status, "quotas will be counted again");
+                    retry.failed(namespace);
+                }
+            }
+        }
+    }
+}
+
+fn with_quotas(shared: &Shared) -> BTreeSet<String> {
+    let snapshot = shared.store.snapshot(BUCKET);
+    let keys = snapshot.range("", None).map(|entry| entry.key.clone());
+    keys.filter_map(|key| key.split_once('/').map(|(namespace, _)| namespace.to_owned())).collect()
+}
+
+fn hear(shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    if *change.bucket == *crate::crd::controller::BUCKET {
+        // A quota may name what has only now come to be served.
+        dirty.extend(with_quotas(shared));
+    } else if let Some((namespace, _)) = change.key.split_once('/') {
+        let quotas = shared.store.snapshot(BUCKET);
+        if quotas.count("") > 0 && quotas.range(&format!("{namespace}/"), None).next().is_some() {
+            dirty.insert(namespace.to_owned());
+        }
+    }
+}
+
+/// Counts for every quota of a namespace.
+async fn count(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
+    let registry = shared.registry.load_full();
+    let Some(resource) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
+    for entry in shared.store.snapshot(BUCKET).range(&format!("{namespace}/"), None) {
+        let Ok(object) = serde_json::from_slice::<Value>(&entry.value) else { continue };
+        if !differs(&object, &used(shared, namespace, &Quota::read(&object))) {
+            continue;
+        }
+        let mut call = shared.internal_call(USER, resource.clone(), namespace, object.name());
+        call.info.subresource = "status".into();
+        match change(&call, &Count, &WriteOptions::default(), WriteKind::Update).await {
+            Err(status) if status.reason != "NotFound" => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is used of each amount that is known.
+fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
+    let registry = shared.registry.load();
+    let mut measures: Vec<(Measure, Vec<String>)> = Vec::new();
+    for name in quota.hard.keys() {
+        let Some(measure) = Measure::knowing(name, &registry) else { continue };
+        match measures.iter_mut().find(|(known, _)| *known == measure) {
+            Some((_, names)) => names.push(name.clone()),
+            None => measures.push((measure, vec![name.clone()])),
+        }
+    }
+    let now = shared.env.now();
+    let counted = measures
+        .iter()
+        .map(|(measure, names)| measure.used(shared, namespace, &quota.scopes, names.iter(), now));
+    counted.flatten().collect()
+}
+
+fn differs(quota: &Value, used: &Amounts) -> bool {
+    let status = &quota["status"];
+    let said = |field: &str| status.get(field).is_some_and(Value::is_object).then(|| amounts(&status[field]));
+    said("hard").as_ref() != Some(&amounts(&quota["spec"]["hard"])) || said("used").as_ref() != Some(used)
+}
+
+struct Count;
+
+impl Change for Count {
+    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
+        let used = used(&call.shared, &call.info.namespace, &Quota::read(current));
+        if !differs(current, &used) {
+            return Ok(Step::Edit(current.clone()));
+        }
+        let mut object = current.clone();
+        let used: Map<String, Value> =
+            used.into_iter().map(|(name, amount)| (name, amount.to_string().into())).collect();
+        object["status"]["hard"] = current["spec"]["hard"].clone();
+        object["status"]["used"] = used.into();
+        Ok(Step::Write { object, manager: call.manager("") })
+    }
+}
