@@ -1,6 +1,6 @@
 //! The cost of calls at run time.
 
-use super::{REGEX_LENGTH, STRING_TRAVERSAL};
+use super::{REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
 use crate::error::EvalError;
 use crate::eval::Meter;
 use crate::library::Opaque;
@@ -147,33 +147,7 @@ fn library_cost(
             Some(Value::Opaque(Opaque::Format(format))) => regex(second, format.max_regex_size),
             _ => return Ok(None),
         },
-        "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "format.named"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => 1,
+        unit if UNIT_COST.contains(&unit) => 1,
         _ => return Ok(None),
     }))
 }

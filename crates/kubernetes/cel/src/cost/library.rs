@@ -2,7 +2,7 @@
 
 use super::estimate::{Estimator, NodeView};
 use super::size::Range;
-use super::{REGEX_LENGTH, STRING_TRAVERSAL};
+use super::{REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
 use crate::syntax::ast::Literal;
 use crate::types::{Kind, Type};
 
@@ -143,44 +143,9 @@ impl Estimator<'_> {
                 [left, right] => self.equality(left, right),
                 _ => None,
             },
-            "serviceAccount"
-            | "path"
-            | "group"
-            | "resource"
-            | "subresource"
-            | "namespace"
-            | "name"
-            | "allowed"
-            | "reason"
-            | "error"
-            | "errored"
-            | "masked"
-            | "prefixLength"
-            | "family"
-            | "isUnspecified"
-            | "isLoopback"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "isGlobalUnicast"
-            | "format.named"
-            | "sign"
-            | "asInteger"
-            | "isInteger"
-            | "asApproximateFloat"
-            | "isGreaterThan"
-            | "isLessThan"
-            | "compareTo"
-            | "add"
-            | "sub"
-            | "major"
-            | "minor"
-            | "patch"
-            | "getScheme"
-            | "getHostname"
-            | "getHost"
-            | "getPort"
-            | "getEscapedPath"
-            | "getQuery" => cost(Range::ONE),
+            "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
+            | "allowed" | "reason" | "error" | "errored" => cost(Range::ONE),
+            unit if UNIT_COST.contains(&unit) => cost(Range::ONE),
             _ => None,
         }
     }

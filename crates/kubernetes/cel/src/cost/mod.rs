@@ -23,3 +23,34 @@ pub struct CostRange {
     /// If every branch and every size is the dearest; this is what limits apply to.
     pub max: u64,
 }
+
+/// Functions of Kubernetes' libraries that cost one, whatever they are given.
+const UNIT_COST: [&str; 27] = [
+    "masked",
+    "prefixLength",
+    "family",
+    "isUnspecified",
+    "isLoopback",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "format.named",
+    "sign",
+    "asInteger",
+    "isInteger",
+    "asApproximateFloat",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    "add",
+    "sub",
+    "major",
+    "minor",
+    "patch",
+    "getScheme",
+    "getHostname",
+    "getHost",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+];
