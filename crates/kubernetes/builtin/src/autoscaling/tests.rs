@@ -93,3 +93,9 @@ fn the_measured_use_of_the_processor_is_the_one_number_of_the_older_version() {
     );
     assert_eq!(to_v2(v1), object);
 }
+
+#[test]
+fn kube_apiserver_converts_to_the_same() {
+    let recorded: Value = serde_json::from_str(include_str!("recorded.json")).unwrap();
+    assert_eq!(to_v1(recorded["v2"].clone()), recorded["v1"]);
+}

@@ -10,8 +10,9 @@ mod coordination;
 mod core;
 mod cron;
 mod discovery;
+mod ingress;
 mod network;
-mod networking;
+mod network_policy;
 mod node;
 mod pod;
 mod policy;
@@ -56,7 +57,10 @@ pub fn validate(
         "apps" => apps::validate(&subject, &mut report),
         "autoscaling" => autoscaling::autoscaler(&subject, &mut report),
         "batch" => batch::validate(&subject, &mut report),
-        "networking.k8s.io" => networking::validate(&subject, &mut report),
+        "networking.k8s.io" if kind == "NetworkPolicy" => {
+            network_policy::network_policy(&subject, &mut report);
+        }
+        "networking.k8s.io" => ingress::validate(&subject, &mut report),
         "policy" if kind == "PodDisruptionBudget" => policy::disruption_budget(&subject, &mut report),
         "scheduling.k8s.io" => policy::priority_class(&subject, &mut report),
         "node.k8s.io" => policy::runtime_class(&subject, &mut report),

@@ -285,6 +285,16 @@ fn storage_kinds_are_judged_as_upstream_judges_them() {
 }
 
 #[test]
+fn policies_and_ingresses_are_judged_as_upstream_judges_them() {
+    replay(include_str!("recorded/networking.json"));
+}
+
+#[test]
+fn autoscalers_and_replication_controllers_are_judged_as_upstream_judges_them() {
+    replay(include_str!("recorded/scaling.json"));
+}
+
+#[test]
 fn signing_requests_are_judged_as_upstream_judges_them() {
     replay(include_str!("recorded/certificates.json"));
 }
