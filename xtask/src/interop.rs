@@ -23,6 +23,7 @@ pub struct Options {
 /// The suites, those that tell the most in the least time first. `kubectl-parity` and `e2e` stand behind
 /// commands of their own: they take longer than the others together.
 const SUITES: &[(&str, &[&str])] = &[
+    ("schema-diff", &[]),
     ("schema-verdicts", &["--per-kind", "30"]),
     ("clients", &[]),
     ("crash", &["--rounds", "50"]),

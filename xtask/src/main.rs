@@ -15,6 +15,7 @@ mod e2e;
 mod interop;
 mod parity;
 mod peers;
+mod schema_diff;
 mod text;
 mod upstream;
 mod verdicts;
@@ -66,6 +67,8 @@ enum Command {
     KubectlParity(parity::Options),
     /// Compare the verdicts of both servers on generated objects of upstream's CRDs
     SchemaVerdicts(verdicts::Options),
+    /// Compare our definitions of Cluster API's kinds with those inside the upstream module
+    SchemaDiff(schema_diff::Options),
     /// Kill the server under load and look for lost writes and events
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
@@ -98,6 +101,7 @@ async fn run(command: Command) -> Result<()> {
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
+        Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::Bench(options) => bench::run(options).await,

@@ -1,0 +1,108 @@
+//! `ClusterResourceSet`: resources for every cluster that matches.
+
+use capstan_object::{Condition, LabelSelector, ObjectMeta, object};
+
+use crate::core::{Deprecated, V1Beta1Conditions};
+use crate::wire::{choice, wire};
+
+object!(
+    ClusterResourceSet,
+    "addons.cluster.x-k8s.io" / "v1beta2",
+    "ClusterResourceSet",
+    "clusterresourcesets",
+    Namespaced
+);
+
+wire! {
+    /// Applies resources to every cluster that matches.
+    pub struct ClusterResourceSet {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: ClusterResourceSetSpec,
+        /// What was observed.
+        pub status: ClusterResourceSetStatus,
+    }
+
+    /// Which resources go to which clusters.
+    pub struct ClusterResourceSetSpec {
+        /// Labels of the clusters; must not be empty.
+        #[schemars(extend("x-required" = true))]
+        pub cluster_selector: LabelSelector,
+        /// Secrets and ConfigMaps with the resources.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
+        )]
+        pub resources: Vec<ResourceRef>,
+        /// Whether resources are applied once, or again when they change.
+        pub strategy: Option<ClusterResourceSetStrategy>,
+    }
+
+    /// Names a Secret or ConfigMap in the same namespace.
+    pub struct ResourceRef {
+        /// Name of the object.
+        #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
+        pub name: String,
+        /// Kind of the object.
+        #[schemars(extend("x-required" = true))]
+        pub kind: Option<ClusterResourceSetResourceKind>,
+    }
+
+    /// What was observed of a ClusterResourceSet.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterResourceSetStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
+    }
+}
+
+choice! {
+    /// When resources are applied.
+    pub enum ClusterResourceSetStrategy {
+        /// Once for each cluster.
+        ApplyOnce = "ApplyOnce",
+        /// Again whenever they change.
+        Reconcile = "Reconcile",
+    }
+}
+
+choice! {
+    /// What holds resources.
+    pub enum ClusterResourceSetResourceKind {
+        /// A Secret of type [`SECRET_TYPE`].
+        Secret = "Secret",
+        /// A ConfigMap.
+        ConfigMap = "ConfigMap",
+    }
+}
+
+/// Type a Secret must have to hold resources.
+pub const SECRET_TYPE: &str = "addons.cluster.x-k8s.io/resource-set";
+
+/// Keeps a ClusterResourceSet until it is out of every binding.
+pub const FINALIZER: &str = "addons.cluster.x-k8s.io";
+
+/// Condition types of a ClusterResourceSet, beside the [shared ones](crate::core::condition).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod condition {
+    pub const RESOURCES_APPLIED: &str = "ResourcesApplied";
+}
+
+/// Reasons of a ClusterResourceSet's conditions, beside the [shared ones](crate::core::reason).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const APPLIED: &str = "Applied";
+    pub const NOT_APPLIED: &str = "NotApplied";
+    pub const WRONG_SECRET_TYPE: &str = "WrongSecretType";
+}

@@ -1,0 +1,231 @@
+//! What is done to the host beside kubeadm: files, users, time servers, disks, Ignition.
+
+use crate::schema::rule;
+use crate::wire::{choice, wire};
+
+wire! {
+    /// A file to write.
+    pub struct File {
+        /// Where it is written.
+        #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
+        pub path: String,
+        /// Owner, `user:group`.
+        #[schemars(length(min = 1, max = 256))]
+        pub owner: String,
+        /// Permissions, such as `0640`.
+        #[schemars(length(min = 1, max = 16))]
+        pub permissions: String,
+        /// How `content` is encoded.
+        pub encoding: Option<Encoding>,
+        /// Whether an existing file is added to.
+        pub append: Option<bool>,
+        /// Contents.
+        #[schemars(length(min = 1, max = 10240))]
+        pub content: String,
+        /// Where the contents come from instead.
+        pub content_from: FileSource,
+        /// Whether the contents are taken as they are, or are a template.
+        pub content_format: Option<FileContentFormat>,
+    }
+
+    /// Where contents of a file come from.
+    pub struct FileSource {
+        /// Key of a Secret.
+        #[schemars(extend("x-required" = true))]
+        pub secret: SecretFileSource,
+    }
+
+    /// A key of a Secret in the same namespace.
+    pub struct SecretFileSource {
+        /// Name of the Secret.
+        #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
+        pub name: String,
+        /// Key inside it.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub key: String,
+    }
+
+    /// A user to add.
+    pub struct User {
+        /// Name of the user.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Comment, such as the full name.
+        #[schemars(length(min = 1, max = 256))]
+        pub gecos: String,
+        /// Further groups.
+        #[schemars(length(min = 1, max = 256))]
+        pub groups: String,
+        /// Home directory.
+        #[schemars(length(min = 1, max = 256))]
+        pub home_dir: String,
+        /// Whether the account is inactive.
+        pub inactive: Option<bool>,
+        /// Shell.
+        #[schemars(length(min = 1, max = 256))]
+        pub shell: String,
+        /// Hashed password.
+        #[schemars(length(min = 1, max = 256))]
+        pub passwd: String,
+        /// Where the hashed password comes from instead.
+        pub passwd_from: PasswdSource,
+        /// Primary group.
+        #[schemars(length(min = 1, max = 256))]
+        pub primary_group: String,
+        /// Whether login by password is off.
+        pub lock_password: Option<bool>,
+        /// Line for sudoers.
+        #[schemars(length(min = 1, max = 256))]
+        pub sudo: String,
+        /// Public keys for SSH.
+        #[schemars(
+            length(max = 100),
+            inner(length(min = 1, max = 2048)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub ssh_authorized_keys: Vec<String>,
+    }
+
+    /// Where a hashed password comes from.
+    pub struct PasswdSource {
+        /// Key of a Secret.
+        #[schemars(extend("x-required" = true))]
+        pub secret: SecretFileSource,
+    }
+
+    /// Time servers.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct NTP {
+        /// Their addresses.
+        #[schemars(
+            length(max = 100),
+            inner(length(min = 1, max = 512)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub servers: Vec<String>,
+        /// Whether this is in force.
+        pub enabled: Option<bool>,
+    }
+
+    /// Partitions and file systems to make.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct DiskSetup {
+        /// Partitions.
+        #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub partitions: Vec<Partition>,
+        /// File systems.
+        #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub filesystems: Vec<Filesystem>,
+    }
+
+    /// How a disk is partitioned.
+    #[schemars(extend("x-kubernetes-validations" = [rule(
+        "[has(self.layout),has(self.diskLayout)].filter(x,x==true).size() == 1",
+        "exactly one of the fields in [layout diskLayout] must be set",
+    )]))]
+    pub struct Partition {
+        /// Device name.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub device: String,
+        /// One partition over the whole disk.
+        pub layout: Option<bool>,
+        /// Whether existing data may be overwritten.
+        pub overwrite: Option<bool>,
+        /// Type of the partition table; `mbr` if absent.
+        pub table_type: Option<PartitionTableType>,
+        /// Partitions, in order.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub disk_layout: Vec<PartitionSpec>,
+    }
+
+    /// One partition.
+    pub struct PartitionSpec {
+        /// Share of the disk.
+        #[schemars(range(min = 1, max = 100), extend("x-required" = true))]
+        pub percentage: i32,
+        /// Type, by name or GUID.
+        #[schemars(
+            length(min = 1, max = 36),
+            extend("x-kubernetes-validations" = [rule(r"self.matches('^(Linux|LinuxSwap|LinuxRAID|LVM|Fat32|NTFS|LinuxExtended|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')", "partitionType must be one of Linux, LinuxSwap, LinuxRAID, LVM, Fat32, NTFS, LinuxExtended or a full GPT partition GUID")])
+        )]
+        pub partition_type: String,
+    }
+
+    /// A file system to make.
+    pub struct Filesystem {
+        /// Device name.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub device: String,
+        /// Type of the file system.
+        #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
+        pub filesystem: String,
+        /// Label; none if absent.
+        #[schemars(length(min = 1, max = 512))]
+        pub label: String,
+        /// Partition: a number, `auto`, `any` or `none`.
+        #[schemars(length(min = 1, max = 128))]
+        pub partition: String,
+        /// Whether existing data may be overwritten.
+        pub overwrite: Option<bool>,
+        /// Type of file system that may be replaced; for cloud-init on Azure.
+        #[serde(rename = "replaceFS")]
+        #[schemars(length(min = 1, max = 128))]
+        pub replace_fs: String,
+        /// Further options of mkfs.
+        #[schemars(
+            length(max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub extra_opts: Vec<String>,
+    }
+
+    /// Settings for Ignition.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct IgnitionSpec {
+        /// Further configuration for Ignition.
+        pub container_linux_config: ContainerLinuxConfig,
+    }
+
+    /// Further configuration for Ignition.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ContainerLinuxConfig {
+        /// Container Linux configuration that is merged in.
+        #[schemars(length(min = 1, max = 32768))]
+        pub additional_config: String,
+        /// Whether its warnings are errors.
+        pub strict: Option<bool>,
+    }
+}
+
+choice! {
+    /// How contents are encoded.
+    pub enum Encoding {
+        /// Base64.
+        Base64 = "base64",
+        /// Compressed.
+        Gzip = "gzip",
+        /// Compressed, then base64.
+        GzipBase64 = "gzip+base64",
+    }
+}
+
+choice! {
+    /// What contents are.
+    pub enum FileContentFormat {
+        /// Taken as they are.
+        Raw = "Raw",
+        /// A template, filled in before they are written.
+        Template = "Template",
+    }
+}
+
+choice! {
+    /// Type of a partition table.
+    pub enum PartitionTableType {
+        /// Master boot record.
+        Mbr = "mbr",
+        /// GUID partition table.
+        Gpt = "gpt",
+    }
+}

@@ -1,0 +1,141 @@
+//! `KubeadmConfig`: makes the boot data of one machine.
+
+use capstan_object::{Condition, ObjectMeta, object};
+
+use super::cluster_configuration::ClusterConfiguration;
+use super::host::{DiskSetup, File, IgnitionSpec, NTP, User};
+use super::node_configuration::{InitConfiguration, JoinConfiguration};
+use crate::core::{Deprecated, V1Beta1Condition};
+use crate::wire::{choice, wire};
+
+object!(
+    KubeadmConfig,
+    "bootstrap.cluster.x-k8s.io" / "v1beta2",
+    "KubeadmConfig",
+    "kubeadmconfigs",
+    Namespaced
+);
+
+wire! {
+    /// Makes the boot data of one machine with kubeadm.
+    pub struct KubeadmConfig {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: KubeadmConfigSpec,
+        /// What was observed.
+        pub status: KubeadmConfigStatus,
+    }
+
+    /// How a machine is set up by kubeadm.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct KubeadmConfigSpec {
+        /// About the whole cluster; for the first control plane node.
+        pub cluster_configuration: ClusterConfiguration,
+        /// About the first control plane node.
+        pub init_configuration: InitConfiguration,
+        /// About a node that joins.
+        pub join_configuration: JoinConfiguration,
+        /// Files to write.
+        #[schemars(length(min = 1, max = 200), extend("x-kubernetes-list-type" = "atomic"))]
+        pub files: Vec<File>,
+        /// Partitions and file systems to make.
+        pub disk_setup: DiskSetup,
+        /// Mounts, as lines of fstab.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 100), inner(length(min = 1, max = 512))),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub mounts: Vec<Vec<String>>,
+        /// Commands run early at every boot; cloud-init only.
+        #[schemars(
+            length(min = 1, max = 1000),
+            inner(length(min = 1, max = 10240)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub boot_commands: Vec<String>,
+        /// Commands before kubeadm.
+        #[schemars(
+            length(min = 1, max = 1000),
+            inner(length(min = 1, max = 10240)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub pre_kubeadm_commands: Vec<String>,
+        /// Commands after kubeadm.
+        #[schemars(
+            length(min = 1, max = 1000),
+            inner(length(min = 1, max = 10240)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub post_kubeadm_commands: Vec<String>,
+        /// Users to add.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub users: Vec<User>,
+        /// Time servers.
+        pub ntp: NTP,
+        /// Format of the boot data; `cloud-config` if absent.
+        pub format: Option<Format>,
+        /// kubeadm's log level.
+        pub verbosity: Option<i32>,
+        /// Settings for Ignition.
+        pub ignition: IgnitionSpec,
+    }
+
+    /// What was observed of a KubeadmConfig.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct KubeadmConfigStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Milestones on the way to being usable; contract with the providers.
+        pub initialization: KubeadmConfigInitializationStatus,
+        /// Secret with the bootstrap data.
+        #[schemars(length(min = 1, max = 253))]
+        pub data_secret_name: String,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<KubeadmConfigV1Beta1DeprecatedStatus>>,
+    }
+
+    /// Milestones of boot data.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct KubeadmConfigInitializationStatus {
+        /// The Secret with the boot data is there.
+        pub data_secret_created: Option<bool>,
+    }
+
+    /// Status of a KubeadmConfig under the v1beta1 contract.
+    pub struct KubeadmConfigV1Beta1DeprecatedStatus {
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// One word for an error that no retry mends.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_reason: String,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: String,
+    }
+}
+
+choice! {
+    /// Format of boot data.
+    pub enum Format {
+        /// For cloud-init.
+        CloudConfig = "cloud-config",
+        /// For Ignition.
+        Ignition = "ignition",
+    }
+}
+
+/// Condition types of a KubeadmConfig, beside the [shared ones](crate::core::condition).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod condition {
+    pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
+    pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";
+}

@@ -1,0 +1,44 @@
+//! `Provider`: one entry of the inventory.
+
+use capstan_object::{ObjectMeta, object};
+
+use crate::wire::{choice, wire};
+
+object!(Provider, "clusterctl.cluster.x-k8s.io" / "v1alpha3", "Provider", "providers", Namespaced);
+
+wire! {
+    /// A provider that is installed in this management cluster.
+    pub struct Provider {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// Name of the provider.
+        pub provider_name: String,
+        /// What it provides; see [`ProviderType`].
+        #[serde(rename = "type")]
+        pub kind: String,
+        /// Version that is installed.
+        pub version: String,
+        /// Namespace the provider watches; all if absent.
+        pub watched_namespace: String,
+    }
+}
+
+choice! {
+    /// What a provider provides.
+    pub enum ProviderType {
+        /// The core kinds.
+        Core = "CoreProvider",
+        /// Boot data.
+        Bootstrap = "BootstrapProvider",
+        /// Infrastructure.
+        Infrastructure = "InfrastructureProvider",
+        /// Control planes.
+        ControlPlane = "ControlPlaneProvider",
+        /// Addresses.
+        Ipam = "IPAMProvider",
+        /// Runtime extensions.
+        RuntimeExtension = "RuntimeExtensionProvider",
+        /// Add-ons.
+        Addon = "AddonProvider",
+    }
+}

@@ -1,0 +1,276 @@
+//! `Cluster`: what it is made of and how it fares.
+
+use std::collections::BTreeMap;
+
+use capstan_object::{Condition, ObjectMeta, object};
+
+use super::common::{
+    ConditionPolarity, ContractVersionedObjectReference, Deprecated, StatusVersion, V1Beta1Condition,
+};
+use super::topology::Topology;
+use crate::schema::pattern;
+use crate::wire::{choice, wire};
+
+object!(Cluster, "cluster.x-k8s.io" / "v1beta2", "Cluster", "clusters", Namespaced);
+
+wire! {
+    /// A Kubernetes cluster, managed through its objects here.
+    pub struct Cluster {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: ClusterSpec,
+        /// What was observed.
+        pub status: ClusterStatus,
+    }
+
+    /// What is wanted of a cluster.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterSpec {
+        /// Stops every controller from acting on the cluster and what belongs to it.
+        pub paused: Option<bool>,
+        /// Addresses inside the cluster.
+        pub cluster_network: ClusterNetwork,
+        /// Where the cluster's API server is reached.
+        pub control_plane_endpoint: APIEndpoint,
+        /// Object that provides the control plane.
+        pub control_plane_ref: ContractVersionedObjectReference,
+        /// Object that provides the cluster's infrastructure.
+        pub infrastructure_ref: ContractVersionedObjectReference,
+        /// A cluster made from a ClusterClass.
+        pub topology: Topology,
+        /// Further conditions the cluster needs to count as available.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub availability_gates: Vec<ClusterAvailabilityGate>,
+    }
+
+    /// A condition the cluster needs to count as available.
+    pub struct ClusterAvailabilityGate {
+        /// Type of the condition to look at.
+        #[schemars(
+            length(min = 1, max = 316),
+            regex(pattern = pattern::CONDITION_TYPE),
+            extend("x-required" = true)
+        )]
+        pub condition_type: String,
+        /// Which status of the condition is the good one; `Positive` if absent.
+        pub polarity: Option<ConditionPolarity>,
+    }
+
+    /// Addresses inside the cluster.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterNetwork {
+        /// Port the API servers listen on.
+        #[schemars(range(min = 1, max = 65535))]
+        pub api_server_port: i32,
+        /// Address ranges of services.
+        pub services: NetworkRanges,
+        /// Address ranges of pods.
+        pub pods: NetworkRanges,
+        /// Domain name of services.
+        #[schemars(length(min = 1, max = 253))]
+        pub service_domain: String,
+    }
+
+    /// Address ranges.
+    pub struct NetworkRanges {
+        /// Ranges in CIDR notation.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 43)),
+            extend("x-required" = true, "x-kubernetes-list-type" = "atomic")
+        )]
+        pub cidr_blocks: Vec<String>,
+    }
+
+    /// Host and port of an API server.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct APIEndpoint {
+        /// Name or address.
+        #[schemars(length(min = 1, max = 512))]
+        pub host: String,
+        /// Port.
+        #[schemars(range(min = 1, max = 65535))]
+        pub port: i32,
+    }
+
+    /// What was observed of a cluster.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Milestones on the way to being usable; contract with the providers.
+        pub initialization: ClusterInitializationStatus,
+        /// Counts of control plane machines.
+        pub control_plane: Option<ClusterReplicas>,
+        /// Counts of worker machines.
+        pub workers: Option<ClusterReplicas>,
+        /// Failure domains the infrastructure offers.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub failure_domains: Vec<FailureDomain>,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<ClusterPhase>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<ClusterV1Beta1DeprecatedStatus>>,
+    }
+
+    /// Milestones of a cluster.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ClusterInitializationStatus {
+        /// The infrastructure is there.
+        pub infrastructure_provisioned: Option<bool>,
+        /// The control plane takes requests.
+        pub control_plane_initialized: Option<bool>,
+    }
+
+    /// Counts of machines with one role.
+    pub struct ClusterReplicas {
+        /// Number of machines that are wanted.
+        pub desired_replicas: Option<i32>,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines that match what is wanted.
+        pub up_to_date_replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+        pub versions: Vec<StatusVersion>,
+        /// Versions still to be passed through.
+        #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+        pub upgrade_plan: Vec<StatusUpgradePlanVersion>,
+    }
+
+    /// A version to be passed through.
+    pub struct StatusUpgradePlanVersion {
+        /// Kubernetes version.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub version: String,
+    }
+
+    /// A part of the infrastructure that fails by itself.
+    pub struct FailureDomain {
+        /// Name of the failure domain.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Whether control plane machines may be placed there.
+        pub control_plane: Option<bool>,
+        /// What the infrastructure says about it.
+        pub attributes: BTreeMap<String, String>,
+    }
+
+    /// Status of a cluster under the v1beta1 contract.
+    pub struct ClusterV1Beta1DeprecatedStatus {
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+    }
+}
+
+choice! {
+    /// Stage of a cluster's life.
+    pub enum ClusterPhase {
+        /// Waits for someone to provide infrastructure.
+        Pending = "Pending",
+        /// Infrastructure is being made.
+        Provisioning = "Provisioning",
+        /// Infrastructure is there.
+        Provisioned = "Provisioned",
+        /// Being taken down.
+        Deleting = "Deleting",
+        /// An error that needs a person.
+        Failed = "Failed",
+        /// Not known.
+        Unknown = "Unknown",
+    }
+}
+
+/// Keeps a Cluster until what belongs to it is gone.
+pub const FINALIZER: &str = "cluster.cluster.x-k8s.io";
+
+/// Condition types of a Cluster, beside the [shared ones](super::condition).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod condition {
+    pub const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
+    pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
+    pub const CONTROL_PLANE_AVAILABLE: &str = "ControlPlaneAvailable";
+    pub const WORKERS_AVAILABLE: &str = "WorkersAvailable";
+    pub const CONTROL_PLANE_MACHINES_READY: &str = "ControlPlaneMachinesReady";
+    pub const WORKER_MACHINES_READY: &str = "WorkerMachinesReady";
+    pub const CONTROL_PLANE_MACHINES_UP_TO_DATE: &str = "ControlPlaneMachinesUpToDate";
+    pub const WORKER_MACHINES_UP_TO_DATE: &str = "WorkerMachinesUpToDate";
+    pub const REMOTE_CONNECTION_PROBE: &str = "RemoteConnectionProbe";
+}
+
+/// Reasons of a Cluster's conditions, beside the [shared ones](super::reason).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const INITIALIZED: &str = "Initialized";
+    pub const NOT_INITIALIZED: &str = "NotInitialized";
+    pub const NO_WORKERS: &str = "NoWorkers";
+    pub const PROBE_FAILED: &str = "ProbeFailed";
+    pub const PROBE_SUCCEEDED: &str = "ProbeSucceeded";
+    pub const ROLLING_OUT_UNKNOWN: &str = "RollingOutUnknown";
+    pub const SCALING_UP_UNKNOWN: &str = "ScalingUpUnknown";
+    pub const SCALING_DOWN_UNKNOWN: &str = "ScalingDownUnknown";
+    pub const WAITING_FOR_BEFORE_DELETE_HOOK: &str = "WaitingForBeforeDeleteHook";
+    pub const WAITING_FOR_WORKERS_DELETION: &str = "WaitingForWorkersDeletion";
+    pub const WAITING_FOR_CONTROL_PLANE_DELETION: &str = "WaitingForControlPlaneDeletion";
+    pub const WAITING_FOR_INFRASTRUCTURE_DELETION: &str = "WaitingForInfrastructureDeletion";
+    pub const RECONCILE_SUCCEEDED: &str = "ReconcileSucceeded";
+    pub const RECONCILE_FAILED: &str = "ReconcileFailed";
+    pub const CLUSTER_CREATING: &str = "ClusterCreating";
+    pub const CONTROL_PLANE_UPGRADE_PENDING: &str = "ControlPlaneUpgradePending";
+    pub const MACHINE_DEPLOYMENTS_CREATE_PENDING: &str = "MachineDeploymentsCreatePending";
+    pub const MACHINE_DEPLOYMENTS_UPGRADE_PENDING: &str = "MachineDeploymentsUpgradePending";
+    pub const MACHINE_DEPLOYMENTS_UPGRADE_DEFERRED: &str = "MachineDeploymentsUpgradeDeferred";
+    pub const MACHINE_POOLS_CREATE_PENDING: &str = "MachinePoolsCreatePending";
+    pub const MACHINE_POOLS_UPGRADE_PENDING: &str = "MachinePoolsUpgradePending";
+    pub const MACHINE_POOLS_UPGRADE_DEFERRED: &str = "MachinePoolsUpgradeDeferred";
+    pub const LIFECYCLE_HOOK_BLOCKING: &str = "LifecycleHookBlocking";
+    pub const CLUSTER_UPGRADING: &str = "ClusterUpgrading";
+    pub const CLUSTER_CLASS_NOT_RECONCILED: &str = "ClusterClassNotReconciled";
+}
+
+impl APIEndpoint {
+    /// Neither host nor port is known.
+    pub fn is_zero(&self) -> bool {
+        self.host.is_empty() && self.port == 0
+    }
+
+    /// Host and port are both known.
+    pub fn is_valid(&self) -> bool {
+        !self.host.is_empty() && self.port != 0
+    }
+}
+
+impl std::fmt::Display for APIEndpoint {
+    /// `host:port`, with brackets around an IPv6 address.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! `Machine`: a host that becomes a node.
+
+use capstan_object::{Condition, ObjectMeta, Time, object};
+
+use super::common::{
+    ConditionPolarity, ContractVersionedObjectReference, Deprecated, MachineTaint, V1Beta1Condition,
+};
+use crate::kubernetes::NodeSystemInfo;
+use crate::schema::pattern;
+use crate::wire::{choice, wire};
+
+object!(Machine, "cluster.x-k8s.io" / "v1beta2", "Machine", "machines", Namespaced);
+
+wire! {
+    /// A machine that becomes a node of a cluster.
+    pub struct Machine {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: MachineSpec,
+        /// What was observed.
+        pub status: MachineStatus,
+    }
+
+    /// What is wanted of a machine.
+    pub struct MachineSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Where the machine's boot data comes from.
+        #[schemars(extend("x-required" = true))]
+        pub bootstrap: Bootstrap,
+        /// Object that provides the machine.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure_ref: ContractVersionedObjectReference,
+        /// Kubernetes version of the node.
+        #[schemars(length(min = 1, max = 256))]
+        pub version: String,
+        /// Identity of the machine at its provider, equal to that of the node.
+        #[serde(rename = "providerID")]
+        #[schemars(length(min = 1, max = 512))]
+        pub provider_id: String,
+        /// Failure domain the machine is placed in.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: String,
+        /// How long a machine must stay ready before it counts as available.
+        #[schemars(range(min = 0))]
+        pub min_ready_seconds: Option<i32>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// How the machine is deleted.
+        pub deletion: MachineDeletionSpec,
+        /// Taints for the node.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+    }
+
+    /// Where a machine's boot data comes from.
+    pub struct Bootstrap {
+        /// Object that makes the boot data.
+        pub config_ref: ContractVersionedObjectReference,
+        /// Secret with the boot data; set by the provider, or by a user who makes the data.
+        #[schemars(length(min = 0, max = 253))]
+        pub data_secret_name: Option<String>,
+    }
+
+    /// How long the steps of a machine's deletion may take.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeletionSpec {
+        /// How long draining the node may take; 0 or absent waits without limit.
+        #[schemars(range(min = 0))]
+        pub node_drain_timeout_seconds: Option<i32>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        #[schemars(range(min = 0))]
+        pub node_volume_detach_timeout_seconds: Option<i32>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        #[schemars(range(min = 0))]
+        pub node_deletion_timeout_seconds: Option<i32>,
+    }
+
+    /// A condition the machine needs to count as ready.
+    pub struct MachineReadinessGate {
+        /// Type of the condition to look at.
+        #[schemars(
+            length(min = 1, max = 316),
+            regex(pattern = pattern::CONDITION_TYPE),
+            extend("x-required" = true)
+        )]
+        pub condition_type: String,
+        /// Which status of the condition is the good one; `Positive` if absent.
+        pub polarity: Option<ConditionPolarity>,
+    }
+
+    /// What was observed of a machine.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Milestones on the way to being usable; contract with the providers.
+        pub initialization: MachineInitializationStatus,
+        /// Node that the machine became.
+        pub node_ref: MachineNodeReference,
+        /// What the node says about its system.
+        pub node_info: Option<NodeSystemInfo>,
+        /// When the phase last changed.
+        pub last_updated: Option<Time>,
+        /// Addresses of the machine.
+        #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
+        pub addresses: Vec<MachineAddress>,
+        /// Failure domain the machine was placed in.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: String,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<MachinePhase>,
+        /// When the first certificate of a control plane machine expires.
+        pub certificates_expiry_date: Option<Time>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// How far deletion got.
+        pub deletion: Option<MachineDeletionStatus>,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<MachineV1Beta1DeprecatedStatus>>,
+    }
+
+    /// Names a node.
+    pub struct MachineNodeReference {
+        /// Name of the object.
+        #[schemars(
+            length(min = 1, max = 253),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+    }
+
+    /// Milestones of a machine.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineInitializationStatus {
+        /// The infrastructure is there.
+        pub infrastructure_provisioned: Option<bool>,
+        /// The boot data is there.
+        pub bootstrap_data_secret_created: Option<bool>,
+    }
+
+    /// When the steps of a machine's deletion began.
+    pub struct MachineDeletionStatus {
+        /// Since when the node is drained.
+        pub node_drain_start_time: Option<Time>,
+        /// Since when volumes are awaited.
+        pub wait_for_node_volume_detach_start_time: Option<Time>,
+        /// Since when a hook before the drain is awaited.
+        pub wait_for_pre_drain_hook_start_time: Option<Time>,
+        /// Since when a hook before the end is awaited.
+        pub wait_for_pre_terminate_hook_start_time: Option<Time>,
+    }
+
+    /// An address of a machine.
+    pub struct MachineAddress {
+        /// Which one.
+        #[serde(rename = "type")]
+        #[schemars(extend("x-required" = true))]
+        pub kind: Option<MachineAddressType>,
+        /// Address or name.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub address: String,
+    }
+
+    /// Status of a machine under the v1beta1 contract.
+    pub struct MachineV1Beta1DeprecatedStatus {
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+    }
+}
+
+choice! {
+    /// Stage of a machine's life.
+    pub enum MachinePhase {
+        /// Waits for boot data and infrastructure.
+        Pending = "Pending",
+        /// Infrastructure is being made.
+        Provisioning = "Provisioning",
+        /// Infrastructure is there; no node yet.
+        Provisioned = "Provisioned",
+        /// It is a node.
+        Running = "Running",
+        /// Being updated in place.
+        Updating = "Updating",
+        /// Being taken down.
+        Deleting = "Deleting",
+        /// Infrastructure is gone.
+        Deleted = "Deleted",
+        /// An error that needs a person.
+        Failed = "Failed",
+        /// Not known.
+        Unknown = "Unknown",
+    }
+}
+
+choice! {
+    /// What an address is.
+    pub enum MachineAddressType {
+        /// Name of the host.
+        Hostname = "Hostname",
+        /// Address reached from outside.
+        ExternalIP = "ExternalIP",
+        /// Address reached from inside.
+        InternalIP = "InternalIP",
+        /// DNS name for outside.
+        ExternalDNS = "ExternalDNS",
+        /// DNS name for inside.
+        InternalDNS = "InternalDNS",
+    }
+}
+
+/// Keeps a Machine until its infrastructure is gone.
+pub const FINALIZER: &str = "machine.cluster.x-k8s.io";
+
+/// Condition types of a Machine, beside the [shared ones](super::condition).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod condition {
+    pub const UP_TO_DATE: &str = "UpToDate";
+    pub const UPDATING: &str = "Updating";
+    pub const NODE_HEALTHY: &str = "NodeHealthy";
+    pub const NODE_READY: &str = "NodeReady";
+    pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
+    pub const OWNER_REMEDIATED: &str = "OwnerRemediated";
+    pub const EXTERNALLY_REMEDIATED: &str = "ExternallyRemediated";
+}
+
+/// Reasons of a Machine's conditions, beside the [shared ones](super::reason).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const WAITING_FOR_MIN_READY_SECONDS: &str = "WaitingForMinReadySeconds";
+    pub const UPDATING: &str = "Updating";
+    pub const NOT_UPDATING: &str = "NotUpdating";
+    pub const IN_PLACE_UPDATING: &str = "InPlaceUpdating";
+    pub const IN_PLACE_UPDATE_FAILED: &str = "InPlaceUpdateFailed";
+    pub const DATA_SECRET_PROVIDED: &str = "DataSecretProvided";
+    pub const NODE_READY: &str = "NodeReady";
+    pub const NODE_NOT_READY: &str = "NodeNotReady";
+    pub const NODE_READY_UNKNOWN: &str = "NodeReadyUnknown";
+    pub const NODE_HEALTHY: &str = "NodeHealthy";
+    pub const NODE_NOT_HEALTHY: &str = "NodeNotHealthy";
+    pub const NODE_HEALTH_UNKNOWN: &str = "NodeHealthyUnknown";
+    pub const NODE_DOES_NOT_EXIST: &str = "NodeDoesNotExist";
+    pub const NODE_DELETED: &str = "NodeDeleted";
+    pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
+    pub const UNHEALTHY_NODE: &str = "UnhealthyNode";
+    pub const UNHEALTHY_MACHINE: &str = "UnhealthyMachine";
+    pub const NODE_STARTUP_TIMEOUT: &str = "NodeStartupTimeout";
+    pub const HAS_REMEDIATE_ANNOTATION: &str = "HasRemediateAnnotation";
+    pub const WAITING_FOR_REMEDIATION: &str = "WaitingForRemediation";
+    pub const REMEDIATION_TEMPLATE_NOT_FOUND: &str = "RemediationTemplateNotFound";
+    pub const REMEDIATION_REQUEST_CREATION_FAILED: &str = "RemediationRequestCreationFailed";
+    pub const WAITING_FOR_PRE_DRAIN_HOOK: &str = "WaitingForPreDrainHook";
+    pub const DRAINING_NODE: &str = "DrainingNode";
+    pub const WAITING_FOR_VOLUME_DETACH: &str = "WaitingForVolumeDetach";
+    pub const WAITING_FOR_PRE_TERMINATE_HOOK: &str = "WaitingForPreTerminateHook";
+    pub const WAITING_FOR_INFRASTRUCTURE_DELETION: &str = "WaitingForInfrastructureDeletion";
+    pub const WAITING_FOR_BOOTSTRAP_DELETION: &str = "WaitingForBootstrapDeletion";
+    pub const DELETING_NODE: &str = "DeletingNode";
+}

@@ -1,0 +1,176 @@
+//! `MachineHealthCheck`: finds machines that need to be replaced.
+
+use capstan_object::{Condition, ConditionStatus, IntOrString, LabelSelector, ObjectMeta, object};
+
+use super::common::{Deprecated, V1Beta1Conditions};
+use crate::schema::{pattern, rule};
+use crate::wire::wire;
+
+object!(
+    MachineHealthCheck,
+    "cluster.x-k8s.io" / "v1beta2",
+    "MachineHealthCheck",
+    "machinehealthchecks",
+    Namespaced
+);
+
+wire! {
+    /// Finds unhealthy machines and asks for their replacement.
+    pub struct MachineHealthCheck {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: MachineHealthCheckSpec,
+        /// What was observed.
+        pub status: MachineHealthCheckStatus,
+    }
+
+    /// Which machines are checked, and how.
+    pub struct MachineHealthCheckSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Labels of the machines that are checked.
+        #[schemars(extend("x-required" = true))]
+        pub selector: LabelSelector,
+        /// What makes a machine unhealthy.
+        pub checks: MachineHealthCheckChecks,
+        /// What happens to unhealthy machines.
+        pub remediation: MachineHealthCheckRemediation,
+    }
+
+    /// What makes a machine unhealthy.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineHealthCheckChecks {
+        /// How long a machine may take to get a node; 0 disables the check.
+        #[schemars(range(min = 0))]
+        pub node_startup_timeout_seconds: Option<i32>,
+        /// Conditions of the node, any of which makes the machine unhealthy.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub unhealthy_node_conditions: Vec<UnhealthyNodeCondition>,
+        /// Conditions of the machine, any of which makes it unhealthy.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
+    }
+
+    /// A condition of a node that must not last.
+    pub struct UnhealthyNodeCondition {
+        /// Type of the condition.
+        #[serde(rename = "type")]
+        #[schemars(length(min = 1), extend("x-required" = true))]
+        pub kind: String,
+        /// The bad status.
+        #[schemars(length(min = 1), extend("x-required" = true))]
+        pub status: String,
+        /// How long it may last.
+        #[schemars(range(min = 0), extend("x-required" = true))]
+        pub timeout_seconds: Option<i32>,
+    }
+
+    /// A condition of a machine that must not last.
+    pub struct UnhealthyMachineCondition {
+        /// Type of the condition.
+        #[serde(rename = "type")]
+        #[schemars(
+            length(min = 1, max = 316),
+            regex(pattern = pattern::CONDITION_TYPE),
+            extend("x-required" = true, "x-kubernetes-validations" = [rule(r"!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])", "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated")])
+        )]
+        pub kind: String,
+        /// The bad status.
+        #[schemars(extend("x-required" = true))]
+        pub status: Option<ConditionStatus>,
+        /// How long it may last.
+        #[schemars(range(min = 0), extend("x-required" = true))]
+        pub timeout_seconds: Option<i32>,
+    }
+
+    /// What happens to unhealthy machines.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineHealthCheckRemediation {
+        /// When remediation is allowed; always if absent.
+        pub trigger_if: MachineHealthCheckRemediationTriggerIf,
+        /// Template of a request to a remediation of another kind.
+        pub template_ref: MachineHealthCheckRemediationTemplateReference,
+    }
+
+    /// When remediation is allowed.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineHealthCheckRemediationTriggerIf {
+        /// Remediate only while at most this many, or this share, are unhealthy.
+        pub unhealthy_less_than_or_equal_to: Option<IntOrString>,
+        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
+        pub unhealthy_in_range: String,
+    }
+
+    /// Names the template of a remediation request.
+    pub struct MachineHealthCheckRemediationTemplateReference {
+        /// Kind of the object.
+        #[schemars(length(min = 1, max = 63), regex(pattern = pattern::KIND), extend("x-required" = true))]
+        pub kind: String,
+        /// Name of the object.
+        #[schemars(
+            length(min = 1, max = 253),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+        /// API group and version of the object.
+        #[schemars(
+            length(min = 1, max = 317),
+            regex(pattern = pattern::API_VERSION),
+            extend("x-required" = true)
+        )]
+        pub api_version: String,
+    }
+
+    /// What was observed of the machines checked.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineHealthCheckStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Machines selected.
+        #[schemars(range(min = 0))]
+        pub expected_machines: Option<i32>,
+        /// Healthy ones among them.
+        #[schemars(range(min = 0))]
+        pub current_healthy: Option<i32>,
+        /// How many more may be remediated.
+        #[schemars(range(min = 0))]
+        pub remediations_allowed: Option<i32>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// Names of the machines selected.
+        #[schemars(
+            length(max = 10000),
+            inner(length(min = 1, max = 253)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub targets: Vec<String>,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
+    }
+}
+
+/// How long a machine may take to get a node unless said otherwise.
+pub const DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 600;
+
+/// Condition types of a MachineHealthCheck, beside the [shared ones](super::condition).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod condition {
+    pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
+}
+
+/// Reasons of a MachineHealthCheck's conditions, beside the [shared ones](super::reason).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
+    pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
+}

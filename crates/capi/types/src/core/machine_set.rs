@@ -1,0 +1,157 @@
+//! `MachineSet`: keeps a number of equal machines.
+
+use capstan_object::{Condition, LabelSelector, ObjectMeta, object};
+
+use super::common::{Deprecated, StatusVersion, TemplateMeta, V1Beta1Condition};
+use super::machine::MachineSpec;
+use crate::wire::{choice, wire};
+
+object!(MachineSet, "cluster.x-k8s.io" / "v1beta2", "MachineSet", "machinesets", Namespaced);
+
+wire! {
+    /// Keeps a number of equal machines.
+    pub struct MachineSet {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: MachineSetSpec,
+        /// What was observed.
+        pub status: MachineSetStatus,
+    }
+
+    /// What is wanted of a MachineSet.
+    pub struct MachineSetSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Wanted number of machines.
+        pub replicas: Option<i32>,
+        /// Labels of the machines that belong to it.
+        #[schemars(extend("x-required" = true))]
+        pub selector: LabelSelector,
+        /// What machines are made from.
+        #[schemars(extend("x-required" = true))]
+        pub template: MachineTemplateSpec,
+        /// How machines are named.
+        pub machine_naming: MachineNamingSpec,
+        /// How machines are deleted.
+        pub deletion: MachineSetDeletionSpec,
+    }
+
+    /// Which machines go first.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineSetDeletionSpec {
+        /// Which machines go first when scaling down.
+        pub order: Option<MachineSetDeletionOrder>,
+    }
+
+    /// What machines are made from.
+    pub struct MachineTemplateSpec {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// What is wanted of each machine.
+        #[schemars(extend("x-required" = true))]
+        pub spec: MachineSpec,
+    }
+
+    /// How machines are named.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineNamingSpec {
+        /// Go template of the names; knows `.cluster.name`, `.random` and the owner's `.name`.
+        #[schemars(length(min = 1, max = 256))]
+        pub template: String,
+    }
+
+    /// What was observed of a MachineSet.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineSetStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// The label selector as text, for the scale subresource.
+        #[schemars(length(min = 1, max = 4096))]
+        pub selector: String,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Machines that match what is wanted.
+        pub up_to_date_replicas: Option<i32>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
+        )]
+        pub versions: Vec<StatusVersion>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<MachineSetV1Beta1DeprecatedStatus>>,
+    }
+
+    /// Status of a MachineSet under the v1beta1 contract.
+    pub struct MachineSetV1Beta1DeprecatedStatus {
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Machines that carry every label of the template.
+        pub fully_labeled_replicas: i32,
+        /// Machines that are ready.
+        pub ready_replicas: i32,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: i32,
+    }
+}
+
+choice! {
+    /// Which machines go first when a set scales down.
+    pub enum MachineSetDeletionOrder {
+        /// Any; unhealthy ones before the rest.
+        Random = "Random",
+        /// The youngest.
+        Newest = "Newest",
+        /// The oldest.
+        Oldest = "Oldest",
+    }
+}
+
+/// Keeps a MachineSet until its machines are gone.
+pub const FINALIZER: &str = "cluster.x-k8s.io/machineset";
+
+/// Keeps a MachineSet of a topology until its templates are gone.
+pub const TOPOLOGY_FINALIZER: &str = "machineset.topology.cluster.x-k8s.io";
+
+/// Reasons of the conditions of a MachineSet and of the machines it replaces.
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
+    pub const REMEDIATION_DEFERRED: &str = "RemediationDeferred";
+    pub const MACHINE_DELETING: &str = "MachineDeleting";
+}
+
+choice! {
+    /// Checks before a MachineSet makes a machine.
+    pub enum MachineSetPreflightCheck {
+        /// All of them; only to leave them out.
+        All = "All",
+        /// kubeadm on the machine is of the control plane's minor version.
+        KubeadmVersionSkew = "KubeadmVersionSkew",
+        /// The machine's version is not newer than the control plane, nor too old.
+        KubernetesVersionSkew = "KubernetesVersionSkew",
+        /// The control plane is neither being made nor upgraded.
+        ControlPlaneIsStable = "ControlPlaneIsStable",
+        /// The machine has the very version of the control plane; for topologies.
+        ControlPlaneVersionSkew = "ControlPlaneVersionSkew",
+    }
+}

@@ -1,0 +1,257 @@
+//! `spec.topology` of a Cluster: its shape when it is made from a ClusterClass. Kept as written; no controller
+//! acts on it yet.
+
+use capstan_object::{IntOrString, Time};
+use serde_json::Value;
+
+use super::common::{MachineTaint, TemplateMeta};
+use super::machine::{MachineDeletionSpec, MachineReadinessGate};
+use super::machine_deployment::MachineDeploymentRolloutSpec;
+use super::machine_health_check::{
+    MachineHealthCheckChecks, MachineHealthCheckRemediation, MachineHealthCheckRemediationTemplateReference,
+    MachineHealthCheckRemediationTriggerIf,
+};
+use super::machine_set::MachineSetDeletionOrder;
+use crate::schema::pattern;
+use crate::wire::wire;
+
+wire! {
+    /// Wanted shape of a cluster made from a ClusterClass.
+    pub struct Topology {
+        /// ClusterClass it is made from.
+        #[schemars(extend("x-required" = true))]
+        pub class_ref: ClusterClassRef,
+        /// Kubernetes version of the whole cluster.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub version: String,
+        /// Control plane.
+        pub control_plane: ControlPlaneTopology,
+        /// Workers.
+        pub workers: WorkersTopology,
+        /// Values of the ClusterClass's variables.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub variables: Vec<ClusterVariable>,
+    }
+
+    /// Names a ClusterClass.
+    pub struct ClusterClassRef {
+        /// Name of the object.
+        #[schemars(
+            length(min = 1, max = 253),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+        /// Namespace of the ClusterClass; the cluster's own if absent.
+        #[schemars(length(min = 1, max = 63), regex(pattern = pattern::DNS_LABEL))]
+        pub namespace: String,
+    }
+
+    /// Control plane of a cluster made from a ClusterClass.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ControlPlaneTopology {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// When and how machines are replaced.
+        pub rollout: ControlPlaneTopologyRolloutSpec,
+        /// Health checks and what follows from them.
+        pub health_check: ControlPlaneTopologyHealthCheck,
+        /// How machines are deleted.
+        pub deletion: MachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// Values of variables for this part of the topology.
+        pub variables: TopologyVariables,
+    }
+
+    /// When the control plane is replaced.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ControlPlaneTopologyRolloutSpec {
+        /// Replace everything made before this moment, once the moment has come.
+        pub after: Option<Time>,
+    }
+
+    /// Health check of the control plane.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct ControlPlaneTopologyHealthCheck {
+        /// Whether this is in force.
+        pub enabled: Option<bool>,
+        /// What makes a machine unhealthy.
+        pub checks: MachineHealthCheckChecks,
+        /// What happens to unhealthy machines.
+        pub remediation: MachineHealthCheckRemediation,
+    }
+
+    /// Workers of a cluster made from a ClusterClass.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct WorkersTopology {
+        /// Groups of machines.
+        #[schemars(
+            length(min = 1, max = 2000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub machine_deployments: Vec<MachineDeploymentTopology>,
+        /// Pools that the infrastructure scales itself.
+        #[schemars(
+            length(min = 1, max = 2000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub machine_pools: Vec<MachinePoolTopology>,
+    }
+
+    /// A group of worker machines.
+    pub struct MachineDeploymentTopology {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// Class of the ClusterClass this is made from.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Name of the group, unique in the cluster.
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+        /// Failure domain for the machines.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: String,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Health checks and what follows from them.
+        pub health_check: MachineDeploymentTopologyHealthCheck,
+        /// How machines are deleted.
+        pub deletion: MachineDeploymentTopologyMachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        #[schemars(range(min = 0))]
+        pub min_ready_seconds: Option<i32>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(min = 1, max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// When and how machines are replaced.
+        pub rollout: MachineDeploymentRolloutSpec,
+        /// Values of variables for this part of the topology.
+        pub variables: TopologyVariables,
+    }
+
+    /// Health check of a group of machines.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeploymentTopologyHealthCheck {
+        /// Whether this is in force.
+        pub enabled: Option<bool>,
+        /// What makes a machine unhealthy.
+        pub checks: MachineHealthCheckChecks,
+        /// What happens to unhealthy machines.
+        pub remediation: MachineDeploymentTopologyHealthCheckRemediation,
+    }
+
+    /// What happens to unhealthy machines of a group.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeploymentTopologyHealthCheckRemediation {
+        /// How many, or which share, may be under remediation at a time.
+        pub max_in_flight: Option<IntOrString>,
+        /// When remediation is allowed; always if absent.
+        pub trigger_if: MachineHealthCheckRemediationTriggerIf,
+        /// Template of a request to a remediation of another kind.
+        pub template_ref: MachineHealthCheckRemediationTemplateReference,
+    }
+
+    /// How machines of a group are deleted.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachineDeploymentTopologyMachineDeletionSpec {
+        /// Which machines go first when scaling down.
+        pub order: Option<MachineSetDeletionOrder>,
+        /// How long draining the node may take; 0 or absent waits without limit.
+        #[schemars(range(min = 0))]
+        pub node_drain_timeout_seconds: Option<i32>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        #[schemars(range(min = 0))]
+        pub node_volume_detach_timeout_seconds: Option<i32>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        #[schemars(range(min = 0))]
+        pub node_deletion_timeout_seconds: Option<i32>,
+    }
+
+    /// A pool of worker machines.
+    pub struct MachinePoolTopology {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// Class of the ClusterClass this is made from.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub class: String,
+        /// Name of the pool, unique in the cluster.
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+        /// Failure domains to use.
+        #[schemars(
+            length(min = 1, max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub failure_domains: Vec<String>,
+        /// How machines are deleted.
+        pub deletion: MachineDeletionSpec,
+        /// Taints for the nodes of the machines.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+        /// How long a machine must stay ready before it counts as available.
+        #[schemars(range(min = 0))]
+        pub min_ready_seconds: Option<i32>,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Values of variables for this part of the topology.
+        pub variables: TopologyVariables,
+    }
+
+    /// Value of a variable.
+    pub struct ClusterVariable {
+        /// Name of the variable.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Value, of the type the ClusterClass declares.
+        #[schemars(extend("x-required" = true))]
+        pub value: Value,
+    }
+
+    /// Variables with values of their own.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct TopologyVariables {
+        /// Variables whose values differ from the cluster's.
+        #[schemars(
+            length(min = 1, max = 1000),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )]
+        pub overrides: Vec<ClusterVariable>,
+    }
+}

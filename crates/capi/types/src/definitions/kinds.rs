@@ -1,0 +1,210 @@
+//! Names, labels, columns and subresources of each kind.
+
+use capstan_object::Object;
+
+use super::{Column, Definition, Version, age, boolean, integer, text};
+use crate::addons::{ClusterResourceSet, ClusterResourceSetBinding};
+use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
+use crate::clusterctl::Provider;
+use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use crate::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use crate::ipam::{IPAddress, IPAddressClaim};
+
+/// On every definition: clusterctl counts it as installed.
+const CLUSTERCTL: (&str, &str) = ("clusterctl.cluster.x-k8s.io", "");
+const CORE: &[(&str, &str)] = &[CLUSTERCTL, ("cluster.x-k8s.io/provider", "cluster-api")];
+/// Which of a provider's versions speaks which contract.
+const BOOTSTRAP: &[(&str, &str)] = &[
+    CLUSTERCTL,
+    ("cluster.x-k8s.io/provider", "bootstrap-kubeadm"),
+    ("cluster.x-k8s.io/v1beta1", "v1beta1"),
+    ("cluster.x-k8s.io/v1beta2", "v1beta2"),
+];
+const CONTROL_PLANE: &[(&str, &str)] = &[
+    CLUSTERCTL,
+    ("cluster.x-k8s.io/provider", "control-plane-kubeadm"),
+    ("cluster.x-k8s.io/v1beta1", "v1beta1"),
+    ("cluster.x-k8s.io/v1beta2", "v1beta2"),
+];
+const INVENTORY: &[(&str, &str)] = &[CLUSTERCTL, ("clusterctl.cluster.x-k8s.io/core", "inventory")];
+
+const CLUSTER_LABEL: &str = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']";
+const AVAILABLE: &str = r#".status.conditions[?(@.type=="Available")].status"#;
+const CLUSTER_CLASS_OWNER: &str = r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#;
+
+fn paused() -> Column {
+    text("Paused", r#".status.conditions[?(@.type=="Paused")].status"#).wide()
+}
+
+fn definition<T: Object>(
+    short_names: &'static [&'static str],
+    labels: &'static [(&'static str, &'static str)],
+    versions: Vec<Version>,
+) -> Definition {
+    Definition { kind: T::KIND, short_names, labels, versions }
+}
+
+pub(super) fn all() -> Vec<Definition> {
+    let mut all = core();
+    all.extend(kubeadm());
+    all.extend(addons());
+    all.extend(addresses());
+    all.push(definition::<Provider>(
+        &[],
+        INVENTORY,
+        vec![Version::of::<Provider>(vec![
+            age(),
+            text("Type", ".type"),
+            text("Provider", ".providerName"),
+            text("Version", ".version"),
+        ])],
+    ));
+    all
+}
+
+fn core() -> Vec<Definition> {
+    let cluster = Version::of::<Cluster>(vec![
+        text("ClusterClass", ".spec.topology.classRef.name"),
+        text("Available", AVAILABLE),
+        integer("CP Desired", ".status.controlPlane.desiredReplicas"),
+        integer("CP Current", ".status.controlPlane.replicas").wide(),
+        integer("CP Ready", ".status.controlPlane.readyReplicas").wide(),
+        integer("CP Available", ".status.controlPlane.availableReplicas"),
+        integer("CP Up-to-date", ".status.controlPlane.upToDateReplicas"),
+        integer("W Desired", ".status.workers.desiredReplicas"),
+        integer("W Current", ".status.workers.replicas").wide(),
+        integer("W Ready", ".status.workers.readyReplicas").wide(),
+        integer("W Available", ".status.workers.availableReplicas"),
+        integer("W Up-to-date", ".status.workers.upToDateReplicas"),
+        paused(),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.topology.version"),
+    ]);
+    let machine = Version::of::<Machine>(vec![
+        text("Cluster", ".spec.clusterName"),
+        text("Node Name", ".status.nodeRef.name"),
+        text("Provider ID", ".spec.providerID").wide(),
+        text("Failure domain", ".status.failureDomain"),
+        text("Ready", r#".status.conditions[?(@.type=="Ready")].status"#),
+        text("Available", AVAILABLE),
+        text("Up-to-date", r#".status.conditions[?(@.type=="UpToDate")].status"#),
+        text("Internal-IP", r#".status.addresses[?(@.type=="InternalIP")].address"#).wide(),
+        text("External-IP", r#".status.addresses[?(@.type=="ExternalIP")].address"#).wide(),
+        text("OS-Image", ".status.nodeInfo.osImage").wide(),
+        paused(),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.version"),
+    ]);
+    let machine_set = Version::of::<MachineSet>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Desired", ".spec.replicas"),
+        integer("Current", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        integer("Up-to-date", ".status.upToDateReplicas"),
+        paused(),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
+    let machine_deployment = Version::of::<MachineDeployment>(vec![
+        text("Cluster", ".spec.clusterName"),
+        text("Available", AVAILABLE),
+        integer("Desired", ".spec.replicas"),
+        integer("Current", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        integer("Up-to-date", ".status.upToDateReplicas"),
+        paused(),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
+    let machine_health_check = Version::of::<MachineHealthCheck>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Replicas", ".status.expectedMachines"),
+        integer("Healthy", ".status.currentHealthy"),
+        paused(),
+        age(),
+    ]);
+    let machine_drain_rule = Version::of::<MachineDrainRule>(vec![
+        text("Behavior", ".spec.drain.behavior"),
+        text("Order", ".spec.drain.order"),
+        age(),
+    ]);
+    vec![
+        definition::<Cluster>(&["cl"], CORE, vec![cluster.with_status()]),
+        definition::<Machine>(&["ma"], CORE, vec![machine.with_status()]),
+        definition::<MachineSet>(&["ms"], CORE, vec![machine_set.with_status().with_scale()]),
+        definition::<MachineDeployment>(&["md"], CORE, vec![machine_deployment.with_status().with_scale()]),
+        definition::<MachineHealthCheck>(&["mhc", "mhcs"], CORE, vec![machine_health_check.with_status()]),
+        definition::<MachineDrainRule>(&[], CORE, vec![machine_drain_rule]),
+    ]
+}
+
+fn kubeadm() -> Vec<Definition> {
+    let config = Version::of::<KubeadmConfig>(vec![
+        text("Cluster", CLUSTER_LABEL),
+        paused(),
+        text("Data secret created", ".status.initialization.dataSecretCreated"),
+        age(),
+    ]);
+    let config_template = Version::of::<KubeadmConfigTemplate>(vec![
+        text("ClusterClass", CLUSTER_CLASS_OWNER),
+        text("Cluster", r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#),
+        age(),
+    ]);
+    let control_plane = Version::of::<KubeadmControlPlane>(vec![
+        text("Cluster", CLUSTER_LABEL),
+        text("Available", AVAILABLE),
+        integer("Desired", ".spec.replicas"),
+        integer("Current", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        integer("Up-to-date", ".status.upToDateReplicas"),
+        paused(),
+        boolean("Initialized", ".status.initialization.controlPlaneInitialized"),
+        age(),
+        text("Version", ".spec.version"),
+    ]);
+    let control_plane_template =
+        Version::of::<KubeadmControlPlaneTemplate>(vec![text("ClusterClass", CLUSTER_CLASS_OWNER), age()]);
+    vec![
+        definition::<KubeadmConfig>(&[], BOOTSTRAP, vec![config.with_status()]),
+        definition::<KubeadmConfigTemplate>(&[], BOOTSTRAP, vec![config_template]),
+        definition::<KubeadmControlPlane>(
+            &["kcp"],
+            CONTROL_PLANE,
+            vec![control_plane.with_status().with_scale()],
+        ),
+        definition::<KubeadmControlPlaneTemplate>(&[], CONTROL_PLANE, vec![control_plane_template]),
+    ]
+}
+
+fn addons() -> Vec<Definition> {
+    let set = Version::of::<ClusterResourceSet>(vec![
+        text("Applied", r#".status.conditions[?(@.type=="ResourcesApplied")].status"#),
+        paused(),
+        age(),
+    ]);
+    let binding = Version::of::<ClusterResourceSetBinding>(vec![text("Cluster", ".spec.clusterName"), age()]);
+    vec![
+        definition::<ClusterResourceSet>(&[], CORE, vec![set.with_status()]),
+        definition::<ClusterResourceSetBinding>(&[], CORE, vec![binding]),
+    ]
+}
+
+fn addresses() -> Vec<Definition> {
+    fn pool() -> [Column; 2] {
+        [text("Pool Name", ".spec.poolRef.name"), text("Pool Kind", ".spec.poolRef.kind")]
+    }
+    let address = Version::of::<IPAddress>(
+        std::iter::once(text("Address", ".spec.address")).chain(pool()).chain([age()]).collect(),
+    );
+    let claim = Version::of::<IPAddressClaim>(pool().into_iter().chain([age()]).collect());
+    vec![
+        definition::<IPAddress>(&[], CORE, vec![address]),
+        definition::<IPAddressClaim>(&[], CORE, vec![claim.with_status()]),
+    ]
+}

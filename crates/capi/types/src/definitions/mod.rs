@@ -1,0 +1,168 @@
+//! CustomResourceDefinitions, made from the Rust types.
+//!
+//! ```text
+//! type ── derive ──▶ JSON schema ── structural ──▶ structural schema ─┐
+//! names, columns, subresources of each kind (kinds) ──────────────────┴──▶ definitions()
+//! ```
+
+mod kinds;
+mod structural;
+
+use capstan_object::{Kind, Object, Scope};
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+pub use structural::structural;
+
+/// What a definition says about a kind beside its schemas.
+struct Definition {
+    kind: Kind,
+    short_names: &'static [&'static str],
+    labels: &'static [(&'static str, &'static str)],
+    /// Oldest first; the last one is stored.
+    versions: Vec<Version>,
+}
+
+/// One version of a kind.
+struct Version {
+    name: &'static str,
+    deprecated: bool,
+    schema: Value,
+    columns: Vec<Column>,
+    status: bool,
+    scale: bool,
+}
+
+/// A column of `kubectl get`.
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    /// Shown with `-o wide` alone.
+    wide: bool,
+}
+
+fn text(name: &'static str, path: &'static str) -> Column {
+    Column { name, kind: "string", path, wide: false }
+}
+
+fn integer(name: &'static str, path: &'static str) -> Column {
+    Column { name, kind: "integer", path, wide: false }
+}
+
+fn boolean(name: &'static str, path: &'static str) -> Column {
+    Column { name, kind: "boolean", path, wide: false }
+}
+
+fn age() -> Column {
+    Column { name: "Age", kind: "date", path: ".metadata.creationTimestamp", wide: false }
+}
+
+impl Column {
+    fn wide(self) -> Self {
+        Self { wide: true, ..self }
+    }
+
+    /// Upstream's priority of the columns it shows with `-o wide`.
+    const WIDE: i32 = 10;
+
+    fn to_value(&self) -> Value {
+        let mut column = json!({ "name": self.name, "type": self.kind, "jsonPath": self.path });
+        if self.wide {
+            column["priority"] = Self::WIDE.into();
+        }
+        column
+    }
+}
+
+impl Version {
+    fn of<T: Object + JsonSchema>(columns: Vec<Column>) -> Self {
+        Self {
+            name: T::KIND.version,
+            deprecated: false,
+            schema: structural::<T>(),
+            columns,
+            status: false,
+            scale: false,
+        }
+    }
+
+    fn with_status(self) -> Self {
+        Self { status: true, ..self }
+    }
+
+    fn with_scale(self) -> Self {
+        Self { scale: true, ..self }
+    }
+
+    fn to_value(&self, stored: bool) -> Value {
+        let mut subresources = Map::new();
+        if self.status {
+            subresources.insert("status".to_owned(), json!({}));
+        }
+        if self.scale {
+            subresources.insert(
+                "scale".to_owned(),
+                json!({
+                    "specReplicasPath": ".spec.replicas",
+                    "statusReplicasPath": ".status.replicas",
+                    "labelSelectorPath": ".status.selector",
+                }),
+            );
+        }
+        let mut version = json!({
+            "name": self.name,
+            "served": true,
+            "storage": stored,
+            "schema": { "openAPIV3Schema": self.schema },
+            "subresources": subresources,
+            "additionalPrinterColumns": self.columns.iter().map(Column::to_value).collect::<Vec<_>>(),
+        });
+        if self.deprecated {
+            version["deprecated"] = true.into();
+        }
+        version
+    }
+}
+
+impl Definition {
+    fn to_value(&self) -> Value {
+        let Kind { group, kind, plural, scope, .. } = self.kind;
+        let mut names = json!({
+            "kind": kind,
+            "listKind": format!("{kind}List"),
+            "plural": plural,
+            "singular": kind.to_lowercase(),
+            "categories": ["cluster-api"],
+        });
+        if !self.short_names.is_empty() {
+            names["shortNames"] = self.short_names.into();
+        }
+        let last = self.versions.len().saturating_sub(1);
+        let versions: Vec<Value> =
+            self.versions.iter().enumerate().map(|(at, version)| version.to_value(at == last)).collect();
+        let labels: Map<String, Value> =
+            self.labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.{group}"), "labels": labels },
+            "spec": {
+                "group": group,
+                "names": names,
+                "scope": match scope {
+                    Scope::Namespaced => "Namespaced",
+                    Scope::Cluster => "Cluster",
+                },
+                "versions": versions,
+            },
+        })
+    }
+}
+
+/// The CustomResourceDefinition objects of every kind in this crate, in order of their names.
+pub fn definitions() -> Vec<Value> {
+    let mut definitions: Vec<Value> = kinds::all().iter().map(Definition::to_value).collect();
+    definitions.sort_by(|a, b| a["metadata"]["name"].as_str().cmp(&b["metadata"]["name"].as_str()));
+    definitions
+}

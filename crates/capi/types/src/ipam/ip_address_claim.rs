@@ -1,0 +1,67 @@
+//! `IPAddressClaim`: asks a pool for an address.
+
+use capstan_object::{Condition, ObjectMeta, object};
+
+use super::ip_address::IPPoolReference;
+use crate::core::{Deprecated, V1Beta1Conditions};
+use crate::schema::pattern;
+use crate::wire::wire;
+
+object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta2", "IPAddressClaim", "ipaddressclaims", Namespaced);
+
+wire! {
+    /// Asks a pool for an address.
+    pub struct IPAddressClaim {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: IPAddressClaimSpec,
+        /// What was observed.
+        pub status: IPAddressClaimStatus,
+    }
+
+    /// Asks for an address.
+    pub struct IPAddressClaimSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63))]
+        pub cluster_name: String,
+        /// Pool the address comes from.
+        #[schemars(extend("x-required" = true))]
+        pub pool_ref: IPPoolReference,
+    }
+
+    /// What was observed of a claim.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct IPAddressClaimStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// The address that was given.
+        pub address_ref: IPAddressReference,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
+    }
+
+    /// Names an IPAddress.
+    pub struct IPAddressReference {
+        /// Name of the object.
+        #[schemars(
+            length(min = 1, max = 253),
+            regex(pattern = pattern::DNS_SUBDOMAIN),
+            extend("x-required" = true)
+        )]
+        pub name: String,
+    }
+}
+
+/// Reasons of a claim's conditions, beside the [shared ones](crate::core::reason).
+#[allow(missing_docs, reason = "the value says it")]
+pub mod reason {
+    pub const ALLOCATION_FAILED: &str = "AllocationFailed";
+    pub const POOL_NOT_READY: &str = "PoolNotReady";
+    pub const POOL_EXHAUSTED: &str = "PoolExhausted";
+}

@@ -1,0 +1,84 @@
+//! How structs and enums of this crate are written on the wire.
+
+/// A field with this value is left out.
+pub(crate) fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Structs of the API: camel case, every field may be missing, and one with its default value is not written.
+macro_rules! wire {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $(
+                $(#[$attribute:meta])*
+                pub $field:ident: $type:ty,
+            )*
+        }
+    )*) => {$(
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase", default)]
+        $(#[$meta])*
+        pub struct $name {
+            $(
+                $(#[$attribute])*
+                #[serde(skip_serializing_if = "crate::wire::is_absent")]
+                pub $field: $type,
+            )*
+        }
+    )*};
+}
+
+/// An enum of the API: one of a few words.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $(
+                $(#[$attribute:meta])*
+                $variant:ident = $text:literal,
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $(
+                $(#[$attribute])*
+                #[serde(rename = $text)]
+                $variant,
+            )*
+        }
+
+        impl $name {
+            /// The word on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": [$($text),*] })
+            }
+        }
+    };
+}
+
+pub(crate) use {choice, wire};

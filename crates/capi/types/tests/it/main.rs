@@ -1,0 +1,6 @@
+//! What users and clients can rely on in the kinds of Cluster API.
+
+#[cfg(test)]
+mod definitions;
+#[cfg(test)]
+mod wire;
