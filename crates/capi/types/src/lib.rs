@@ -3,6 +3,7 @@
 //! ```text
 //! core  bootstrap  controlplane  addons  ipam  clusterctl     one folder per API group, one file per kind
 //!   └──────┴───────────┴───────────┴──────┴───────┴── wire (how fields are written), schema (what may be in them)
+//! definitions  CustomResourceDefinitions made from the types      admission  defaults and rules
 //! ```
 //!
 //! Typed values follow the wire: a plain field that is empty, zero or all default is absent, as upstream writes
@@ -12,6 +13,7 @@
 //! No client, no server, no clock here.
 
 pub mod addons;
+pub mod admission;
 pub mod bootstrap;
 pub mod clusterctl;
 pub mod controlplane;

@@ -7,6 +7,7 @@ pub mod machine_deployment;
 pub mod machine_drain_rule;
 pub mod machine_health_check;
 pub mod machine_set;
+pub mod naming;
 pub mod topology;
 
 pub use cluster::{

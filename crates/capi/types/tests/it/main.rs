@@ -1,6 +1,8 @@
 //! What users and clients can rely on in the kinds of Cluster API.
 
 #[cfg(test)]
+mod admission;
+#[cfg(test)]
 mod definitions;
 #[cfg(test)]
 mod wire;

@@ -1,0 +1,327 @@
+//! Rules that several kinds share.
+
+use std::collections::BTreeMap;
+
+use capstan_object::{IntOrString, LabelSelector, ObjectMeta};
+use capstan_schema::field::FieldError;
+use capstan_schema::meta;
+use capstan_schema::path::Path;
+use capstan_schema::selector::LabelSelector as Selector;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Features, version};
+use crate::core::naming;
+use crate::core::{
+    Bootstrap, ContractVersionedObjectReference, MachineNamingSpec, MachineSetPreflightCheck, MachineSpec,
+    MachineTaint, TemplateMeta, annotation, label,
+};
+
+/// The text of a changed field that may not change.
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+/// A bad value as messages show it.
+pub(super) fn shown<T: Serialize>(value: &T) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A plain `v` before a version that has none.
+pub(super) fn default_version(version: &mut String) {
+    if !version.is_empty() && !version.starts_with('v') {
+        version.insert(0, 'v');
+    }
+}
+
+/// Every object of a cluster carries its name.
+pub(super) fn default_cluster_label(meta: &mut ObjectMeta, cluster: &str) {
+    meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
+}
+
+impl ContractVersionedObjectReference {
+    /// Something is referred to.
+    pub fn is_defined(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// A version that is given starts with `v` and is whole.
+pub(super) fn validate_version(text: &str, path: &str, errors: &mut Vec<FieldError>) {
+    if text.is_empty() {
+        return;
+    }
+    if !text.starts_with('v') {
+        errors.push(FieldError::invalid(path, text, "must start with v"));
+    }
+    if !version::is_semantic(text) {
+        errors.push(FieldError::invalid(path, text, "must be a valid semantic version"));
+    }
+}
+
+/// Boot data comes from somewhere.
+pub(super) fn validate_bootstrap(bootstrap: &Bootstrap, path: &str, errors: &mut Vec<FieldError>) {
+    if !bootstrap.config_ref.is_defined() && bootstrap.data_secret_name.is_none() {
+        errors.push(FieldError::required(
+            path,
+            format!("expected either {path}.dataSecretName or {path}.configRef to be populated"),
+        ));
+    }
+}
+
+/// The cluster of an object does not change.
+pub(super) fn validate_cluster_name(new: &str, old: Option<&str>, errors: &mut Vec<FieldError>) {
+    if old.is_some_and(|old| old != new) {
+        errors.push(FieldError::forbidden("spec.clusterName", IMMUTABLE));
+    }
+}
+
+/// What is wrong with a template of machines whose cluster, bootstrap, version and taints must be right.
+pub(super) fn validate_machine_template(
+    cluster: &str,
+    spec: &MachineSpec,
+    meta: &TemplateMeta,
+    features: &Features,
+    errors: &mut Vec<FieldError>,
+) {
+    if cluster != spec.cluster_name {
+        errors.push(FieldError::invalid(
+            "spec.clusterName",
+            cluster,
+            "spec.clusterName and spec.template.spec.clusterName must be set to the same value",
+        ));
+    }
+    validate_version(&spec.version, "spec.template.spec.version", errors);
+    validate_taints(&spec.taints, "spec.template.spec.taints", features, errors);
+    validate_worker_taints(&spec.taints, "spec.template.spec.taints", features, errors);
+    validate_template_meta(meta, "spec.template.metadata", errors);
+}
+
+/// The selector of labels, or what is wrong with it.
+pub(super) fn selector(selector: &LabelSelector) -> Result<Selector, String> {
+    Selector::from_object(&shown(selector)).map_err(|error| error.to_string())
+}
+
+/// Whether a selector picks these labels.
+pub(super) fn selects(selector: &Selector, labels: &BTreeMap<String, String>) -> bool {
+    selector.matches(|key| labels.get(key).map(String::as_str))
+}
+
+/// Labels and annotations of a template are ones an object may have.
+pub(super) fn validate_template_meta(meta: &TemplateMeta, path: &str, errors: &mut Vec<FieldError>) {
+    let path = Path::at(path);
+    errors.extend(meta::validate_labels(Some(&shown(&meta.labels)), &path.field("labels")));
+    errors.extend(meta::validate_annotations(Some(&shown(&meta.annotations)), &path.field("annotations")));
+}
+
+/// Taints that belong to someone else are not for machines.
+pub(super) fn validate_taints(
+    taints: &[MachineTaint],
+    path: &str,
+    features: &Features,
+    errors: &mut Vec<FieldError>,
+) {
+    if !features.machine_taints && !taints.is_empty() {
+        errors.push(FieldError::forbidden(
+            path,
+            "taints are not allowed to be set when the feature gate MachineTaintPropagation is disabled",
+        ));
+    }
+    for (at, taint) in taints.iter().enumerate() {
+        let key = taint.key.as_str();
+        let path = format!("{path}[{at}].key");
+        let problem = match key {
+            "node.cluster.x-k8s.io/uninitialized" | "node.cluster.x-k8s.io/outdated-revision" => {
+                Some("taint key is not allowed")
+            }
+            "node-role.kubernetes.io/master" => {
+                Some("taint is deprecated since 1.24 and should not be used anymore")
+            }
+            _ if key.starts_with("node.kubernetes.io/") && key != "node.kubernetes.io/out-of-service" => {
+                Some(
+                    "taint key must not have the prefix node.kubernetes.io/, except for node.kubernetes.io/out-of-service",
+                )
+            }
+            _ if key.starts_with("node.cloudprovider.kubernetes.io/") => {
+                Some("taint key must not have the prefix node.cloudprovider.kubernetes.io/")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            errors.push(FieldError::invalid(path.as_str(), key, problem));
+        }
+        for problem in meta::qualified_name(key) {
+            errors.push(FieldError::invalid(path.as_str(), key, problem));
+        }
+    }
+}
+
+/// A worker is not a control plane.
+pub(super) fn validate_worker_taints(
+    taints: &[MachineTaint],
+    path: &str,
+    features: &Features,
+    errors: &mut Vec<FieldError>,
+) {
+    if !features.machine_taints {
+        return;
+    }
+    for (at, taint) in taints.iter().enumerate() {
+        if taint.key == "node-role.kubernetes.io/control-plane" {
+            errors.push(FieldError::invalid(
+                format!("{path}[{at}].key"),
+                taint.key.as_str(),
+                "taint is not allowed for worker Machines",
+            ));
+        }
+    }
+}
+
+/// A count, or a share written as a percentage.
+pub(super) fn validate_percentage(value: Option<&IntOrString>, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(IntOrString::String(text)) = value
+        && text.strip_suffix('%').is_none_or(|number| number.parse::<i32>().is_err())
+    {
+        errors.push(FieldError::invalid(
+            path,
+            text.as_str(),
+            format!("must be either an int or a percentage: {}", percentage_problem(text)),
+        ));
+    }
+}
+
+/// In the words of `intstr.GetScaledValueFromIntOrPercent`.
+fn percentage_problem(text: &str) -> String {
+    match text.strip_suffix('%') {
+        None => "invalid value for IntOrString: invalid type: string is not a percentage".to_owned(),
+        Some(number) => format!(
+            "invalid value for IntOrString: invalid value {}: strconv.Atoi: parsing {}: invalid syntax",
+            json!(text),
+            json!(number)
+        ),
+    }
+}
+
+/// Surge and unavailability allow some progress.
+pub(super) fn validate_rolling_update(
+    max_unavailable: Option<&IntOrString>,
+    max_surge: Option<&IntOrString>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    validate_percentage(max_unavailable, &format!("{path}.rollingUpdate.maxUnavailable"), errors);
+    validate_percentage(max_surge, &format!("{path}.rollingUpdate.maxSurge"), errors);
+    if max_unavailable == Some(&IntOrString::Int(0)) && max_surge == Some(&IntOrString::Int(0)) {
+        errors.push(FieldError::invalid(
+            format!("{path}.rollingUpdate"),
+            "0",
+            "maxUnavailable and maxSurge cannot both be 0",
+        ));
+    }
+}
+
+/// A template of machine names gives names that differ and that are names.
+pub(super) fn validate_naming(
+    machine_naming: &MachineNamingSpec,
+    owner: &str,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let template = machine_naming.template.as_str();
+    if template.is_empty() {
+        return;
+    }
+    let path = format!("{path}.template");
+    if !template.contains("{{ .random }}") {
+        errors.push(FieldError::invalid(
+            path.as_str(),
+            template,
+            "invalid template, {{ .random }} is missing",
+        ));
+    }
+    let owner_name = owner.to_lowercase();
+    let values =
+        [("cluster.name", "cluster"), (&*format!("{owner}.name"), owner_name.as_str()), ("random", "abcde")];
+    match naming::render(template, &values) {
+        Err(problem) => {
+            errors.push(FieldError::invalid(path.as_str(), template, format!("invalid template: {problem}")));
+        }
+        Ok(name) => {
+            for problem in meta::dns1123_subdomain(&name) {
+                errors.push(FieldError::invalid(
+                    path.as_str(),
+                    template,
+                    format!(
+                        "invalid template, generated names would not be valid Kubernetes object names: {problem}"
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+/// Only checks that exist can be left out.
+pub(super) fn validate_skipped_preflight_checks(
+    annotations: &BTreeMap<String, String>,
+    errors: &mut Vec<FieldError>,
+) {
+    use MachineSetPreflightCheck as Check;
+    const ALL: [Check; 5] = [
+        Check::All,
+        Check::ControlPlaneIsStable,
+        Check::ControlPlaneVersionSkew,
+        Check::KubeadmVersionSkew,
+        Check::KubernetesVersionSkew,
+    ];
+    let Some(skipped) = annotations.get(annotation::SKIP_PREFLIGHT_CHECKS).filter(|text| !text.is_empty())
+    else {
+        return;
+    };
+    let unknown: Vec<&str> = skipped
+        .split(',')
+        .map(str::trim)
+        .filter(|word| ALL.iter().all(|check| check.as_str() != *word))
+        .collect();
+    if !unknown.is_empty() {
+        let known = ALL.map(Check::as_str).join(" ");
+        errors.push(FieldError::invalid(
+            format!("metadata.annotations.{}", annotation::SKIP_PREFLIGHT_CHECKS),
+            unknown,
+            format!("skipped preflight check(s) must be among: [{known}]"),
+        ));
+    }
+}
+
+/// Replicas that were left out: what the autoscaler may have chosen, else one.
+pub(super) fn default_replicas(
+    replicas: &mut Option<i32>,
+    annotations: &BTreeMap<String, String>,
+    old: Option<Option<i32>>,
+) -> Result<(), FieldError> {
+    if replicas.is_some() {
+        return Ok(());
+    }
+    let size = |name: &str| -> Result<Option<i32>, FieldError> {
+        let Some(text) = annotations.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            FieldError::invalid(
+                format!("metadata.annotations.{name}"),
+                text.as_str(),
+                "must be a number of machines",
+            )
+        })
+    };
+    let bounds = match (
+        annotations.get(annotation::AUTOSCALER_MIN_SIZE),
+        annotations.get(annotation::AUTOSCALER_MAX_SIZE),
+    ) {
+        (Some(_), Some(_)) => {
+            (size(annotation::AUTOSCALER_MIN_SIZE)?, size(annotation::AUTOSCALER_MAX_SIZE)?)
+        }
+        _ => (None, None),
+    };
+    *replicas = Some(match (bounds, old.flatten()) {
+        ((Some(min), Some(max)), Some(old)) if min <= max => old.clamp(min, max),
+        ((Some(min), Some(_)), _) => min,
+        _ => 1,
+    });
+    Ok(())
+}
