@@ -1,27 +1,14 @@
 //! X.509 certificates: the authority and what it signs.
 
-use std::net::IpAddr;
-
+use capstan_x509::{self as x509, KeyUse, Template, der, name, pem};
 use jiff::{SignedDuration, Timestamp};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::key::{PrivateKey, pem};
-use super::{PkiError, der};
+use super::PkiError;
+use super::key::PrivateKey;
 use crate::env::Env;
-
-const COMMON_NAME: &[u32] = &[2, 5, 4, 3];
-const ORGANIZATION: &[u32] = &[2, 5, 4, 10];
-const SUBJECT_KEY_ID: &[u32] = &[2, 5, 29, 14];
-const KEY_USAGE: &[u32] = &[2, 5, 29, 15];
-const ALTERNATIVE_NAMES: &[u32] = &[2, 5, 29, 17];
-const BASIC_CONSTRAINTS: &[u32] = &[2, 5, 29, 19];
-const AUTHORITY_KEY_ID: &[u32] = &[2, 5, 29, 35];
-const EXTENDED_KEY_USAGE: &[u32] = &[2, 5, 29, 37];
-const SERVER_AUTH: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 3, 1];
-const CLIENT_AUTH: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 3, 2];
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// Validity of the authority.
@@ -91,12 +78,15 @@ pub struct Authority {
 impl Authority {
     /// A new authority with a given key.
     pub fn create(env: &Env, key: PrivateKey) -> Result<Self, PkiError> {
-        let subject = name(Some("kubernetes"), &[]);
-        let own_id = key_id(&key);
+        let subject = name::<&str>(Some("kubernetes"), &[]);
         let extensions = [
-            extension(KEY_USAGE, true, &der::named_bits(&[0, 2, 5])),
-            extension(BASIC_CONSTRAINTS, true, &der::sequence(&[der::boolean_true()])),
-            extension(SUBJECT_KEY_ID, false, &der::octet_string(&own_id)),
+            x509::key_usage(&[
+                KeyUse::DigitalSignature,
+                KeyUse::KeyEncipherment,
+                KeyUse::CertificateSignature,
+            ]),
+            x509::basic_constraints(true, None),
+            x509::subject_key_id(&key_id(&key)),
         ];
         let body =
             Body { env, days: AUTHORITY_DAYS, subject: subject.clone(), key: &key, extensions: &extensions };
@@ -119,22 +109,18 @@ impl Authority {
         let key = PrivateKey::generate()?;
         let authority = parse(&self.credential.certificate)?;
         let mut extensions = vec![
-            extension(KEY_USAGE, true, &der::named_bits(&[0, 2])),
-            extension(BASIC_CONSTRAINTS, true, &der::sequence(&[])),
-            extension(
-                AUTHORITY_KEY_ID,
-                false,
-                &der::sequence(&[der::implicit(0, &subject_key_id(&authority, &self.credential.key))]),
-            ),
+            x509::key_usage(&[KeyUse::DigitalSignature, KeyUse::KeyEncipherment]),
+            x509::basic_constraints(false, None),
+            x509::authority_key_id(&subject_key_id(&authority, &self.credential.key)),
         ];
         let (subject, usage) = match leaf {
             Leaf::Server { names } => {
-                extensions.push(extension(ALTERNATIVE_NAMES, false, &alternative_names(names)));
-                (name(Some("kube-apiserver"), &[]), SERVER_AUTH)
+                extensions.push(x509::subject_alternative_names(names));
+                (name::<&str>(Some("kube-apiserver"), &[]), x509::SERVER_AUTH)
             }
-            Leaf::Client { name: user, groups } => (name(Some(user), groups), CLIENT_AUTH),
+            Leaf::Client { name: user, groups } => (name(Some(user), groups), x509::CLIENT_AUTH),
         };
-        extensions.push(extension(EXTENDED_KEY_USAGE, false, &der::sequence(&[der::oid(usage)])));
+        extensions.push(x509::extended_key_usage(usage));
         let body = Body { env, days: LEAF_DAYS, subject, key: &key, extensions: &extensions };
         let certificate = body.signed(authority.subject().as_raw(), &self.credential.key)?;
         Ok(Credential { certificate, key })
@@ -146,17 +132,16 @@ impl Authority {
             return false;
         };
         let subject = match leaf {
-            Leaf::Server { .. } => name(Some("kube-apiserver"), &[]),
+            Leaf::Server { .. } => name::<&str>(Some("kube-apiserver"), &[]),
             Leaf::Client { name: user, groups } => name(Some(user), groups),
         };
         let names = match leaf {
             Leaf::Client { .. } => true,
             Leaf::Server { names } => {
-                let wanted = alternative_names(names);
-                other
-                    .extensions()
-                    .iter()
-                    .any(|e| e.oid.as_bytes() == &der::oid(ALTERNATIVE_NAMES)[2..] && e.value == wanted)
+                let wanted = x509::alternative_names(names);
+                other.extensions().iter().any(|e| {
+                    e.oid.as_bytes() == &der::oid(x509::SUBJECT_ALTERNATIVE_NAMES)[2..] && e.value == wanted
+                })
             }
         };
         // x509-parser is built without signature checking: the issuer's key id tells authorities apart.
@@ -164,7 +149,7 @@ impl Authority {
         let by_us = other
             .extensions()
             .iter()
-            .any(|e| e.oid.as_bytes() == &der::oid(AUTHORITY_KEY_ID)[2..] && e.value == issuer_id);
+            .any(|e| e.oid.as_bytes() == &der::oid(x509::AUTHORITY_KEY_ID)[2..] && e.value == issuer_id);
         names && by_us && other.subject().as_raw() == subject
     }
 }
@@ -180,47 +165,17 @@ struct Body<'a> {
 impl Body<'_> {
     fn signed(&self, issuer: &[u8], signer: &PrivateKey) -> Result<CertificateDer<'static>, PkiError> {
         let now = self.env.now();
-        let validity = der::sequence(&[der::time(now - BACKDATE), der::time(now + DAY * self.days)]);
-        let body = der::sequence(&[
-            der::explicit(0, &der::integer(&[2])),
-            der::integer(&serial(self.env)),
-            signer.certificate_algorithm(),
-            issuer.to_vec(),
-            validity,
-            self.subject.clone(),
-            self.key.public_key_info(),
-            der::explicit(3, &der::sequence(self.extensions)),
-        ]);
-        let signature = signer.sign_certificate(&body)?;
-        let certificate = der::sequence(&[body, signer.certificate_algorithm(), der::bit_string(&signature)]);
+        let template = Template {
+            serial: &serial(self.env),
+            not_before: now - BACKDATE,
+            not_after: now + DAY * self.days,
+            subject: &self.subject,
+            public_key_info: &self.key.public_key_info(),
+            extensions: self.extensions,
+        };
+        let certificate = template.signed(issuer, signer).ok_or(PkiError::Key("signing failed"))?;
         Ok(certificate.into())
     }
-}
-
-fn extension(id: &[u32], critical: bool, value: &[u8]) -> Vec<u8> {
-    let mut parts = vec![der::oid(id)];
-    if critical {
-        parts.push(der::boolean_true());
-    }
-    parts.push(der::octet_string(value));
-    der::sequence(&parts)
-}
-
-/// A distinguished name: organizations, then the common name, each an RDN of its own as Go writes them.
-fn name(common_name: Option<&str>, organizations: &[String]) -> Vec<u8> {
-    let attribute = |id: &[u32], value: &str| der::set(&der::sequence(&[der::oid(id), der::text(value)]));
-    let organizations = organizations.iter().map(|group| attribute(ORGANIZATION, group));
-    let common_name = common_name.map(|name| attribute(COMMON_NAME, name));
-    der::sequence(&organizations.chain(common_name).collect::<Vec<_>>())
-}
-
-fn alternative_names(names: &[String]) -> Vec<u8> {
-    let general = |name: &String| match name.parse() {
-        Ok(IpAddr::V4(address)) => der::implicit(7, &address.octets()),
-        Ok(IpAddr::V6(address)) => der::implicit(7, &address.octets()),
-        Err(_) => der::implicit(2, name.as_bytes()),
-    };
-    der::sequence(&names.iter().map(general).collect::<Vec<_>>())
 }
 
 /// A random positive serial number of 127 bits.
@@ -231,7 +186,7 @@ fn serial(env: &Env) -> [u8; 16] {
 }
 
 fn key_id(key: &PrivateKey) -> Vec<u8> {
-    Sha256::digest(key.public_key_info())[..20].to_vec()
+    x509::key_id(&key.public_key_info())
 }
 
 /// The key id the certificate itself names, or else the one we would have given it.

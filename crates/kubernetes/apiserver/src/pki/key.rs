@@ -1,7 +1,8 @@
 //! Private keys that sign certificates and tokens.
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_x509::{Signer, der, pem};
 use ring::rand::SystemRandom;
 use ring::signature::{
     self, EcdsaKeyPair, EcdsaSigningAlgorithm, KeyPair, RsaKeyPair, RsaPublicKeyComponents,
@@ -11,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{PkiError, der};
+use super::PkiError;
 
 const EC_PUBLIC_KEY: &[u32] = &[1, 2, 840, 10045, 2, 1];
 const P256: &[u32] = &[1, 2, 840, 10045, 3, 1, 7];
@@ -99,23 +100,6 @@ impl PrivateKey {
         }
     }
 
-    /// `AlgorithmIdentifier` of certificate signatures.
-    pub(super) fn certificate_algorithm(&self) -> Vec<u8> {
-        match &self.form {
-            Form::P256 { .. } => der::sequence(&[der::oid(&[1, 2, 840, 10045, 4, 3, 2])]),
-            Form::P384 { .. } => der::sequence(&[der::oid(&[1, 2, 840, 10045, 4, 3, 3])]),
-            Form::Rsa(_) => der::sequence(&[der::oid(&[1, 2, 840, 113549, 1, 1, 11]), der::null()]),
-        }
-    }
-
-    /// A signature as certificates carry it.
-    pub(super) fn sign_certificate(&self, message: &[u8]) -> Result<Vec<u8>, PkiError> {
-        match &self.form {
-            Form::P256 { asn1, .. } | Form::P384 { asn1, .. } => ecdsa_sign(asn1, message),
-            Form::Rsa(key) => rsa_sign(key, message),
-        }
-    }
-
     /// JOSE name of token signatures: `ES256`, `ES384` or `RS256`.
     pub fn token_algorithm(&self) -> &'static str {
         match &self.form {
@@ -170,6 +154,27 @@ impl PrivateKey {
     }
 }
 
+impl Signer for PrivateKey {
+    fn public_key_info(&self) -> Vec<u8> {
+        PrivateKey::public_key_info(self)
+    }
+
+    fn certificate_algorithm(&self) -> Vec<u8> {
+        match &self.form {
+            Form::P256 { .. } => der::sequence(&[der::oid(&[1, 2, 840, 10045, 4, 3, 2])]),
+            Form::P384 { .. } => der::sequence(&[der::oid(&[1, 2, 840, 10045, 4, 3, 3])]),
+            Form::Rsa(_) => der::sequence(&[der::oid(&[1, 2, 840, 113549, 1, 1, 11]), der::null()]),
+        }
+    }
+
+    fn sign_certificate(&self, message: &[u8]) -> Option<Vec<u8>> {
+        match &self.form {
+            Form::P256 { asn1, .. } | Form::P384 { asn1, .. } => ecdsa_sign(asn1, message).ok(),
+            Form::Rsa(key) => rsa_sign(key, message).ok(),
+        }
+    }
+}
+
 impl std::fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PrivateKey").field("algorithm", &self.token_algorithm()).finish_non_exhaustive()
@@ -211,12 +216,4 @@ fn rsa_sign(key: &RsaKeyPair, message: &[u8]) -> Result<Vec<u8>, PkiError> {
     key.sign(&signature::RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature)
         .map_err(|_| SIGNING_FAILED)?;
     Ok(signature)
-}
-
-/// PEM text around DER bytes.
-pub(super) fn pem(label: &str, der: &[u8]) -> String {
-    let body = STANDARD.encode(der);
-    let lines: Vec<&str> =
-        body.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }

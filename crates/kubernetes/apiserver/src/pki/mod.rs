@@ -5,7 +5,6 @@
 //! over TLS makes no keys. With a directory, what is made is kept there.
 
 mod certificate;
-mod der;
 mod files;
 mod key;
 mod keys;

@@ -1,7 +1,4 @@
 //! The little of DER that writing a certificate takes.
-//!
-//! rcgen writes certificates too, but keeps one value per attribute of a name: a user in two groups, which is
-//! two organizations, cannot be said with it.
 
 use jiff::Timestamp;
 
@@ -17,7 +14,7 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
 /// One element: tag, length, content.
-pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     match u8::try_from(content.len()) {
         Ok(short) if short < 0x80 => out.push(short),
@@ -34,27 +31,27 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Elements one after the other in a SEQUENCE.
-pub(super) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+pub fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }
 
 /// A SET of one.
-pub(super) fn set(part: &[u8]) -> Vec<u8> {
+pub fn set(part: &[u8]) -> Vec<u8> {
     element(SET, part)
 }
 
 /// A context tag around an element.
-pub(super) fn explicit(number: u8, part: &[u8]) -> Vec<u8> {
+pub fn explicit(number: u8, part: &[u8]) -> Vec<u8> {
     element(0xa0 | number, part)
 }
 
 /// A context tag in place of a primitive element's own.
-pub(super) fn implicit(number: u8, content: &[u8]) -> Vec<u8> {
+pub fn implicit(number: u8, content: &[u8]) -> Vec<u8> {
     element(0x80 | number, content)
 }
 
 /// A non-negative INTEGER from big-endian bytes.
-pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
+pub fn integer(bytes: &[u8]) -> Vec<u8> {
     let significant = &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..];
     let mut content = Vec::with_capacity(significant.len() + 1);
     if significant.first().is_none_or(|first| *first >= 0x80) {
@@ -64,35 +61,39 @@ pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     element(INTEGER, &content)
 }
 
-pub(super) fn boolean_true() -> Vec<u8> {
+/// BOOLEAN true.
+pub fn boolean_true() -> Vec<u8> {
     vec![0x01, 0x01, 0xff]
 }
 
-pub(super) fn null() -> Vec<u8> {
+/// NULL.
+pub fn null() -> Vec<u8> {
     element(NULL, &[])
 }
 
 /// A BIT STRING of whole bytes.
-pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
+pub fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
 /// A BIT STRING of named bits, bit 0 first, without trailing zeros as DER wants it.
-pub(super) fn named_bits(bits: &[u8]) -> Vec<u8> {
+pub fn named_bits(bits: &[u8]) -> Vec<u8> {
     let byte = bits.iter().fold(0u8, |byte, bit| byte | (0x80 >> bit));
     element(BIT_STRING, &[byte.trailing_zeros().min(7) as u8, byte])
 }
 
-pub(super) fn octet_string(bytes: &[u8]) -> Vec<u8> {
+/// An OCTET STRING.
+pub fn octet_string(bytes: &[u8]) -> Vec<u8> {
     element(OCTET_STRING, bytes)
 }
 
-pub(super) fn text(text: &str) -> Vec<u8> {
+/// A UTF8String.
+pub fn text(text: &str) -> Vec<u8> {
     element(UTF8_STRING, text.as_bytes())
 }
 
 /// An OBJECT IDENTIFIER from its arcs.
-pub(super) fn oid(arcs: &[u32]) -> Vec<u8> {
+pub fn oid(arcs: &[u32]) -> Vec<u8> {
     let mut content = Vec::new();
     let [first, second, rest @ ..] = arcs else { return element(OBJECT_IDENTIFIER, &content) };
     for arc in std::iter::once(first * 40 + second).chain(rest.iter().copied()) {
@@ -108,7 +109,7 @@ pub(super) fn oid(arcs: &[u32]) -> Vec<u8> {
 }
 
 /// A time in the form RFC 5280 asks for: two digits of the year until 2049.
-pub(super) fn time(at: Timestamp) -> Vec<u8> {
+pub fn time(at: Timestamp) -> Vec<u8> {
     let year: i32 = at.strftime("%Y").to_string().parse().unwrap_or_default();
     if (1950..2050).contains(&year) {
         element(UTC_TIME, at.strftime("%y%m%d%H%M%SZ").to_string().as_bytes())

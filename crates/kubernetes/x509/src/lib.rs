@@ -1,0 +1,28 @@
+//! Writing X.509 certificates: the DER of it, names, extensions, and a [`Template`] that a [`Signer`] signs.
+//!
+//! rcgen writes certificates too, but keeps one value per attribute of a name: a user in two groups, which is
+//! two organizations, cannot be said with it, nor can a foreign authority's subject be repeated byte for byte.
+//!
+//! Keys are not made here and randomness is a parameter: what is written depends on the arguments alone.
+
+pub mod der;
+mod extension;
+mod template;
+
+pub use extension::{
+    AUTHORITY_KEY_ID, CLIENT_AUTH, KeyUse, SERVER_AUTH, SUBJECT_ALTERNATIVE_NAMES, alternative_names,
+    authority_key_id, basic_constraints, extended_key_usage, key_usage, subject_alternative_names,
+    subject_key_id,
+};
+pub use template::{Signer, Template, key_id, name};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// PEM text around DER bytes.
+pub fn pem(label: &str, der: &[u8]) -> String {
+    let body = STANDARD.encode(der);
+    let lines: Vec<&str> =
+        body.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
