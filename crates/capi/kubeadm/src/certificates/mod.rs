@@ -1,0 +1,25 @@
+//! Keys and certificates of a cluster, the Secrets that keep them, and where they lie on its machines.
+//!
+//! ```text
+//! Seed ─▶ PrivateKey ─▶ KeyPair (authority, or the pair that signs ServiceAccount tokens) ─▶ Secret <cluster>-<purpose>
+//!                          │                                                             └▶ files of a machine
+//!                          └▶ kubeconfig of the administrator, renewed at half its life
+//! ```
+//!
+//! A Secret that is already there is used as it is, whoever made it.
+
+mod authority;
+mod key;
+mod kubeconfig;
+mod pair;
+mod purpose;
+mod seed;
+#[cfg(test)]
+mod tests;
+
+pub use authority::{Authority, ca_hashes, expiry};
+pub use key::PrivateKey;
+pub use kubeconfig::{AdminKubeconfig, CLIENT_CERTIFICATE_DAYS, is_due_for_renewal, server_of};
+pub use pair::{KeyPair, KeySettings};
+pub use purpose::{DEFAULT_CERTIFICATES_DIR, Place, Purpose, places_for_control_plane, places_for_worker};
+pub use seed::{Keys, Seed, SeededKeys, Stream, SystemKeys};

@@ -1,0 +1,52 @@
+//! Versions: Kubernetes' and those of kubeadm's configuration.
+
+use semver::Version;
+
+use crate::Error;
+
+/// A version of kubeadm's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KubeadmApi {
+    /// For Kubernetes 1.22 to 1.30.
+    V1Beta3,
+    /// For Kubernetes 1.31 and later.
+    V1Beta4,
+}
+
+impl KubeadmApi {
+    /// What the kubeadm of a Kubernetes version reads. Pre-releases count as their release.
+    pub fn of(version: &str) -> Result<Self, Error> {
+        let parsed = kubernetes_version(version)?;
+        match (parsed.major, parsed.minor) {
+            (major, minor) if (major, minor) < (1, 22) => Err(Error::VersionTooOld(version.to_owned())),
+            (1, minor) if minor < 31 => Ok(Self::V1Beta3),
+            _ => Ok(Self::V1Beta4),
+        }
+    }
+
+    /// As files write it.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::V1Beta3 => "kubeadm.k8s.io/v1beta3",
+            Self::V1Beta4 => "kubeadm.k8s.io/v1beta4",
+        }
+    }
+}
+
+/// Reads a Kubernetes version as tolerantly as upstream: an optional `v`, missing parts are zero, zeros in front
+/// are dropped.
+pub fn kubernetes_version(text: &str) -> Result<Version, Error> {
+    let error = || Error::Version(text.to_owned());
+    let bare = text.trim().trim_start_matches('v');
+    let end = bare.find(['-', '+']).unwrap_or(bare.len());
+    let (numbers, rest) = bare.split_at(end);
+    let mut parts = Vec::new();
+    for part in numbers.split('.') {
+        parts.push(part.parse::<u64>().map_err(|_| error())?);
+    }
+    if parts.len() > 3 || (parts.len() < 3 && !rest.is_empty()) {
+        return Err(error());
+    }
+    parts.resize(3, 0);
+    Version::parse(&format!("{}.{}.{}{rest}", parts[0], parts[1], parts[2])).map_err(|_| error())
+}

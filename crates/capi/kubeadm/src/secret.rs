@@ -1,0 +1,122 @@
+//! Secrets and ConfigMaps, as far as this crate reads and writes them.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use capstan_capi_types::core::{CLUSTER_SECRET_TYPE, label};
+use capstan_object::{ObjectMeta, OwnerReference, object};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Error;
+
+object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
+object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
+
+/// A Secret. Its content is not shown by `Debug`.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secret {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Content.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        serialize_with = "write_base64",
+        deserialize_with = "read_base64"
+    )]
+    pub data: BTreeMap<String, Vec<u8>>,
+    /// What the content is.
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret")
+            .field("metadata", &self.metadata)
+            .field("keys", &self.data.keys())
+            .field("type", &self.kind)
+            .finish()
+    }
+}
+
+impl Secret {
+    /// A value that is text.
+    pub fn text(&self, key: &str) -> Result<String, Error> {
+        let secret = || self.metadata.name.clone();
+        let bytes = self
+            .data
+            .get(key)
+            .ok_or_else(|| Error::SecretKeyMissing { secret: secret(), key: key.to_owned() })?;
+        String::from_utf8(bytes.clone())
+            .map_err(|_| Error::SecretNotText { secret: secret(), key: key.to_owned() })
+    }
+}
+
+/// A Secret of a cluster, as controllers make it: labelled, typed, owned.
+pub fn cluster_secret<'a>(
+    namespace: &str,
+    name: &str,
+    cluster: &str,
+    owner: OwnerReference,
+    data: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Secret {
+    let mut metadata = ObjectMeta::named(namespace, name);
+    metadata.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
+    metadata.owner_references.push(owner);
+    Secret {
+        metadata,
+        data: data.into_iter().map(|(key, value)| (key.to_owned(), value.to_vec())).collect(),
+        kind: CLUSTER_SECRET_TYPE.to_owned(),
+    }
+}
+
+fn write_base64<S: Serializer>(data: &BTreeMap<String, Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(data.iter().map(|(key, value)| (key, STANDARD.encode(value))))
+}
+
+fn read_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<u8>>, D::Error> {
+    let encoded = Option::<BTreeMap<String, Option<String>>>::deserialize(deserializer)?.unwrap_or_default();
+    let decode = |(key, value): (String, Option<String>)| {
+        let bytes = STANDARD
+            .decode(value.unwrap_or_default())
+            .map_err(|_| serde::de::Error::custom(format_args!("the value of {key} is not base64")))?;
+        Ok((key, bytes))
+    };
+    encoded.into_iter().map(decode).collect()
+}
+
+/// A ConfigMap.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfigMap {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Content.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_of_a_secret_is_not_shown() {
+        let secret =
+            cluster_secret("ns", "a-ca", "a", OwnerReference::default(), [("tls.key", &b"hidden"[..])]);
+        let shown = format!("{secret:?}");
+        assert!(shown.contains("tls.key") && !shown.contains("hidden"), "{shown}");
+    }
+
+    #[test]
+    fn content_travels_as_base64() {
+        let secret =
+            cluster_secret("ns", "a-ca", "a", OwnerReference::default(), [("value", &b"\xff\x00"[..])]);
+        let wire = serde_json::to_value(&secret).expect("JSON");
+        assert_eq!(wire["data"]["value"], "/wA=");
+        assert_eq!(wire["type"], "cluster.x-k8s.io/secret");
+        assert_eq!(serde_json::from_value::<Secret>(wire).expect("a secret"), secret);
+    }
+}
