@@ -24,6 +24,7 @@ pub struct Options {
 /// commands of their own: they take longer than the others together.
 const SUITES: &[(&str, &[&str])] = &[
     ("schema-diff", &[]),
+    ("kubeadm-accepts", &[]),
     ("schema-verdicts", &["--per-kind", "30"]),
     ("clients", &[]),
     ("crash", &["--rounds", "50"]),

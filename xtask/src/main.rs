@@ -13,6 +13,7 @@ mod diff;
 mod discovery;
 mod e2e;
 mod interop;
+mod kubeadm_accepts;
 mod parity;
 mod peers;
 mod schema_diff;
@@ -73,6 +74,8 @@ enum Command {
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
     Clients(clients::Options),
+    /// Have real kubeadm accept the boot data we render
+    KubeadmAccepts(kubeadm_accepts::Options),
     /// Measure both servers under the same load
     Bench(bench::Options),
     /// Run the suites that CI runs
@@ -104,6 +107,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
+        Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,
         Command::Interop(options) => interop::run(&options),
     }

@@ -48,13 +48,13 @@ clusterConfiguration:
       serverCertSANs: [etcd.blue.example]
   dns: {imageRepository: registry.example/coredns, imageTag: v1.12.1}
   imageRepository: registry.example
-  featureGates: {ControlPlaneKubeletLocalMode: true}
+  featureGates: {RootlessControlPlane: false}
   certificateValidityPeriodDays: 180
   caCertificateValidityPeriodDays: 1825
   encryptionAlgorithm: ECDSA-P384
 initConfiguration:
   bootstrapTokens:
-  - {token: abcdef.0123456789abcdef, description: first, ttlSeconds: 5400, usages: [signing], groups: ["system:bootstrappers:kubeadm:default-node-token"]}
+  - {token: abcdef.0123456789abcdef, description: first, ttlSeconds: 5400, usages: [signing, authentication], groups: ["system:bootstrappers:kubeadm:default-node-token"]}
   nodeRegistration:
     name: '{{ ds.meta_data["local_hostname"] }}'
     criSocket: unix:///run/containerd/containerd.sock

@@ -2,10 +2,12 @@
 //! files with their content, users with their passwords.
 
 mod discovery_file;
+mod join;
 mod resolve;
 mod template;
 
 pub use discovery_file::discovery_kubeconfig;
+pub use join::{as_control_plane, as_worker, token, uses_token, with_discovery};
 pub use resolve::{needed_secrets, resolve_files, resolve_users};
 
 use capstan_capi_types::bootstrap::{File, Format, KubeadmConfigSpec, User};

@@ -140,7 +140,7 @@ fn secrets_are_named_typed_labelled_and_owned() {
         assert_eq!((secret.metadata.namespace.as_str(), secret.metadata.name.as_str()), ("fleet", name));
         assert_eq!(secret.kind, "cluster.x-k8s.io/secret");
         assert_eq!(secret.metadata.labels["cluster.x-k8s.io/cluster-name"], "blue");
-        assert_eq!(secret.metadata.owner_references, [owner.clone()]);
+        assert_eq!(secret.metadata.owner_references, std::slice::from_ref(&owner));
         assert_eq!(secret.data.keys().collect::<Vec<_>>(), ["tls.crt", "tls.key"]);
         assert_eq!(KeyPair::from_secret(&secret).expect("a pair"), pair);
     }

@@ -17,8 +17,10 @@ const TYPE_GUIDS: [(&str, &str); 4] = [
     ("raid_partition", "a19d880f-05fc-4d3b-a006-743f0f84911e"),
 ];
 
-/// Lists of a configuration, the fields their entries may have, and what the entries need beyond renaming.
-const LISTS: [(&str, &[&str], fn(&mut Value) -> Result<(), String>); 11] = [
+/// A list of a configuration, the fields its entries may have, and what an entry needs beyond renaming.
+type List = (&'static str, &'static [&'static str], fn(&mut Value) -> Result<(), String>);
+
+const LISTS: [List; 11] = [
     ("/passwd/users", USER, |_| Ok(())),
     ("/passwd/groups", &["name", "gid", "password_hash", "system"], |_| Ok(())),
     ("/systemd/units", &["name", "enable", "enabled", "mask", "contents", "dropins"], |_| Ok(())),

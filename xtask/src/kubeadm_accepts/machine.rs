@@ -1,0 +1,93 @@
+//! The boot data of a machine, rendered by the same functions as the bootstrap controller's.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use capstan_capi_kubeadm::boot::{self, BootData, Run};
+use capstan_capi_kubeadm::certificates::{
+    KeyPair, KeySettings, Keys, Place, Purpose, SystemKeys, places_for_control_plane,
+};
+use capstan_capi_kubeadm::config;
+use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfigSpec};
+use capstan_capi_types::core::Cluster;
+use jiff::Timestamp;
+
+/// What a machine becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Init,
+    JoinControlPlane,
+    JoinWorker,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Init, Self::JoinControlPlane, Self::JoinWorker];
+}
+
+/// The certificates of a cluster.
+pub struct Certificates(BTreeMap<Purpose, KeyPair>);
+
+impl Certificates {
+    /// Makes them as the specification says. The client certificate for an etcd elsewhere is the user's in life;
+    /// here it is any pair.
+    pub fn make(spec: &KubeadmConfigSpec) -> Result<Self> {
+        let settings = KeySettings::of(&spec.cluster_configuration, EncryptionAlgorithmType::EcdsaP256);
+        let seed = SystemKeys.seed("suite")?;
+        let make = |purpose| {
+            let pair = KeyPair::make(purpose, settings, &seed, Timestamp::now())?;
+            Ok((purpose, pair))
+        };
+        let purposes = Purpose::MADE.into_iter().chain([Purpose::ApiServerEtcdClient]);
+        Ok(Self(purposes.map(make).collect::<Result<_>>()?))
+    }
+
+    /// The same, but the authority's key is another's.
+    pub fn with_foreign_ca_key(mut self) -> Result<Self> {
+        let other = Self::make(&KubeadmConfigSpec::default())?;
+        let foreign = other.0[&Purpose::ClusterCa].key.clone();
+        self.0.get_mut(&Purpose::ClusterCa).context("an authority")?.key = foreign;
+        Ok(self)
+    }
+
+    /// Certificate of the authority.
+    pub fn ca(&self) -> &str {
+        &self.0[&Purpose::ClusterCa].certificate
+    }
+}
+
+/// What the machine is told.
+pub fn boot_data(
+    role: Role,
+    cluster: &Cluster,
+    spec: &KubeadmConfigSpec,
+    version: &str,
+    certificates: &Certificates,
+) -> Result<Vec<u8>> {
+    let mut files = boot::resolve_files(&spec.files, &BTreeMap::new(), Some(version))?;
+    let mut join = boot::with_discovery(&spec.join_configuration, cluster, certificates.ca())?
+        .context("the cluster has no endpoint")?;
+    if boot::uses_token(&join) {
+        join.discovery.bootstrap_token.token = "abcdef.0123456789abcdef".to_owned();
+    }
+    files.extend(boot::discovery_kubeconfig(&join.discovery.file));
+    let run = match role {
+        Role::Init => Run::Init {
+            cluster_configuration: config::cluster_configuration(spec, cluster, version)?,
+            init_configuration: config::init_configuration(&spec.init_configuration, version)?,
+        },
+        Role::JoinControlPlane => Run::JoinControlPlane {
+            join_configuration: config::join_configuration(&boot::as_control_plane(&join), version)?,
+        },
+        Role::JoinWorker => Run::JoinWorker {
+            join_configuration: config::join_configuration(&boot::as_worker(&join)?, version)?,
+        },
+    };
+    let certificates = if role == Role::JoinWorker {
+        Vec::new()
+    } else {
+        let files = |place: Place| place.files(&certificates.0[&place.purpose]);
+        places_for_control_plane(&spec.cluster_configuration).into_iter().flat_map(files).collect()
+    };
+    let users = boot::resolve_users(&spec.users, &BTreeMap::new())?;
+    Ok(BootData { run, certificates, files, users, spec }.render()?)
+}
