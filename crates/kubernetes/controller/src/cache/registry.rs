@@ -141,7 +141,7 @@ impl Caches {
     }
 
     /// Begins to follow the server with every cache there is and every one to come.
-    pub(crate) fn start(&self, client: &Client) {
+    pub fn start(&self, client: &Client) {
         let caches: Vec<_> = self.0.by_kind.read().values().flatten().cloned().collect();
         let mut followers = self.0.followers.lock();
         followers.client = Some(client.clone());

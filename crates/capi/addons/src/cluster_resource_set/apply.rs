@@ -1,0 +1,163 @@
+//! Applying manifests to a workload cluster.
+
+use std::collections::BTreeMap;
+
+use capstan_capi_types::addons::ClusterResourceSetStrategy as Strategy;
+use capstan_controller::{ApiError, Client, KindName, Patch};
+use capstan_object::{Key, Scope};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Applies all objects and tells what went wrong with each that failed: one failure does not stop the others.
+pub(super) async fn all(client: &Client, objects: Vec<Value>, strategy: Strategy) -> Vec<String> {
+    let mut kinds = BTreeMap::new();
+    let mut errors = Vec::new();
+    for object in objects {
+        if let Err(error) = one(client, &object, strategy, &mut kinds).await {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            errors.push(format!("{kind} {name}: {error}"));
+        }
+    }
+    errors
+}
+
+type Kinds = BTreeMap<(String, String), KindName>;
+
+async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Kinds) -> Result<(), String> {
+    let kind = kind_of(client, object, kinds).await?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let namespace = match kind.scope {
+        Scope::Cluster => "",
+        Scope::Namespaced => object["metadata"]["namespace"].as_str().unwrap_or("default"),
+    };
+    let key = Key::new(namespace, name);
+    let there = match strategy {
+        Strategy::ApplyOnce => None,
+        Strategy::Reconcile => client.get_raw(&kind, &key).await.map_err(|error| words(&error))?,
+    };
+    let Some(there) = there else {
+        return match client.create(&kind, namespace, object).await {
+            Ok(_) => Ok(()),
+            // Somebody made it before: as good as applied, once.
+            Err(error) if error.is_already_exists() && strategy == Strategy::ApplyOnce => Ok(()),
+            Err(error) => Err(words(&error)),
+        };
+    };
+    let there: Value = there.parse().map_err(|error| words(&error))?;
+    let change = change(&there, object);
+    if change.is_empty() {
+        return Ok(());
+    }
+    client
+        .patch(&kind, &key, None, &Patch::Merge(change.into()))
+        .await
+        .map(drop)
+        .map_err(|error| words(&error))
+}
+
+/// The merge patch that makes an object what its manifest says; what the manifest does not say goes, but for what is the
+/// server's.
+fn change(there: &Value, wanted: &Value) -> Map<String, Value> {
+    let mut patch = difference(there, wanted);
+    for servers in ["status", "apiVersion", "kind"] {
+        patch.remove(servers);
+    }
+    patch.remove("metadata");
+    let mut metadata = Map::new();
+    for field in ["labels", "annotations"] {
+        let empty = Value::Object(Map::new());
+        let of = |value: &Value| value["metadata"].get(field).cloned().unwrap_or_else(|| empty.clone());
+        let changed = difference(&of(there), &of(wanted));
+        if !changed.is_empty() {
+            metadata.insert(field.to_owned(), changed.into());
+        }
+    }
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), metadata.into());
+    }
+    patch
+}
+
+fn difference(from: &Value, to: &Value) -> Map<String, Value> {
+    let mut patch = Map::new();
+    let (Some(from), Some(to)) = (from.as_object(), to.as_object()) else { return patch };
+    for (name, value) in to {
+        match from.get(name) {
+            Some(old) if old == value => {}
+            Some(old) if old.is_object() && value.is_object() => {
+                let inner = difference(old, value);
+                if !inner.is_empty() {
+                    patch.insert(name.clone(), inner.into());
+                }
+            }
+            _ => drop(patch.insert(name.clone(), value.clone())),
+        }
+    }
+    for name in from.keys().filter(|name| !to.contains_key(*name)) {
+        patch.insert(name.clone(), Value::Null);
+    }
+    patch
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
+    kind: String,
+    namespaced: bool,
+}
+
+/// The names of an object's kind, as the workload cluster serves it.
+async fn kind_of(client: &Client, object: &Value, kinds: &mut Kinds) -> Result<KindName, String> {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let id = (api_version.to_owned(), kind.to_owned());
+    if let Some(known) = kinds.get(&id) {
+        return Ok(known.clone());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_version}") };
+    let served = client.document(&path).await.map_err(|error| words(&error))?;
+    let served: Resources = serde_json::from_slice(&served).map_err(|error| error.to_string())?;
+    let found =
+        served.resources.into_iter().find(|resource| resource.kind == kind && !resource.name.contains('/'));
+    let found = found.ok_or_else(|| format!("no matches for kind {kind:?} in version {api_version:?}"))?;
+    let mut name = KindName::namespaced(group.to_owned(), version.to_owned(), kind.to_owned(), found.name);
+    if !found.namespaced {
+        name.scope = Scope::Cluster;
+    }
+    kinds.insert(id, name.clone());
+    Ok(name)
+}
+
+pub(super) fn words(error: &ApiError) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_manifest_dropped_goes_and_what_is_the_servers_stays() {
+        let there = json!({
+            "metadata": {"name": "x", "uid": "u", "labels": {"a": "1", "b": "2"}},
+            "data": {"old": "1", "same": "2"}, "status": {"phase": "y"},
+        });
+        let wanted =
+            json!({"metadata": {"name": "x", "labels": {"a": "1"}}, "data": {"same": "2", "new": "3"}});
+        let expected = json!({"metadata": {"labels": {"b": null}}, "data": {"old": null, "new": "3"}});
+        assert_eq!(Value::Object(change(&there, &wanted)), expected);
+        assert_eq!(
+            change(&there, &json!({"metadata": there["metadata"], "data": there["data"]})),
+            Map::new()
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! `ClusterResourceSet`: applies resources to every cluster that matches, once or whenever they change.
+//!
+//! Owns: its finalizer, its entry in the binding of each cluster, an owner reference on each resource. Reads: Clusters,
+//! their bindings, and outlines of ConfigMaps and Secrets; what is in them is read when it is needed and only its hash is
+//! kept. Writes to workload clusters what the resources say.
+
+mod apply;
+mod decide;
+mod observe;
+mod resources;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_core::paused;
+use capstan_capi_types::addons::cluster_resource_set::condition;
+use capstan_capi_types::addons::{
+    ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
+    ClusterResourceSetStrategy,
+};
+use capstan_capi_types::core::{Cluster, condition as shared};
+use capstan_controller::{
+    Caches, Call, Change, Controller, Decision, Look, ObserveError, Outcome, View, Watches, catalogue,
+};
+use capstan_object::{Key, Object};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+pub use observe::{Resource, Seen, Target};
+pub use resources::{ConfigMapOutline, SecretOutline};
+
+/// The controller of ClusterResourceSets.
+#[derive(Default)]
+pub struct ClusterResourceSetController {
+    /// Hashes of resources by kind and key, with the version they are of.
+    hashes: Mutex<BTreeMap<(ResourceKind, Key), (String, Result<String, String>)>>,
+}
+
+/// Applies one resource to one cluster. May be repeated without harm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Apply {
+    /// Cluster.
+    pub cluster: String,
+    /// Kind of the resource.
+    pub kind: ResourceKind,
+    /// Name of the resource.
+    pub name: String,
+    /// Hash of what was to be applied.
+    pub hash: String,
+    /// How.
+    pub strategy: ClusterResourceSetStrategy,
+}
+
+/// What became of an [`Apply`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Applied {
+    /// What went wrong, object by object.
+    pub errors: Vec<String>,
+}
+
+impl Call for Apply {
+    fn idempotency_key(&self) -> String {
+        self.summary()
+    }
+
+    fn journalled(&self) -> bool {
+        false
+    }
+
+    fn summary(&self) -> String {
+        format!("apply {} {} to cluster {}", self.kind, self.name, self.cluster)
+    }
+}
+
+const CONDITIONS: [&str; 2] = [shared::PAUSED, condition::RESOURCES_APPLIED];
+
+impl Controller for ClusterResourceSetController {
+    const NAME: &'static str = "clusterresourceset";
+    type Kind = ClusterResourceSet;
+    type Seen = Seen;
+    type Call = Apply;
+
+    fn watches(&self, watches: &mut Watches<ClusterResourceSet>) {
+        watches.owned::<ClusterResourceSetBinding>();
+        watches.related::<Cluster>(|change, caches| {
+            sets_of(caches, &change.key.namespace, |set| {
+                change.both().any(|cluster| decide::selects(set, cluster).unwrap_or(false))
+            })
+        });
+        watches
+            .related::<ConfigMapOutline>(|change, caches| users_of(caches, change, ResourceKind::ConfigMap));
+        watches.related::<SecretOutline>(|change, caches| users_of(caches, change, ResourceKind::Secret));
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &CONDITIONS
+    }
+
+    fn paused(&self, object: &ClusterResourceSet, _: &View) -> Result<Option<String>, ObserveError> {
+        Ok(paused::why(None, &object.metadata, ClusterResourceSet::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<ClusterResourceSet>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(self, object, view).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &Apply, object: &Arc<ClusterResourceSet>, view: &View) -> Outcome {
+        let namespace = object.metadata.namespace.as_str();
+        let Some(workloads) = view.workloads() else {
+            return Outcome::failed(
+                catalogue::WORKLOAD_UNREACHABLE,
+                "this plane reaches no workload clusters",
+            );
+        };
+        let client = match workloads.client(&Key::new(namespace, call.cluster.as_str())).await {
+            Ok(client) => client,
+            Err(error) => return Outcome::failed(catalogue::WORKLOAD_UNREACHABLE, error.to_string()),
+        };
+        let documents = observe::documents(view, call.kind, &Key::new(namespace, call.name.as_str())).await;
+        let objects = match documents.and_then(|documents| resources::objects(&documents)) {
+            Ok(objects) => objects,
+            Err(why) => return done(vec![why]),
+        };
+        done(apply::all(&client, objects, call.strategy).await)
+    }
+}
+
+fn done(errors: Vec<String>) -> Outcome {
+    match serde_json::to_value(Applied { errors }) {
+        Ok(result) => Outcome::Done(result),
+        Err(error) => Outcome::failed(catalogue::ENCODE, error.to_string()),
+    }
+}
+
+fn sets_of(caches: &Caches, namespace: &str, wanted: impl Fn(&ClusterResourceSet) -> bool) -> Vec<Key> {
+    let sets = caches.of::<ClusterResourceSet>().and_then(|cache| cache.list(namespace)).unwrap_or_default();
+    sets.iter().filter(|set| wanted(set)).map(|set| set.key()).collect()
+}
+
+/// The sets that use a resource.
+fn users_of<T: Object>(caches: &Caches, change: &Change<T>, kind: ResourceKind) -> Vec<Key> {
+    sets_of(caches, &change.key.namespace, |set| {
+        set.spec
+            .resources
+            .iter()
+            .any(|resource| resource.kind == Some(kind) && resource.name == change.key.name)
+    })
+}

@@ -1,0 +1,133 @@
+//! What a ClusterResourceSet's decision stands on.
+
+use std::sync::Arc;
+
+use capstan_capi_types::addons::cluster_resource_set::SECRET_TYPE;
+use capstan_capi_types::addons::{
+    ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
+};
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{KindName, ObserveError, View};
+use capstan_object::{Key, Object, ObjectMeta};
+use serde_json::Value;
+
+use super::resources::{self, ConfigMapOutline, SecretOutline};
+use super::{ClusterResourceSetController, apply, decide};
+
+/// What was seen beside the set.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Why clusters cannot be chosen.
+    pub bad_selector: Option<String>,
+    /// The clusters it is for.
+    pub targets: Vec<Target>,
+    /// Its resources, in its order.
+    pub resources: Vec<Resource>,
+}
+
+/// A cluster that resources go to.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name.
+    pub cluster: String,
+    /// What was applied to it.
+    pub binding: Option<Arc<ClusterResourceSetBinding>>,
+    /// Why it cannot be reached, if so.
+    pub unreachable: Option<String>,
+}
+
+/// A ConfigMap or Secret of the set.
+#[derive(Debug)]
+pub enum Resource {
+    /// There is none.
+    Missing,
+    /// A Secret of another type.
+    WrongType,
+    /// It is there.
+    Found {
+        /// Its metadata.
+        meta: Box<ObjectMeta>,
+        /// The hash of what is in it, or what is wrong with it.
+        hash: Result<String, String>,
+    },
+}
+
+pub(super) async fn observe(
+    controller: &ClusterResourceSetController,
+    set: &Arc<ClusterResourceSet>,
+    view: &View,
+) -> Result<Seen, ObserveError> {
+    let namespace = set.metadata.namespace.as_str();
+    let mut seen = Seen::default();
+    for cluster in view.list::<Cluster>(namespace)? {
+        match decide::selects(set, &cluster) {
+            Ok(true) if !cluster.metadata.is_deleting() => {}
+            Ok(_) => continue,
+            Err(why) => {
+                seen.bad_selector = Some(why);
+                break;
+            }
+        }
+        let unreachable = match view.workloads() {
+            Some(workloads) => workloads.client(&cluster.key()).await.err().map(|error| error.to_string()),
+            None => Some("this plane reaches no workload clusters".to_owned()),
+        };
+        let binding = view.get::<ClusterResourceSetBinding>(&cluster.key())?;
+        seen.targets.push(Target { cluster: cluster.metadata.name.clone(), binding, unreachable });
+    }
+    if seen.targets.is_empty() || set.metadata.is_deleting() {
+        return Ok(seen);
+    }
+    for reference in &set.spec.resources {
+        let key = Key::new(namespace, reference.name.as_str());
+        let outline = match reference.kind {
+            Some(ResourceKind::ConfigMap) => {
+                view.get::<ConfigMapOutline>(&key)?.map(|found| (found.metadata.clone(), true))
+            }
+            Some(ResourceKind::Secret) => view
+                .get::<SecretOutline>(&key)?
+                .map(|found| (found.metadata.clone(), found.kind == SECRET_TYPE)),
+            None => None,
+        };
+        seen.resources.push(match (outline, reference.kind) {
+            (Some((meta, true)), Some(kind)) => {
+                let hash = hash(controller, view, kind, &key, &meta).await;
+                Resource::Found { meta: Box::new(meta), hash }
+            }
+            (Some((_, false)), _) => Resource::WrongType,
+            _ => Resource::Missing,
+        });
+    }
+    Ok(seen)
+}
+
+/// The hash of a resource: read once for each version of it.
+async fn hash(
+    controller: &ClusterResourceSetController,
+    view: &View,
+    kind: ResourceKind,
+    key: &Key,
+    meta: &ObjectMeta,
+) -> Result<String, String> {
+    let id = (kind, key.clone());
+    if let Some((version, hash)) = controller.hashes.lock().get(&id)
+        && *version == meta.resource_version
+    {
+        return hash.clone();
+    }
+    let hash = documents(view, kind, key).await.map(|documents| resources::hash(&documents));
+    controller.hashes.lock().insert(id, (meta.resource_version.clone(), hash.clone()));
+    hash
+}
+
+/// What is in a resource.
+pub(super) async fn documents(view: &View, kind: ResourceKind, key: &Key) -> Result<Vec<String>, String> {
+    let name = match kind {
+        ResourceKind::ConfigMap => KindName::of::<ConfigMapOutline>(),
+        ResourceKind::Secret => KindName::of::<SecretOutline>(),
+    };
+    let reply = view.client().get_raw(&name, key).await.map_err(|error| apply::words(&error))?;
+    let Some(reply) = reply else { return Err(format!("{kind} {key} does not exist")) };
+    let value: Value = reply.parse().map_err(|error| apply::words(&error))?;
+    resources::documents(&value, kind == ResourceKind::Secret).map_err(|why| format!("{kind} {key}: {why}"))
+}

@@ -1,0 +1,109 @@
+//! `ClusterResourceSetBinding`: goes when its cluster goes.
+//!
+//! Owns nothing of it but its end; who applied what is written by the ClusterResourceSets.
+
+use std::sync::Arc;
+
+use capstan_capi_types::addons::ClusterResourceSetBinding;
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{Controller, Decision, Effect, Look, NoCall, ObserveError, View, Watches};
+use capstan_object::{Key, Object, OwnerReference};
+
+/// The controller of ClusterResourceSetBindings.
+#[derive(Debug, Default)]
+pub struct ClusterResourceSetBindingController;
+
+/// What was seen beside the binding.
+#[derive(Debug)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+}
+
+/// The cluster of a binding: by its field, or by the owner reference that stood for it before there was one.
+fn cluster_name(binding: &ClusterResourceSetBinding) -> Option<String> {
+    if !binding.spec.cluster_name.is_empty() {
+        return Some(binding.spec.cluster_name.clone());
+    }
+    let owners = &binding.metadata.owner_references;
+    owners.iter().find(|owner| is_cluster(owner)).map(|owner| owner.name.clone())
+}
+
+fn is_cluster(owner: &OwnerReference) -> bool {
+    owner.kind == Cluster::KIND.kind && owner.group() == Cluster::KIND.group
+}
+
+impl Controller for ClusterResourceSetBindingController {
+    const NAME: &'static str = "clusterresourcesetbinding";
+    type Kind = ClusterResourceSetBinding;
+    type Seen = Seen;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<ClusterResourceSetBinding>) {
+        watches.related::<Cluster>(|change, _| vec![change.key.clone()]);
+    }
+
+    async fn observe(
+        &self,
+        object: &Arc<ClusterResourceSetBinding>,
+        view: &View,
+    ) -> Result<Seen, ObserveError> {
+        let namespace = object.metadata.namespace.as_str();
+        let cluster = match cluster_name(object) {
+            Some(name) => view.get::<Cluster>(&Key::new(namespace, name))?,
+            None => None,
+        };
+        Ok(Seen { cluster })
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        let mut decision = Decision::rest(look);
+        let gone = look.seen.cluster.as_ref().is_none_or(|cluster| cluster.metadata.is_deleting());
+        if gone {
+            if !look.object.metadata.is_deleting() {
+                decision.then(Effect::delete(&*look.object));
+            }
+            return decision;
+        }
+        decision.object.spec.cluster_name = cluster_name(&look.object).unwrap_or_default();
+        decision.object.metadata.owner_references.retain(|owner| !is_cluster(owner));
+        decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capstan_object::ObjectMeta;
+    use jiff::Timestamp;
+
+    fn decide(
+        change: impl Fn(&mut ClusterResourceSetBinding),
+        cluster: Option<Cluster>,
+    ) -> Decision<ClusterResourceSetBindingController> {
+        let mut binding =
+            ClusterResourceSetBinding { metadata: ObjectMeta::named("n", "c"), ..Default::default() };
+        change(&mut binding);
+        let seen = Seen { cluster: cluster.map(Arc::new) };
+        ClusterResourceSetBindingController.decide(&Look::new(Arc::new(binding), seen, Timestamp::UNIX_EPOCH))
+    }
+
+    #[test]
+    fn a_binding_goes_with_its_cluster() {
+        let mut going = Cluster::default();
+        going.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+        for (cluster, effects) in [(None, 1), (Some(going), 1), (Some(Cluster::default()), 0)] {
+            assert_eq!(decide(|_| (), cluster).effects.len(), effects);
+        }
+    }
+
+    #[test]
+    fn an_owner_that_named_the_cluster_becomes_a_field() {
+        let cluster = Cluster { metadata: ObjectMeta::named("n", "c"), ..Cluster::default() };
+        let owner = OwnerReference::to(&cluster);
+        let decision =
+            decide(|binding| binding.metadata.owner_references = vec![owner.clone()], Some(cluster.clone()));
+        assert_eq!(decision.object.spec.cluster_name, "c");
+        assert_eq!(decision.object.metadata.owner_references, []);
+    }
+}

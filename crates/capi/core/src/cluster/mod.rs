@@ -1,0 +1,136 @@
+//! `Cluster`: brings infrastructure, control plane and workers together and says how they fare.
+//!
+//! Owns: the Cluster's finalizer, its endpoint, its status; the owner reference and the cluster label of the
+//! infrastructure and control plane objects. Reads: those objects through the contract, the cluster's
+//! MachineDeployments, MachineSets and Machines, and how the workload cluster answers. On deletion: workers, then
+//! the control plane, then the infrastructure, then the finalizer.
+
+mod decide;
+mod deletion;
+mod observe;
+mod replicas;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use capstan_capi_types::core::cluster::condition as own;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, condition, label};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Wake, Watches,
+};
+use capstan_object::{Key, Object};
+use jiff::SignedDuration;
+
+pub use observe::Seen;
+
+use crate::contract::Definition;
+use crate::paused;
+
+/// The controller of Clusters.
+pub struct ClusterController {
+    /// How long a workload cluster may be silent before it counts as not connected.
+    grace: SignedDuration,
+    wake: OnceLock<Wake>,
+}
+
+impl ClusterController {
+    /// A controller with upstream's patience.
+    pub fn new() -> Self {
+        Self::with_grace(SignedDuration::from_mins(5))
+    }
+
+    /// A controller that calls a workload cluster not connected after it was silent this long.
+    pub fn with_grace(grace: SignedDuration) -> Self {
+        Self { grace, wake: OnceLock::new() }
+    }
+}
+
+impl Default for ClusterController {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The conditions this controller writes.
+const CONDITIONS: [&str; 16] = [
+    condition::PAUSED,
+    condition::INFRASTRUCTURE_READY,
+    own::CONTROL_PLANE_AVAILABLE,
+    own::CONTROL_PLANE_INITIALIZED,
+    own::CONTROL_PLANE_MACHINES_READY,
+    own::CONTROL_PLANE_MACHINES_UP_TO_DATE,
+    own::WORKERS_AVAILABLE,
+    own::WORKER_MACHINES_READY,
+    own::WORKER_MACHINES_UP_TO_DATE,
+    own::REMOTE_CONNECTION_PROBE,
+    condition::ROLLING_OUT,
+    condition::SCALING_UP,
+    condition::SCALING_DOWN,
+    condition::REMEDIATING,
+    condition::DELETING,
+    condition::AVAILABLE,
+];
+
+impl Controller for ClusterController {
+    const NAME: &'static str = "cluster";
+    type Kind = Cluster;
+    type Seen = Seen;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<Cluster>) {
+        self.wake.get_or_init(|| watches.wake());
+        watches.read::<Definition>();
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        watches.index_label::<MachineSet>(label::CLUSTER_NAME);
+        watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
+        watches
+            .related::<MachineDeployment>(|change, _| cluster_of(change, |object| &object.spec.cluster_name));
+        watches.related::<MachineSet>(|change, _| cluster_of(change, |object| &object.spec.cluster_name));
+        watches.related::<Machine>(machine_matters);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &CONDITIONS
+    }
+
+    fn paused(&self, object: &Cluster, _: &View) -> Result<Option<String>, ObserveError> {
+        Ok(paused::why(Some(object), &object.metadata, Cluster::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, self.wake.get()).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look, self.grace)
+    }
+}
+
+fn cluster_of<T: Object>(change: &Change<T>, name: impl Fn(&T) -> &String) -> Vec<Key> {
+    let latest = change.latest().filter(|object| !name(object).is_empty());
+    latest.map(|object| Key::new(object.metadata().namespace.clone(), name(object))).into_iter().collect()
+}
+
+/// A machine wakes its cluster only when it comes, goes, or changes in what the cluster tells of it.
+fn machine_matters(change: &Change<Machine>, _: &Caches) -> Vec<Key> {
+    let told = |machine: &Machine| {
+        let conditions = machine
+            .status
+            .conditions
+            .iter()
+            .map(|condition| (condition.kind.clone(), condition.status, condition.message.clone()));
+        (
+            machine.status.node_ref.name.clone(),
+            machine.status.node_info.as_ref().map(|info| info.kubelet_version.clone()),
+            machine.metadata.owner_references.clone(),
+            machine.metadata.labels.clone(),
+            conditions.collect::<Vec<_>>(),
+        )
+    };
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
+        _ => cluster_of(change, |machine| &machine.spec.cluster_name),
+    }
+}

@@ -1,0 +1,402 @@
+//! How a Cluster fares, in words.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::cluster::{condition as own, reason as own_reason};
+use capstan_capi_types::core::machine::condition as machine_condition;
+use capstan_capi_types::core::{Cluster, ClusterPhase, ConditionPolarity, Machine, condition, label, reason};
+use capstan_controller::{Decision, Look, Note};
+use capstan_object::{Condition, ConditionStatus, Conditions, Object, Time};
+use jiff::SignedDuration;
+
+use super::ClusterController;
+use super::decide::has_topology;
+use super::observe::is_owned;
+use super::replicas;
+use crate::conditions::{self, Fallback, Priority, Reasons, Source, Summary, Verdict};
+use crate::contract::{ControlPlane, External, Found};
+use crate::machines;
+
+use ConditionStatus::{False, True, Unknown};
+
+/// Failed probes before a cluster that never answered counts as not answering.
+const FIRST_PROBES: u32 = 5;
+
+/// A new machine may be without the `UpToDate` condition this long before that is told.
+const UP_TO_DATE_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+
+const TOPOLOGY_PENDING: &str = "Waiting for cluster topology to be reconciled";
+
+/// Fills in the whole status.
+pub(super) fn tell(
+    look: &Look<ClusterController>,
+    decision: &mut Decision<ClusterController>,
+    deletion: Option<Verdict>,
+    grace: SignedDuration,
+) {
+    phase(look, decision);
+    replicas::count(look, &mut decision.object.status);
+    probe(look, decision, grace);
+    let cluster = decision.object.clone();
+    let mut conditions = std::mem::take(&mut decision.object.status.conditions);
+    let mut set = |kind: &str, verdict: Verdict, since: Option<Time>| {
+        conditions::state(look, &mut conditions, kind, verdict, since);
+    };
+    let (verdict, since) = infrastructure_ready(look, &cluster);
+    set(condition::INFRASTRUCTURE_READY, verdict, since);
+    let (verdict, since) = control_plane_available(look, &cluster);
+    set(own::CONTROL_PLANE_AVAILABLE, verdict, since);
+    // Once initialised, always initialised.
+    if !cluster.status.conditions.is_condition_true(own::CONTROL_PLANE_INITIALIZED) {
+        set(own::CONTROL_PLANE_INITIALIZED, control_plane_initialized(look, &cluster), None);
+    }
+    set(own::WORKERS_AVAILABLE, workers_available(look), None);
+    for (kind, machines) in [
+        (own::CONTROL_PLANE_MACHINES_READY, &look.seen.control_plane_machines),
+        (own::WORKER_MACHINES_READY, &look.seen.worker_machines),
+    ] {
+        set(kind, machines_ready(machines), None);
+    }
+    for (kind, machines) in [
+        (own::CONTROL_PLANE_MACHINES_UP_TO_DATE, &look.seen.control_plane_machines),
+        (own::WORKER_MACHINES_UP_TO_DATE, &look.seen.worker_machines),
+    ] {
+        set(kind, machines_up_to_date(look, machines), None);
+    }
+    for (kind, going_on) in GOING_ON {
+        set(kind, whether_going_on(look, kind, going_on), None);
+    }
+    set(condition::REMEDIATING, remediating(look), None);
+    let deletion = deletion.unwrap_or_else(|| Verdict::new(False, reason::NOT_DELETING, ""));
+    set(condition::DELETING, deletion, None);
+    let available = available(&cluster, &conditions);
+    conditions::state(look, &mut conditions, condition::AVAILABLE, available, None);
+    if waits_to_count_up_to_date(look) {
+        decision.again_in(UP_TO_DATE_PATIENCE.unsigned_abs());
+    }
+    decision.object.status.conditions = conditions;
+    decision.object.status.observed_generation = look.object.metadata.generation;
+}
+
+fn phase(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) {
+    let cluster = &mut decision.object;
+    let before = cluster.status.phase;
+    let mut phase = before.unwrap_or(ClusterPhase::Pending);
+    if !cluster.spec.infrastructure_ref.kind.is_empty() || !cluster.spec.control_plane_ref.kind.is_empty() {
+        phase = ClusterPhase::Provisioning;
+    }
+    if cluster.status.initialization.infrastructure_provisioned == Some(true)
+        && cluster.spec.control_plane_endpoint.is_valid()
+    {
+        phase = ClusterPhase::Provisioned;
+    }
+    if look.object.metadata.is_deleting() {
+        phase = ClusterPhase::Deleting;
+    }
+    cluster.status.phase = Some(phase);
+    if before != Some(phase) {
+        let message = format!("Cluster {} is {phase}", cluster.metadata.name);
+        decision.note(Note::normal(phase.as_str(), "Reconcile", message));
+    }
+}
+
+fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>, grace: SignedDuration) {
+    let health = look.seen.health;
+    let kind = own::REMOTE_CONNECTION_PROBE;
+    let conditions = &mut decision.object.status.conditions;
+    let verdict = match health.last_success {
+        None if health.failures < FIRST_PROBES => {
+            // What was known before this process began to probe stays until there is something to tell.
+            if conditions.condition(kind).is_some() {
+                return;
+            }
+            Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
+        }
+        None => Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed"),
+        Some(last) if look.now.duration_since(last) > grace => {
+            let message =
+                format!("Remote connection probe failed, probe last succeeded at {}", Time::new(last));
+            Verdict::new(False, own_reason::PROBE_FAILED, message)
+        }
+        Some(_) => Verdict::new(True, own_reason::PROBE_SUCCEEDED, ""),
+    };
+    let connected = verdict.status == True;
+    conditions::state(look, conditions, kind, verdict, None);
+    if let Some(last) = health.last_success
+        && connected
+        && health.failures > 0
+    {
+        // A moment after the grace ends, so that it is over when looked at.
+        let over = last.saturating_add(grace + SignedDuration::from_secs(1)).unwrap_or(look.now);
+        decision.again_at(look.now, over);
+    }
+}
+
+/// A provider's object is not there or not usable: what that means for the condition that mirrors it.
+fn without_object(cluster: &Cluster, found: &Found, kind: &str, was_there: bool) -> Verdict {
+    if let Found::Unusable(why) = found {
+        return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone());
+    }
+    match (was_there, cluster.metadata.is_deleting()) {
+        (true, true) => Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted")),
+        (true, false) => Verdict::new(
+            False,
+            reason::OBJECT_DELETED,
+            format!("{kind} has been deleted while the cluster still exists"),
+        ),
+        (false, _) => Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist")),
+    }
+}
+
+fn topology_pending(cluster: &Cluster, status: ConditionStatus) -> Verdict {
+    let message = if cluster.metadata.is_deleting() { "" } else { TOPOLOGY_PENDING };
+    Verdict::new(status, reason::OBJECT_DOES_NOT_EXIST, message)
+}
+
+fn mirrored(object: &External, kind: &str, fallback: Fallback<'_>) -> (Verdict, Option<Time>) {
+    conditions::mirror(object.conditions(), kind, fallback)
+        .unwrap_or_else(|why| (Verdict::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
+}
+
+fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (Verdict, Option<Time>) {
+    let kind = &cluster.spec.infrastructure_ref.kind;
+    let provisioned = cluster.status.initialization.infrastructure_provisioned == Some(true);
+    match &look.seen.infrastructure {
+        Found::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
+        // Upstream reports an internal error here; a cluster whose infrastructure somebody else takes care of has none.
+        Found::NotReferenced => (Verdict::new(True, reason::READY, ""), None),
+        Found::Object(object) => {
+            let message = format!("{kind} status.initialization.provisioned is {provisioned}");
+            let fallback =
+                Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
+            mirrored(object, condition::READY, fallback)
+        }
+        found => (without_object(cluster, found, kind, provisioned), None),
+    }
+}
+
+fn control_plane_available(look: &Look<ClusterController>, cluster: &Cluster) -> (Verdict, Option<Time>) {
+    let kind = &cluster.spec.control_plane_ref.kind;
+    let initialized = cluster.status.initialization.control_plane_initialized == Some(true);
+    match &look.seen.control_plane {
+        Found::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
+        Found::NotReferenced if initialized => (Verdict::new(True, reason::AVAILABLE, ""), None),
+        Found::NotReferenced => {
+            let message = "Waiting for the first control plane machine to have status.nodeRef set";
+            (Verdict::new(False, reason::NOT_AVAILABLE, message), None)
+        }
+        Found::Object(object) => {
+            let message = format!("{kind} status.initialization.controlPlaneInitialized is {initialized}");
+            let fallback = Fallback {
+                flag: initialized,
+                holds: reason::AVAILABLE,
+                fails: reason::NOT_AVAILABLE,
+                message,
+            };
+            mirrored(object, condition::AVAILABLE, fallback)
+        }
+        found => (without_object(cluster, found, kind, initialized), None),
+    }
+}
+
+fn control_plane_initialized(look: &Look<ClusterController>, cluster: &Cluster) -> Verdict {
+    let kind = &cluster.spec.control_plane_ref.kind;
+    let (initialized, waiting) = match &look.seen.control_plane {
+        Found::NotReferenced if has_topology(cluster) => return topology_pending(cluster, Unknown),
+        Found::NotReferenced => (
+            look.seen.control_plane_machines.iter().any(|machine| !machine.status.node_ref.name.is_empty()),
+            "Waiting for the first control plane machine to have status.nodeRef set",
+        ),
+        Found::Object(object) => match ControlPlane(object).initialized() {
+            Ok(initialized) => (initialized.unwrap_or(false), "Control plane not yet initialized"),
+            Err(error) => return Verdict::new(Unknown, reason::INTERNAL_ERROR, error.to_string()),
+        },
+        Found::Missing => {
+            return Verdict::new(Unknown, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"));
+        }
+        Found::Unusable(why) => return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+    };
+    if initialized {
+        Verdict::new(True, own_reason::INITIALIZED, "")
+    } else {
+        Verdict::new(False, own_reason::NOT_INITIALIZED, waiting)
+    }
+}
+
+fn source<'a, T: Object>(object: &'a Arc<T>, conditions: &'a [Condition]) -> Source<'a> {
+    let meta = object.metadata();
+    let control_plane = meta.labels.contains_key(label::CONTROL_PLANE);
+    Source { kind: T::KIND.kind, name: &meta.name, control_plane, conditions }
+}
+
+fn workers_available(look: &Look<ClusterController>) -> Verdict {
+    let sources: Vec<_> =
+        look.seen.deployments.iter().map(|object| source(object, &object.status.conditions)).collect();
+    let reasons =
+        Reasons { issue: reason::NOT_AVAILABLE, unknown: reason::AVAILABLE_UNKNOWN, fine: reason::AVAILABLE };
+    let verdict = conditions::aggregate(&sources, condition::AVAILABLE, false, reasons);
+    verdict.unwrap_or_else(|| Verdict::new(True, own_reason::NO_WORKERS, ""))
+}
+
+fn of_machines<'a>(
+    machines: impl Iterator<Item = &'a Arc<Machine>>,
+    kind: &str,
+    reasons: Reasons,
+) -> Verdict {
+    let sources: Vec<_> = machines.map(|machine| source(machine, &machine.status.conditions)).collect();
+    let verdict = conditions::aggregate(&sources, kind, false, reasons);
+    verdict.unwrap_or_else(|| Verdict::new(True, reason::NO_REPLICAS, ""))
+}
+
+fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
+    let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
+    of_machines(machines.iter(), condition::READY, reasons)
+}
+
+fn counts_up_to_date(look: &Look<ClusterController>, machine: &Machine) -> bool {
+    let old = machine
+        .metadata
+        .creation_timestamp
+        .is_none_or(|created| look.now.duration_since(created.timestamp()) > UP_TO_DATE_PATIENCE);
+    old || machine.status.conditions.condition(machine_condition::UP_TO_DATE).is_some()
+}
+
+fn machines_up_to_date(look: &Look<ClusterController>, machines: &[Arc<Machine>]) -> Verdict {
+    let reasons = Reasons {
+        issue: reason::NOT_UP_TO_DATE,
+        unknown: reason::UP_TO_DATE_UNKNOWN,
+        fine: reason::UP_TO_DATE,
+    };
+    let counted = machines.iter().filter(|machine| counts_up_to_date(look, machine));
+    of_machines(counted, machine_condition::UP_TO_DATE, reasons)
+}
+
+fn waits_to_count_up_to_date(look: &Look<ClusterController>) -> bool {
+    look.seen.machines().any(|machine| !counts_up_to_date(look, machine))
+}
+
+/// Conditions that are good when they do not hold, and their reasons.
+const GOING_ON: [(&str, Reasons); 3] = [
+    (
+        condition::ROLLING_OUT,
+        Reasons {
+            issue: reason::ROLLING_OUT,
+            unknown: own_reason::ROLLING_OUT_UNKNOWN,
+            fine: reason::NOT_ROLLING_OUT,
+        },
+    ),
+    (
+        condition::SCALING_UP,
+        Reasons {
+            issue: reason::SCALING_UP,
+            unknown: own_reason::SCALING_UP_UNKNOWN,
+            fine: reason::NOT_SCALING_UP,
+        },
+    ),
+    (
+        condition::SCALING_DOWN,
+        Reasons {
+            issue: reason::SCALING_DOWN,
+            unknown: own_reason::SCALING_DOWN_UNKNOWN,
+            fine: reason::NOT_SCALING_DOWN,
+        },
+    ),
+];
+
+fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons) -> Verdict {
+    let seen = &look.seen;
+    if let Found::Unusable(why) = &seen.control_plane {
+        return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone());
+    }
+    let object = seen.control_plane.object();
+    let reported = object.and_then(|object| object.conditions().ok()).unwrap_or_default();
+    let mut sources = Vec::new();
+    // A control plane need not report the condition.
+    if let Some(object) = object
+        && reported.condition(kind).is_some()
+    {
+        let (kind, name) = (&*object.kind.kind, object.metadata.name.as_str());
+        sources.push(Source { kind, name, control_plane: false, conditions: &reported });
+    }
+    sources.extend(seen.deployments.iter().map(|object| source(object, &object.status.conditions)));
+    if kind != condition::ROLLING_OUT {
+        let alone = seen.sets.iter().filter(|set| is_owned(&look.object, &set.metadata.owner_references));
+        sources.extend(alone.map(|object| source(object, &object.status.conditions)));
+    }
+    let verdict = conditions::aggregate(&sources, kind, true, reasons);
+    verdict.unwrap_or_else(|| Verdict::new(False, reasons.fine, ""))
+}
+
+fn remediating(look: &Look<ClusterController>) -> Verdict {
+    let replaced: Vec<_> =
+        look.seen.machines().filter(|machine| machines::is_to_be_remediated(machine)).collect();
+    if replaced.is_empty() {
+        let mut names: Vec<_> = look
+            .seen
+            .machines()
+            .filter(|machine| machines::is_unhealthy(machine))
+            .map(|machine| machine.metadata.name.as_str())
+            .collect();
+        names.sort_unstable();
+        let shown = conditions::shortened(&names, 3);
+        let message = match names.len() {
+            0 => String::new(),
+            1 => format!("Machine {shown} is not healthy (not to be remediated)"),
+            _ => format!("Machines {shown} are not healthy (not to be remediated)"),
+        };
+        return Verdict::new(False, reason::NOT_REMEDIATING, message);
+    }
+    let reasons =
+        Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
+    let told = of_machines(replaced.into_iter(), machine_condition::OWNER_REMEDIATED, reasons);
+    Verdict::new(True, reason::REMEDIATING, told.message)
+}
+
+fn available(cluster: &Cluster, conditions: &[Condition]) -> Verdict {
+    let mut types = vec![
+        condition::DELETING,
+        own::REMOTE_CONNECTION_PROBE,
+        condition::INFRASTRUCTURE_READY,
+        own::CONTROL_PLANE_AVAILABLE,
+        own::WORKERS_AVAILABLE,
+        own::TOPOLOGY_RECONCILED,
+    ];
+    let gates = &cluster.spec.availability_gates;
+    types.extend(gates.iter().map(|gate| gate.condition_type.as_str()));
+    let negative = |kind: &str| {
+        kind == condition::DELETING
+            || gates
+                .iter()
+                .any(|gate| gate.condition_type == kind && gate.polarity == Some(ConditionPolarity::Negative))
+    };
+    let deleting = cluster.metadata.is_deleting();
+    let priority = |condition: &Condition| {
+        let gone =
+            [reason::OBJECT_DELETED, reason::OBJECT_DOES_NOT_EXIST].contains(&condition.reason.as_str());
+        let mirrors = [condition::INFRASTRUCTURE_READY, own::CONTROL_PLANE_AVAILABLE]
+            .contains(&condition.kind.as_str());
+        // While the cluster goes it is right that these are gone; and a topology that is on its way is no issue.
+        let failed = [own_reason::RECONCILE_FAILED, own_reason::CLUSTER_CLASS_NOT_RECONCILED];
+        let on_its_way = condition.kind == own::TOPOLOGY_RECONCILED
+            && condition.status == False
+            && !failed.contains(&condition.reason.as_str());
+        if (deleting && mirrors && gone) || on_its_way {
+            Priority::Info
+        } else {
+            conditions::priority(condition, negative(&condition.kind))
+        }
+    };
+    let optional: &[&str] = if has_topology(cluster) { &[] } else { &[own::TOPOLOGY_RECONCILED] };
+    let summary = Summary {
+        types: &types,
+        optional,
+        overrides: &[],
+        priority: &priority,
+        reasons: Reasons {
+            issue: reason::NOT_AVAILABLE,
+            unknown: reason::AVAILABLE_UNKNOWN,
+            fine: reason::AVAILABLE,
+        },
+    };
+    summary.of(conditions)
+}

@@ -1,0 +1,360 @@
+use std::sync::Arc;
+
+use capstan_capi_types::core::cluster::FINALIZER;
+use capstan_capi_types::core::{
+    APIEndpoint, Cluster, ClusterAvailabilityGate, ClusterPhase, ConditionPolarity, Machine,
+    MachineDeployment, label,
+};
+use capstan_controller::{Controller, Decision, Effect, Health, KindName, Look, NoCall};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::contract::{ContractVersion, External, Found};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("a moment")
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster { metadata: ObjectMeta::named("n", "c"), ..Cluster::default() };
+    cluster.metadata.uid = "cluster-uid".to_owned();
+    cluster.metadata.finalizers = vec![FINALIZER.to_owned()];
+    cluster.spec.infrastructure_ref.kind = "FakeCluster".to_owned();
+    cluster.spec.control_plane_ref.kind = "FakeControlPlane".to_owned();
+    cluster
+}
+
+/// A provider's object that already belongs to the cluster.
+fn object(kind: &str, mut value: Value) -> Found {
+    value["metadata"] = json!({
+        "name": "x", "namespace": "n", "uid": "x-uid", "resourceVersion": "1",
+        "labels": {label::CLUSTER_NAME: "c"},
+        "ownerReferences": [OwnerReference::to(&cluster())],
+    });
+    let kind = KindName::namespaced("g", "v1", kind.to_owned(), "fakes");
+    Found::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
+}
+
+fn infrastructure(value: Value) -> Found {
+    object("FakeCluster", value)
+}
+
+fn provisioned() -> Found {
+    infrastructure(json!({
+        "spec": {"controlPlaneEndpoint": {"host": "1.2.3.4", "port": 6443}},
+        "status": {"initialization": {"provisioned": true}, "failureDomains": [{"name": "b"}, {"name": "a"}]},
+    }))
+}
+
+fn initialized() -> Found {
+    object(
+        "FakeControlPlane",
+        json!({"spec": {"replicas": 3}, "status": {
+            "initialization": {"controlPlaneInitialized": true}, "replicas": 3, "readyReplicas": 2,
+        }}),
+    )
+}
+
+fn running() -> Seen {
+    Seen {
+        infrastructure: provisioned(),
+        control_plane: initialized(),
+        health: Health { last_success: Some(at(95)), failures: 0 },
+        ..Seen::default()
+    }
+}
+
+fn decide(cluster: Cluster, seen: Seen) -> Decision<ClusterController> {
+    let look = Look::new(Arc::new(cluster), seen, at(100));
+    ClusterController::new().decide(&look)
+}
+
+fn condition<'a>(
+    decision: &'a Decision<ClusterController>,
+    kind: &str,
+) -> (ConditionStatus, &'a str, &'a str) {
+    let condition =
+        decision.object.status.conditions.condition(kind).unwrap_or_else(|| panic!("no condition {kind}"));
+    (condition.status, &condition.reason, &condition.message)
+}
+
+fn effects(decision: &Decision<ClusterController>) -> Vec<String> {
+    decision.effects.iter().map(|planned| planned.effect.summary()).collect()
+}
+
+fn deployment(name: &str, deleting: bool) -> Arc<MachineDeployment> {
+    let mut deployment =
+        MachineDeployment { metadata: ObjectMeta::named("n", name), ..MachineDeployment::default() };
+    deployment.metadata.owner_references = vec![OwnerReference::to(&cluster())];
+    deployment.metadata.deletion_timestamp = deleting.then(|| at(90).into());
+    Arc::new(deployment)
+}
+
+fn worker(name: &str) -> Arc<Machine> {
+    Arc::new(Machine { metadata: ObjectMeta::named("n", name), ..Machine::default() })
+}
+
+fn deleting() -> Cluster {
+    let mut cluster = cluster();
+    cluster.metadata.deletion_timestamp = Some(at(50).into());
+    cluster
+}
+
+#[test]
+fn a_new_cluster_gets_its_finalizer_and_waits_for_objects_that_do_not_exist() {
+    let mut new = cluster();
+    new.metadata.finalizers.clear();
+    let seen = Seen { infrastructure: Found::Missing, control_plane: Found::Missing, ..Seen::default() };
+    let decision = decide(new, seen);
+    assert_eq!(decision.object.metadata.finalizers, [FINALIZER]);
+    assert_eq!(
+        decision.waits.iter().map(|wait| wait.what.as_str()).collect::<Vec<_>>(),
+        ["FakeCluster to be created", "FakeControlPlane to be created"]
+    );
+    assert_eq!(
+        condition(&decision, "InfrastructureReady"),
+        (ConditionStatus::False, "ObjectDoesNotExist", "FakeCluster does not exist")
+    );
+    assert_eq!(decision.object.status.phase, Some(ClusterPhase::Provisioning));
+}
+
+#[test]
+fn an_unowned_object_is_claimed_without_being_controlled() {
+    let stray = json!({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "4"}});
+    let kind = KindName::namespaced("g", "v1", "FakeCluster", "fakes");
+    let external = External::new(kind, ContractVersion::V1Beta2, stray);
+    let decision = decide(cluster(), Seen { infrastructure: Found::Object(Box::new(external)), ..running() });
+    let Some(Effect::<NoCall>::Patch { patch, .. }) = decision.effects.first().map(|planned| &planned.effect)
+    else {
+        panic!("no patch")
+    };
+    assert_eq!(patch.body()["metadata"]["ownerReferences"][0]["uid"], "cluster-uid");
+    assert_eq!(patch.body()["metadata"]["ownerReferences"][0].get("controller"), None);
+    assert_eq!(patch.body()["metadata"]["labels"][label::CLUSTER_NAME], "c");
+    assert_eq!(patch.body()["metadata"]["resourceVersion"], "4");
+}
+
+#[test]
+fn endpoint_and_failure_domains_come_with_the_infrastructure_and_not_before() {
+    let early = infrastructure(json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}}}));
+    let decision = decide(cluster(), Seen { infrastructure: early, ..Seen::default() });
+    assert!(decision.object.spec.control_plane_endpoint.is_zero());
+    assert_eq!(decision.object.status.initialization.infrastructure_provisioned, None);
+    assert_eq!(
+        condition(&decision, "InfrastructureReady"),
+        (ConditionStatus::False, "NotReady", "FakeCluster status.initialization.provisioned is false")
+    );
+
+    let decision = decide(cluster(), running());
+    assert_eq!(
+        decision.object.spec.control_plane_endpoint,
+        APIEndpoint { host: "1.2.3.4".to_owned(), port: 6443 }
+    );
+    let domains: Vec<_> =
+        decision.object.status.failure_domains.iter().map(|domain| domain.name.as_str()).collect();
+    assert_eq!(domains, ["a", "b"]);
+    assert_eq!(decision.object.status.phase, Some(ClusterPhase::Provisioned));
+    assert_eq!(decision.object.status.initialization.control_plane_initialized, Some(true));
+}
+
+#[test]
+fn an_endpoint_that_is_set_is_never_overwritten() {
+    let mut set = cluster();
+    set.spec.control_plane_endpoint = APIEndpoint { host: "mine".to_owned(), port: 1 };
+    assert_eq!(decide(set, running()).object.spec.control_plane_endpoint.host, "mine");
+}
+
+#[test]
+fn a_cluster_at_rest_asks_for_nothing() {
+    let first = decide(cluster(), running());
+    assert_eq!(effects(&first), [""; 0]);
+    let second = decide(first.object.clone(), running());
+    assert_eq!(second.object, first.object);
+    assert_eq!(effects(&second), [""; 0]);
+    assert_eq!(condition(&second, "Available"), (ConditionStatus::True, "Available", ""));
+}
+
+#[test]
+fn a_paused_cluster_says_so_and_does_nothing() {
+    let mut paused = cluster();
+    paused.spec.paused = Some(true);
+    let seen =
+        Seen { infrastructure: provisioned(), deployments: vec![deployment("d", false)], ..Seen::default() };
+    let mut look = Look::new(Arc::new(paused), seen, at(100));
+    look.paused = Some("Cluster spec.paused is set to true".to_owned());
+    let decision = ClusterController::new().decide(&look);
+    assert_eq!(
+        condition(&decision, "Paused"),
+        (ConditionStatus::True, "Paused", "Cluster spec.paused is set to true")
+    );
+    assert_eq!((effects(&decision), decision.object.status.conditions.len()), (vec![], 1));
+}
+
+#[test]
+fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itself() {
+    let stages = [
+        (
+            Seen {
+                deployments: vec![deployment("d", false)],
+                worker_machines: vec![worker("w")],
+                ..running()
+            },
+            vec!["delete machinedeployments.cluster.x-k8s.io n/d"],
+            ("WaitingForWorkersDeletion", "* MachineDeployments: d\n* Worker Machines: w"),
+        ),
+        (
+            Seen { deployments: vec![deployment("d", true)], ..running() },
+            vec![],
+            ("WaitingForWorkersDeletion", "* MachineDeployments: d"),
+        ),
+        (
+            running(),
+            vec!["delete fakes.g n/x"],
+            ("WaitingForControlPlaneDeletion", "Waiting for FakeControlPlane to be deleted"),
+        ),
+        (
+            Seen { control_plane: Found::Missing, ..running() },
+            vec!["delete fakes.g n/x"],
+            ("WaitingForInfrastructureDeletion", "Waiting for FakeCluster to be deleted"),
+        ),
+        (
+            Seen { control_plane: Found::Missing, infrastructure: Found::Missing, ..running() },
+            vec![],
+            ("DeletionCompleted", "Deletion completed"),
+        ),
+    ];
+    for (seen, expected, (reason, message)) in stages {
+        let decision = decide(deleting(), seen);
+        assert_eq!(effects(&decision), expected, "{reason}");
+        assert_eq!(condition(&decision, "Deleting"), (ConditionStatus::True, reason, message));
+        assert_eq!(decision.object.metadata.finalizers.is_empty(), reason == "DeletionCompleted", "{reason}");
+    }
+}
+
+#[test]
+fn nothing_goes_while_it_is_not_certain_that_the_control_plane_is_gone() {
+    let seen = Seen { control_plane: Found::Unusable("no label".to_owned()), ..running() };
+    let decision = decide(deleting(), seen);
+    assert_eq!(effects(&decision), [""; 0]);
+    assert_eq!(condition(&decision, "Deleting"), (ConditionStatus::True, "InternalError", "no label"));
+    assert_eq!(decision.object.metadata.finalizers, [FINALIZER]);
+}
+
+#[test]
+fn machines_of_a_control_plane_object_are_left_to_it() {
+    let control_plane_machine = || {
+        let mut machine = Machine { metadata: ObjectMeta::named("n", "cp"), ..Machine::default() };
+        machine.metadata.owner_references = vec![OwnerReference::to(&cluster())];
+        vec![Arc::new(machine)]
+    };
+    let decision = decide(deleting(), Seen { control_plane_machines: control_plane_machine(), ..running() });
+    assert_eq!(effects(&decision), ["delete fakes.g n/x"]);
+    let mut alone = deleting();
+    alone.spec.control_plane_ref.kind.clear();
+    let seen = Seen {
+        control_plane: Found::NotReferenced,
+        control_plane_machines: control_plane_machine(),
+        ..running()
+    };
+    assert_eq!(effects(&decide(alone, seen)), ["delete machines.cluster.x-k8s.io n/cp"]);
+}
+
+#[test]
+fn the_probe_tells_since_when_the_cluster_is_silent() {
+    let health = |last: Option<i64>, failures| Health { last_success: last.map(at), failures };
+    for (health, expected) in [
+        (health(None, 0), (ConditionStatus::False, "ProbeFailed", "Remote connection not established yet")),
+        (health(None, 5), (ConditionStatus::False, "ProbeFailed", "Remote connection probe failed")),
+        (health(Some(90), 0), (ConditionStatus::True, "ProbeSucceeded", "")),
+        (health(Some(90), 3), (ConditionStatus::True, "ProbeSucceeded", "")),
+        (
+            health(Some(-300), 9),
+            (
+                ConditionStatus::False,
+                "ProbeFailed",
+                "Remote connection probe failed, probe last succeeded at 1969-12-31T23:55:00Z",
+            ),
+        ),
+    ] {
+        let decision = decide(cluster(), Seen { health, ..running() });
+        assert_eq!(condition(&decision, "RemoteConnectionProbe"), expected, "{health:?}");
+    }
+}
+
+#[test]
+fn what_vanished_is_told_apart_from_what_never_was() {
+    for (was, going, reason, message) in [
+        (false, false, "DoesNotExist", "FakeCluster does not exist"),
+        (true, false, "Deleted", "FakeCluster has been deleted while the cluster still exists"),
+        (false, true, "DoesNotExist", "FakeCluster does not exist"),
+        (true, true, "Deleted", "FakeCluster has been deleted"),
+    ] {
+        let mut cluster = if going { deleting() } else { cluster() };
+        cluster.status.initialization.infrastructure_provisioned = was.then_some(true);
+        let decision = decide(cluster, Seen { infrastructure: Found::Missing, ..running() });
+        let (status, told, words) = condition(&decision, "InfrastructureReady");
+        assert_eq!((status, words), (ConditionStatus::False, message));
+        assert!(told.ends_with(reason), "{told}");
+    }
+}
+
+#[test]
+fn availability_gates_have_their_say() {
+    let mut gated = cluster();
+    gated.spec.availability_gates = vec![ClusterAvailabilityGate {
+        condition_type: "example.com/Backup".to_owned(),
+        polarity: Some(ConditionPolarity::Negative),
+    }];
+    let gate = |status| Condition {
+        kind: "example.com/Backup".to_owned(),
+        status,
+        observed_generation: None,
+        last_transition_time: at(0).into(),
+        reason: "Because".to_owned(),
+        message: "runs".to_owned(),
+    };
+    for (conditions, expected) in [
+        (
+            vec![],
+            (
+                ConditionStatus::Unknown,
+                "AvailableUnknown",
+                "* example.com/Backup: Condition not yet reported",
+            ),
+        ),
+        (
+            vec![gate(ConditionStatus::True)],
+            (ConditionStatus::False, "NotAvailable", "* example.com/Backup: runs"),
+        ),
+        (
+            vec![gate(ConditionStatus::False)],
+            (ConditionStatus::True, "Available", "* example.com/Backup: runs"),
+        ),
+    ] {
+        let mut cluster = gated.clone();
+        cluster.status.conditions = conditions;
+        let decision = decide(cluster, running());
+        assert_eq!(condition(&decision, "Available"), expected);
+    }
+}
+
+#[test]
+fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
+    let mut first = MachineDeployment::clone(&deployment("a", false));
+    first.spec.replicas = Some(2);
+    first.status.replicas = Some(2);
+    first.status.ready_replicas = Some(1);
+    let mut second = MachineDeployment::clone(&deployment("b", false));
+    second.spec.replicas = Some(3);
+    let seen = Seen { deployments: vec![Arc::new(first), Arc::new(second)], ..running() };
+    let status = decide(cluster(), seen).object.status;
+    let (plane, workers) = (status.control_plane.expect("counts"), status.workers.expect("counts"));
+    assert_eq!((plane.desired_replicas, plane.replicas, plane.ready_replicas), (Some(3), Some(3), Some(2)));
+    assert_eq!(
+        (workers.desired_replicas, workers.replicas, workers.ready_replicas),
+        (Some(5), Some(2), Some(1))
+    );
+    assert_eq!(workers.available_replicas, None);
+}

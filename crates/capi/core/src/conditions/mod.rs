@@ -1,0 +1,46 @@
+//! Conditions out of other conditions: mirrored from one object, summarised from several of one object,
+//! aggregated from many objects.
+//!
+//! Issues go before what is not known, and that before what is fine. Messages are worded and cut as upstream
+//! words and cuts them, since people and `clusterctl describe` read them.
+
+mod external;
+mod merge;
+mod order;
+
+pub use external::{Fallback, NO_REASON, mirror, of_external};
+pub use merge::{Priority, Reasons, Source, Summary, Verdict, aggregate, priority};
+pub use order::sort;
+
+use capstan_controller::{Controller, Look};
+use capstan_object::{Condition, Conditions, Time};
+
+/// Sets a condition and keeps the list in the order that people expect.
+pub fn set(conditions: &mut Vec<Condition>, condition: Condition) {
+    conditions.set_condition(condition);
+    sort(conditions);
+}
+
+/// Names, at most so many, and how many more there are.
+pub fn shortened<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
+    if names.len() > most {
+        shown.push(format!("... ({} more)", names.len() - most));
+    }
+    shown.join(", ")
+}
+
+/// Writes a verdict down as a condition of the object that is looked at, as of now or since when it was so elsewhere.
+pub fn state<C: Controller>(
+    look: &Look<C>,
+    conditions: &mut Vec<Condition>,
+    kind: &str,
+    verdict: Verdict,
+    since: Option<Time>,
+) {
+    let mut condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+    if let Some(since) = since {
+        condition.last_transition_time = since;
+    }
+    set(conditions, condition);
+}

@@ -1,0 +1,55 @@
+//! The order in which an object's conditions stand.
+
+use capstan_object::Condition;
+
+/// Types in their order; the empty one stands for all that are not named.
+const ORDER: [&str; 38] = [
+    "Available",
+    "Ready",
+    "UpToDate",
+    "RemoteConnectionProbe",
+    "BootstrapConfigReady",
+    "InfrastructureReady",
+    "ControlPlaneInitialized",
+    "ControlPlaneAvailable",
+    "WorkersAvailable",
+    "CertificatesAvailable",
+    "Initialized",
+    "EtcdClusterHealthy",
+    "ControlPlaneComponentsHealthy",
+    "NodeHealthy",
+    "NodeReady",
+    "NodeKubeadmLabelsAndTaintsSet",
+    "EtcdPodHealthy",
+    "EtcdMemberHealthy",
+    "APIServerPodHealthy",
+    "ControllerManagerPodHealthy",
+    "SchedulerPodHealthy",
+    "HealthCheckSucceeded",
+    "OwnerRemediated",
+    "TopologyReconciled",
+    "Updating",
+    "RollingOut",
+    "Remediating",
+    "ScalingDown",
+    "ScalingUp",
+    "MachinesReady",
+    "ControlPlaneMachinesReady",
+    "WorkerMachinesReady",
+    "MachinesUpToDate",
+    "ControlPlaneMachinesUpToDate",
+    "WorkerMachinesUpToDate",
+    "",
+    "Paused",
+    "Deleting",
+];
+
+fn place(kind: &str) -> usize {
+    let named = ORDER.iter().position(|known| *known == kind);
+    named.or_else(|| ORDER.iter().position(|known| known.is_empty())).unwrap_or(ORDER.len())
+}
+
+/// Puts conditions in order.
+pub fn sort(conditions: &mut [Condition]) {
+    conditions.sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)).then_with(|| a.kind.cmp(&b.kind)));
+}

@@ -1,0 +1,138 @@
+//! Objects of providers, of kinds that are known only when they are met.
+
+use capstan_capi_types::core::ContractVersionedObjectReference;
+use capstan_controller::{KindName, ObjectRef, ObserveError, View};
+use capstan_object::{Condition, Conditions, Key, ObjectMeta};
+use serde_json::Value;
+
+use super::definition::{ContractVersion, Definition, definition_name, served};
+use super::fields::FieldError;
+use crate::conditions;
+
+/// An object of a provider and the contract it follows.
+#[derive(Debug, Clone)]
+pub struct External {
+    /// Its kind, in the version the contract chose.
+    pub kind: KindName,
+    /// The contract it follows.
+    pub contract: ContractVersion,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    value: Value,
+}
+
+/// What stands behind a reference.
+#[derive(Debug, Clone, Default)]
+pub enum Found {
+    /// The reference is empty.
+    #[default]
+    NotReferenced,
+    /// The object.
+    Object(Box<External>),
+    /// There is no such object, or no such kind.
+    Missing,
+    /// It cannot be told, and this is why.
+    Unusable(String),
+}
+
+impl Found {
+    /// The object, if it is there.
+    pub fn object(&self) -> Option<&External> {
+        match self {
+            Self::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// There certainly is none.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+impl External {
+    /// An object as the API has it.
+    pub fn new(kind: KindName, contract: ContractVersion, value: Value) -> Self {
+        let metadata = serde_json::from_value(value["metadata"].clone()).unwrap_or_default();
+        Self { kind, contract, metadata, value }
+    }
+
+    /// The whole object.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// A reference to it.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef::new(self.kind.clone(), self.metadata.key())
+    }
+
+    /// The value at a path; `None` if any step of it is absent or null.
+    pub(super) fn at(&self, path: &'static str) -> Result<Option<&Value>, FieldError> {
+        let mut value = &self.value;
+        for step in path.split('.') {
+            match value {
+                Value::Object(fields) => match fields.get(step) {
+                    Some(next) => value = next,
+                    None => return Ok(None),
+                },
+                Value::Null => return Ok(None),
+                _ => return Err(FieldError::new(&self.kind.kind, path, "an object")),
+            }
+        }
+        Ok(Some(value).filter(|value| !value.is_null()))
+    }
+
+    /// Its conditions, in the shape of either contract.
+    pub fn conditions(&self) -> Result<Vec<Condition>, String> {
+        conditions::of_external(&self.value, &self.kind.kind)
+    }
+
+    /// One of its conditions.
+    pub fn condition(&self, kind: &str) -> Result<Option<Condition>, String> {
+        Ok(self.conditions()?.condition(kind).cloned())
+    }
+
+    /// The reason and the message of a failure that the provider calls final.
+    pub fn failure(&self) -> (Option<String>, Option<String>) {
+        let text = |name: &str| {
+            self.value["status"][name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        (text("failureReason"), text("failureMessage"))
+    }
+}
+
+/// Finds the object that a reference names. Its kind is followed from then on, and wakes the owners it names.
+pub async fn look_up(
+    view: &View,
+    reference: &ContractVersionedObjectReference,
+    namespace: &str,
+) -> Result<Found, ObserveError> {
+    if reference.kind.is_empty() {
+        return Ok(Found::NotReferenced);
+    }
+    let name = definition_name(&reference.api_group, &reference.kind);
+    let Some(definition) = view.get::<Definition>(&Key::new("", name.as_str()))? else {
+        return Ok(Found::Missing);
+    };
+    let Some((contract, version)) = served(&definition.metadata.labels) else {
+        return Ok(Found::Unusable(format!(
+            "{name} has no label {} or {} that names a version",
+            ContractVersion::V1Beta2.label(),
+            ContractVersion::V1Beta1.label()
+        )));
+    };
+    let plural = name.split('.').next().unwrap_or_default();
+    let kind = KindName::namespaced(reference.api_group.as_str(), version, reference.kind.as_str(), plural);
+    let key = Key::new(namespace, reference.name.as_str());
+    let Some(object) = view.external(&kind, &key).await? else {
+        return Ok(Found::Missing);
+    };
+    Ok(match object.value() {
+        Ok(value) => {
+            let metadata = object.metadata().clone();
+            Found::Object(Box::new(External { kind, contract, metadata, value }))
+        }
+        Err(error) => Found::Unusable(format!("{} {key} cannot be read: {error}", reference.kind)),
+    })
+}

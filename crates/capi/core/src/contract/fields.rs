@@ -1,0 +1,299 @@
+//! Where the contract's fields are, in either version of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use capstan_capi_types::core::{APIEndpoint, FailureDomain, MachineAddress, StatusVersion};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::definition::ContractVersion;
+use super::external::External;
+
+/// A field is there but not of the type that the contract says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    kind: String,
+    path: Cow<'static, str>,
+    expected: &'static str,
+}
+
+impl FieldError {
+    pub(super) fn new(kind: &str, path: &'static str, expected: &'static str) -> Self {
+        Self { kind: kind.to_owned(), path: path.into(), expected }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} is not {}", self.kind, self.path, self.expected)
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+impl External {
+    fn read<T: DeserializeOwned>(
+        &self,
+        path: &'static str,
+        expected: &'static str,
+    ) -> Result<Option<T>, FieldError> {
+        let Some(value) = self.at(path)? else { return Ok(None) };
+        T::deserialize(value).map(Some).map_err(|_| FieldError::new(&self.kind.kind, path, expected))
+    }
+
+    fn flag(&self, path: &'static str) -> Result<Option<bool>, FieldError> {
+        self.read(path, "true or false")
+    }
+
+    fn text(&self, path: &'static str) -> Result<Option<String>, FieldError> {
+        self.read(path, "text")
+    }
+
+    fn count(&self, path: &'static str) -> Result<Option<i32>, FieldError> {
+        self.read(path, "a number")
+    }
+
+    fn is_old(&self) -> bool {
+        self.contract == ContractVersion::V1Beta1
+    }
+}
+
+/// What the contract says about the infrastructure of a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct InfrastructureCluster<'a>(pub &'a External);
+
+impl InfrastructureCluster<'_> {
+    /// The infrastructure is there.
+    pub fn provisioned(&self) -> Result<Option<bool>, FieldError> {
+        self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.provisioned" })
+    }
+
+    /// Where the API server is reached.
+    pub fn control_plane_endpoint(&self) -> Result<Option<APIEndpoint>, FieldError> {
+        self.0.read("spec.controlPlaneEndpoint", "a host and a port")
+    }
+
+    /// Failure domains, in order of their names; the older contract has them as a map.
+    pub fn failure_domains(&self) -> Result<Option<Vec<FailureDomain>>, FieldError> {
+        #[derive(Deserialize, Default)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Old {
+            control_plane: bool,
+            attributes: BTreeMap<String, String>,
+        }
+        if self.0.is_old() {
+            let domains: Option<BTreeMap<String, Old>> =
+                self.0.read("status.failureDomains", "a map of failure domains")?;
+            let converted = |(name, old): (String, Old)| FailureDomain {
+                name,
+                control_plane: Some(old.control_plane),
+                attributes: old.attributes,
+            };
+            return Ok(domains.map(|domains| domains.into_iter().map(converted).collect()));
+        }
+        let domains: Option<Vec<FailureDomain>> =
+            self.0.read("status.failureDomains", "a list of failure domains")?;
+        Ok(domains.map(|mut domains| {
+            for domain in &mut domains {
+                domain.control_plane.get_or_insert(false);
+            }
+            domains.sort_by(|a, b| a.name.cmp(&b.name));
+            domains
+        }))
+    }
+}
+
+/// What the contract says about the infrastructure of a machine.
+#[derive(Debug, Clone, Copy)]
+pub struct InfrastructureMachine<'a>(pub &'a External);
+
+impl InfrastructureMachine<'_> {
+    /// The machine is there.
+    pub fn provisioned(&self) -> Result<Option<bool>, FieldError> {
+        self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.provisioned" })
+    }
+
+    /// Identity of the machine, equal to that of its node.
+    pub fn provider_id(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("spec.providerID")
+    }
+
+    /// Addresses of the machine.
+    pub fn addresses(&self) -> Result<Option<Vec<MachineAddress>>, FieldError> {
+        self.0.read("status.addresses", "a list of addresses")
+    }
+
+    /// Failure domain the machine is to be placed in, where older providers write it.
+    pub fn spec_failure_domain(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("spec.failureDomain")
+    }
+
+    /// Failure domain the machine was placed in.
+    pub fn failure_domain(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("status.failureDomain")
+    }
+
+    /// The machine may vanish at any time.
+    pub fn interruptible(&self) -> Result<Option<bool>, FieldError> {
+        self.0.flag("status.interruptible")
+    }
+}
+
+/// What the contract says about a machine's boot data.
+#[derive(Debug, Clone, Copy)]
+pub struct BootstrapConfig<'a>(pub &'a External);
+
+impl BootstrapConfig<'_> {
+    /// The Secret is there.
+    pub fn data_secret_created(&self) -> Result<Option<bool>, FieldError> {
+        self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.dataSecretCreated" })
+    }
+
+    /// The Secret's name.
+    pub fn data_secret_name(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("status.dataSecretName")
+    }
+}
+
+/// What the contract says about a control plane.
+#[derive(Debug, Clone, Copy)]
+pub struct ControlPlane<'a>(pub &'a External);
+
+impl ControlPlane<'_> {
+    /// The control plane takes requests.
+    pub fn initialized(&self) -> Result<Option<bool>, FieldError> {
+        self.0.flag(if self.0.is_old() {
+            "status.initialized"
+        } else {
+            "status.initialization.controlPlaneInitialized"
+        })
+    }
+
+    /// Where the API server is reached.
+    pub fn control_plane_endpoint(&self) -> Result<Option<APIEndpoint>, FieldError> {
+        self.0.read("spec.controlPlaneEndpoint", "a host and a port")
+    }
+
+    /// Somebody else runs it: there are no machines.
+    pub fn externally_managed(&self) -> bool {
+        self.0.flag("status.externalManagedControlPlane").ok().flatten().unwrap_or(false)
+    }
+
+    /// Wanted number of machines.
+    pub fn desired_replicas(&self) -> Result<Option<i32>, FieldError> {
+        self.0.count("spec.replicas")
+    }
+
+    /// Number of machines.
+    pub fn replicas(&self) -> Result<Option<i32>, FieldError> {
+        self.0.count("status.replicas")
+    }
+
+    /// Machines that are ready.
+    pub fn ready_replicas(&self) -> Result<Option<i32>, FieldError> {
+        self.0.count("status.readyReplicas")
+    }
+
+    /// Machines that are available; the older contract counts those that are not.
+    pub fn available_replicas(&self) -> Result<Option<i32>, FieldError> {
+        if !self.0.is_old() {
+            return self.0.count("status.availableReplicas");
+        }
+        let unavailable = self.0.count("status.unavailableReplicas")?;
+        let desired = self.desired_replicas()?;
+        Ok(unavailable.zip(desired).map(|(unavailable, desired)| (desired - unavailable).max(0)))
+    }
+
+    /// Machines that are as wanted.
+    pub fn up_to_date_replicas(&self) -> Result<Option<i32>, FieldError> {
+        self.0.count(if self.0.is_old() { "status.updatedReplicas" } else { "status.upToDateReplicas" })
+    }
+
+    /// Versions found, and how many machines have each.
+    pub fn versions(&self) -> Result<Option<Vec<StatusVersion>>, FieldError> {
+        self.0.read("status.versions", "a list of versions")
+    }
+
+    /// Wanted version.
+    pub fn version(&self) -> Result<Option<String>, FieldError> {
+        self.0.text("spec.version")
+    }
+
+    /// The lowest version found.
+    pub fn status_version(&self) -> Result<Option<String>, FieldError> {
+        let lowest =
+            self.versions()?.and_then(|versions| versions.into_iter().next()).map(|lowest| lowest.version);
+        match lowest {
+            Some(version) => Ok(Some(version)),
+            None => self.0.text("status.version"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capstan_controller::KindName;
+    use serde_json::{Value, json};
+
+    fn external(contract: ContractVersion, value: Value) -> External {
+        External::new(KindName::namespaced("g", "v1", "FakeCluster", "fakeclusters"), contract, value)
+    }
+
+    #[test]
+    fn an_absent_field_is_not_an_error_and_a_wrong_one_is() {
+        use ContractVersion::{V1Beta1, V1Beta2};
+        for (contract, value, expected) in [
+            (V1Beta2, json!({"status": {"initialization": {"provisioned": true}}}), Ok(Some(true))),
+            (V1Beta2, json!({"status": {"ready": true}}), Ok(None)),
+            (V1Beta1, json!({"status": {"ready": true}}), Ok(Some(true))),
+            (V1Beta1, json!({}), Ok(None)),
+            (V1Beta1, json!({"status": {"ready": null}}), Ok(None)),
+            (
+                V1Beta1,
+                json!({"status": {"ready": "yes"}}),
+                Err(FieldError::new("FakeCluster", "status.ready", "true or false")),
+            ),
+            (
+                V1Beta2,
+                json!({"status": "ready"}),
+                Err(FieldError::new("FakeCluster", "status.initialization.provisioned", "an object")),
+            ),
+        ] {
+            let object = external(contract, value.clone());
+            assert_eq!(InfrastructureCluster(&object).provisioned(), expected, "{contract:?} {value}");
+        }
+    }
+
+    #[test]
+    fn failure_domains_of_both_contracts_come_out_the_same_and_in_order() {
+        let new = json!({"status": {"failureDomains": [{"name": "b", "controlPlane": true}, {"name": "a"}]}});
+        let old = json!({"status": {"failureDomains": {"b": {"controlPlane": true}, "a": {}}}});
+        let domain = |name: &str, control_plane| FailureDomain {
+            name: name.to_owned(),
+            control_plane: Some(control_plane),
+            attributes: BTreeMap::new(),
+        };
+        let expected = Ok(Some(vec![domain("a", false), domain("b", true)]));
+        assert_eq!(
+            InfrastructureCluster(&external(ContractVersion::V1Beta2, new)).failure_domains(),
+            expected
+        );
+        assert_eq!(
+            InfrastructureCluster(&external(ContractVersion::V1Beta1, old)).failure_domains(),
+            expected
+        );
+    }
+
+    #[test]
+    fn the_older_contract_counts_what_is_not_available() {
+        let old =
+            |unavailable| json!({"spec": {"replicas": 3}, "status": {"unavailableReplicas": unavailable}});
+        for (unavailable, available) in [(1, 2), (0, 3), (5, 0)] {
+            let object = external(ContractVersion::V1Beta1, old(unavailable));
+            assert_eq!(ControlPlane(&object).available_replicas(), Ok(Some(available)));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The contract between Cluster API and its providers: which version of it a provider's kind follows, where an
+//! object named by `{apiGroup, kind, name}` is found, and where in that object the contract's fields are.
+//!
+//! ```text
+//! reference ──▶ definition (by name) ──labels──▶ contract and API version ──▶ object ──▶ External
+//!                                                                                        │
+//!              InfrastructureCluster  InfrastructureMachine  BootstrapConfig  ControlPlane ◀┘ typed accessors
+//! ```
+//!
+//! A field that is absent is `Ok(None)`; a field of the wrong type is a [`FieldError`]. Nothing else is an error:
+//! providers fill their objects in over time.
+
+mod definition;
+mod external;
+mod fields;
+mod ownership;
+
+pub use definition::{ContractVersion, Definition, definition_name, served};
+pub use external::{External, Found, look_up};
+pub use fields::{BootstrapConfig, ControlPlane, FieldError, InfrastructureCluster, InfrastructureMachine};
+pub use ownership::{Claim, claim};

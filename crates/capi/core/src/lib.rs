@@ -1,0 +1,24 @@
+//! Cluster API's core controllers: what keeps clusters and machines as their manifests say.
+//!
+//! ```text
+//! Cluster ◀─ owns ─ MachineDeployment ─▶ MachineSet ─▶ Machine ─▶ bootstrap config, infrastructure machine
+//!                        │                   ▲            ▲
+//!                        └ rollout (pure) ───┘            └── MachineHealthCheck marks, the owner replaces
+//! ```
+//!
+//! Each controller is a folder: `observe` reads, `decide` is pure, `status` words what is seen. What several
+//! of them need stands beside them: [`conditions`] made of conditions, the provider [`contract`], Nodes of
+//! [`workload`] clusters, [`template`]s compared.
+//! No provider, no cloud, no kubeadm here: those are reached through references and the contract alone.
+
+pub mod cluster;
+pub mod conditions;
+pub mod contract;
+pub mod machine;
+pub mod machines;
+pub mod owners;
+pub mod paused;
+pub mod template;
+#[cfg(test)]
+mod testing;
+pub mod workload;

@@ -1,0 +1,166 @@
+//! What a Machine does in its workload cluster. Every call may be repeated without harm, so none is journalled.
+
+use capstan_controller::catalogue;
+use capstan_controller::{ApiError, Call, Client, Deletion, KindName, Outcome, Patch, View};
+use capstan_object::Key;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::workload::{Node, Pod};
+
+/// A call to the workload cluster of a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "camelCase")]
+pub enum MachineCall {
+    /// Change a Node, in the version it was seen in.
+    PatchNode {
+        /// Node.
+        node: String,
+        /// Merge patch, with the version.
+        change: Value,
+    },
+    /// Keep new pods away from a Node.
+    Cordon {
+        /// Node.
+        node: String,
+    },
+    /// Evict pods, each as its disruption budgets allow. The answer is an [`Evicted`].
+    #[serde(rename_all = "camelCase")]
+    Evict {
+        /// Pods.
+        pods: Vec<PodName>,
+        /// Time each pod gets to end, if not its own.
+        grace_seconds: Option<i64>,
+    },
+    /// Delete a Node.
+    DeleteNode {
+        /// Node.
+        node: String,
+    },
+}
+
+/// A pod by namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PodName {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl PodName {
+    /// The name of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { namespace: pod.metadata.namespace.clone(), name: pod.metadata.name.clone() }
+    }
+}
+
+impl std::fmt::Display for PodName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What became of an eviction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evicted {
+    /// Pods that were not evicted, and why.
+    pub refused: Vec<(PodName, String)>,
+}
+
+impl Call for MachineCall {
+    fn idempotency_key(&self) -> String {
+        self.summary()
+    }
+
+    fn journalled(&self) -> bool {
+        false
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::PatchNode { node, .. } => format!("patch node {node}"),
+            Self::Cordon { node } => format!("cordon node {node}"),
+            Self::Evict { pods, .. } => {
+                let names: Vec<_> = pods.iter().map(ToString::to_string).collect();
+                format!("evict pods {}", names.join(", "))
+            }
+            Self::DeleteNode { node } => format!("delete node {node}"),
+        }
+    }
+}
+
+pub(super) async fn make(call: &MachineCall, cluster: &Key, view: &View) -> Outcome {
+    let Some(workloads) = view.workloads() else {
+        return Outcome::failed(catalogue::WORKLOAD_UNREACHABLE, "this plane reaches no workload clusters");
+    };
+    let client = match workloads.client(cluster).await {
+        Ok(client) => client,
+        Err(error) => return Outcome::failed(catalogue::WORKLOAD_UNREACHABLE, error.to_string()),
+    };
+    let nodes = KindName::of::<Node>();
+    let result = match call {
+        MachineCall::PatchNode { node, change } => patch(&client, &nodes, node, change.clone()).await,
+        MachineCall::Cordon { node } => {
+            patch(&client, &nodes, node, json!({"spec": {"unschedulable": true}})).await
+        }
+        MachineCall::DeleteNode { node } => {
+            client.delete(&nodes, &Key::new("", node.as_str()), &Deletion::default()).await.map(drop)
+        }
+        MachineCall::Evict { pods, grace_seconds } => return evict(&client, pods, *grace_seconds).await,
+    };
+    match result {
+        Ok(()) => Outcome::done(),
+        Err(error) if error.is_not_found() => Outcome::done(),
+        Err(error) => Outcome::failed(catalogue::API_REFUSED, words(&error)),
+    }
+}
+
+async fn patch(client: &Client, kind: &KindName, name: &str, change: Value) -> Result<(), ApiError> {
+    client.patch(kind, &Key::new("", name), None, &Patch::Merge(change)).await.map(drop)
+}
+
+/// Evicts pod by pod. A refusal is an answer, not a failure: the others are still evicted.
+async fn evict(client: &Client, pods: &[PodName], grace_seconds: Option<i64>) -> Outcome {
+    let kind = KindName::of::<Pod>();
+    let mut evicted = Evicted::default();
+    for pod in pods {
+        let mut body = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": {},
+        });
+        if let Some(seconds) = grace_seconds {
+            body["deleteOptions"]["gracePeriodSeconds"] = seconds.into();
+        }
+        let key = Key::new(pod.namespace.as_str(), pod.name.as_str());
+        match client.post_subresource(&kind, &key, "eviction", &body).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => {}
+            Err(error) => evicted.refused.push((pod.clone(), refusal(&error))),
+        }
+    }
+    match serde_json::to_value(&evicted) {
+        Ok(result) => Outcome::Done(result),
+        Err(error) => Outcome::failed(catalogue::ENCODE, error.to_string()),
+    }
+}
+
+/// The server's words; those about a namespace that is going are put in upstream's.
+fn refusal(error: &ApiError) -> String {
+    match error {
+        ApiError::Status { code: 403, message, .. } if message.contains("because it is being terminated") => {
+            "Cannot evict pod from terminating namespace: unable to create eviction (kube-controller-manager should set \
+             deletionTimestamp)"
+                .to_owned()
+        }
+        error => words(error),
+    }
+}
+
+fn words(error: &ApiError) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}

@@ -1,0 +1,78 @@
+//! What is done about a Machine, phase by phase.
+
+use capstan_capi_types::core::machine::FINALIZER;
+use capstan_capi_types::core::{Cluster, Machine, annotation, condition, label};
+use capstan_controller::{Decision, Look, Wait};
+use capstan_object::{Object, OwnerReference, Time};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{MachineController, deletion, node, references, status};
+use crate::{conditions, owners, paused};
+
+pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> Decision<MachineController> {
+    let mut decision = Decision::rest(look);
+    let machine = &look.object;
+    let Some(cluster) = &look.seen.cluster else {
+        let what = format!("Cluster {} to exist", machine.spec.cluster_name);
+        decision.wait(Wait::on("ClusterDoesNotExist", what)).again_in(references::MISSING_AGAIN);
+        return decision;
+    };
+    if !machine.metadata.is_deleting() {
+        decision.add_finalizer(FINALIZER);
+    }
+    let verdict = paused::verdict(look.paused.as_deref());
+    conditions::state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    if look.paused.is_some() {
+        return decision;
+    }
+    owner_and_label(&mut decision.object, cluster);
+    for step in [references::bootstrap, references::infrastructure] {
+        if let Err(why) = step(look, cluster, &mut decision) {
+            references::unusable(&mut decision, why);
+        }
+    }
+    node::find(look, &mut decision);
+    certificate_expiry(look, &mut decision);
+    let deletion = machine.metadata.is_deleting().then(|| deletion::next(look, &mut decision));
+    status::tell(look, cluster, &mut decision, deletion, grace);
+    decision
+}
+
+/// A machine that nobody made belongs to its cluster.
+fn owner_and_label(machine: &mut Machine, cluster: &Cluster) {
+    machine.metadata.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
+    if stands_alone(machine) {
+        owners::ensure(&mut machine.metadata.owner_references, OwnerReference::to(cluster));
+    }
+}
+
+/// After a restore the owners of machines look for them by label: those are left for them to find.
+fn stands_alone(machine: &Machine) -> bool {
+    let meta = &machine.metadata;
+    let of_cluster =
+        |owner: &OwnerReference| owner.kind == Cluster::KIND.kind && owner.group() == Cluster::KIND.group;
+    meta.controller().is_none()
+        && !meta.owner_references.iter().any(of_cluster)
+        && ![label::SET_NAME, label::POOL_NAME, label::CONTROL_PLANE_NAME]
+            .iter()
+            .any(|name| meta.labels.contains_key(*name))
+}
+
+/// When the certificates of a control plane machine expire: said by the machine, else by its boot configuration.
+fn certificate_expiry(look: &Look<MachineController>, decision: &mut Decision<MachineController>) {
+    let machine = &look.object;
+    if !machine.metadata.labels.contains_key(label::CONTROL_PLANE) {
+        return;
+    }
+    let own = machine.metadata.annotations.get(annotation::CERTIFICATES_EXPIRY);
+    let bootstrap = look.seen.bootstrap.object();
+    let said = own.or_else(|| bootstrap?.metadata.annotations.get(annotation::CERTIFICATES_EXPIRY));
+    decision.object.status.certificates_expiry_date = match said.map(|text| text.parse::<Timestamp>()) {
+        None => None,
+        Some(Ok(expiry)) => Some(Time::new(expiry)),
+        Some(Err(error)) => {
+            decision.wait(Wait::on("InvalidCertificatesExpiry", error.to_string()));
+            machine.status.certificates_expiry_date
+        }
+    };
+}

@@ -1,0 +1,319 @@
+//! Taking a machine down, stage by stage.
+
+use std::time::Duration;
+
+use capstan_capi_types::core::machine::{FINALIZER, reason as own};
+use capstan_capi_types::core::{Machine, MachineDeletionStatus, annotation, reason};
+use capstan_controller::{Decision, Effect, Look, Note, Wait};
+use capstan_object::{ConditionStatus, Time};
+use jiff::{SignedDuration, Timestamp};
+
+use super::call::{Evicted, MachineCall, PodName};
+use super::{MachineController, NodeSeen, Seen};
+use crate::conditions::Verdict;
+use crate::contract::{ControlPlane, Found};
+
+/// Draining and detaching take time: looking more often changes nothing.
+const AGAIN: Duration = Duration::from_secs(20);
+
+/// Evictions in one reconcile, for nodes with pods of many orders; the rest is done in the next.
+const MOST_EVICTIONS: usize = 8;
+
+/// The Node that the machine has or had.
+fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
+    let known = &machine.status.node_ref.name;
+    if known.is_empty() {
+        seen.node.node().map(|node| node.metadata.name.clone())
+    } else {
+        Some(known.clone())
+    }
+}
+
+/// The Node that must be emptied and deleted; `None` if there is none, or nobody left who would mind.
+fn node_to_delete(machine: &Machine, seen: &Seen) -> Option<String> {
+    let cluster = seen.cluster.as_ref()?;
+    if cluster.metadata.is_deleting() {
+        return None;
+    }
+    let node = node_name(machine, seen)?;
+    if let Some(control_plane) = seen.control_plane.object() {
+        if control_plane.metadata.is_deleting() {
+            return None;
+        }
+        // A control plane without machines is still one.
+        if ControlPlane(control_plane).externally_managed() {
+            return Some(node);
+        }
+    }
+    (seen.control_plane_machines > 0).then_some(node)
+}
+
+fn status(machine: &Machine) -> MachineDeletionStatus {
+    machine.status.deletion.clone().unwrap_or_default()
+}
+
+/// Time is up: `limit` seconds, if any, since a stage began.
+fn is_over(since: Option<Time>, limit: Option<i32>, now: Timestamp) -> bool {
+    match (since, limit) {
+        (Some(since), Some(limit)) if limit > 0 => {
+            now.duration_since(since.timestamp()) >= SignedDuration::from_secs(limit.into())
+        }
+        _ => false,
+    }
+}
+
+/// The machine's infrastructure is there and stays until we say so: otherwise nothing on it matters any more.
+fn still_runs(machine: &Machine, seen: &Seen) -> bool {
+    let there = seen.infrastructure.object().is_some_and(|object| !object.metadata.is_deleting());
+    there && status(machine).wait_for_pre_terminate_hook_start_time.is_none()
+}
+
+/// Its Node is drained.
+pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+    !machine.metadata.annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING)
+        && still_runs(machine, seen)
+        && !is_over(
+            status(machine).node_drain_start_time,
+            machine.spec.deletion.node_drain_timeout_seconds,
+            now,
+        )
+}
+
+/// Volumes of its Node are waited for.
+pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+    !machine.metadata.annotations.contains_key(annotation::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH)
+        && still_runs(machine, seen)
+        && !is_over(
+            status(machine).wait_for_node_volume_detach_start_time,
+            machine.spec.deletion.node_volume_detach_timeout_seconds,
+            now,
+        )
+}
+
+/// The Node whose pods or volumes matter now.
+pub(super) fn node_to_empty(machine: &Machine, seen: &Seen, now: Timestamp) -> Option<String> {
+    let node = node_to_delete(machine, seen)?;
+    let emptied = hooks(machine, annotation::PRE_DRAIN_HOOK_PREFIX).is_empty()
+        && (drains(machine, seen, now) || awaits_volumes(machine, seen, now));
+    emptied.then_some(node)
+}
+
+fn hooks<'a>(machine: &'a Machine, prefix: &str) -> Vec<&'a str> {
+    machine.metadata.annotations.keys().map(String::as_str).filter(|name| name.starts_with(prefix)).collect()
+}
+
+fn waiting(reason: &str, message: impl Into<String>) -> Verdict {
+    Verdict::new(ConditionStatus::True, reason, message)
+}
+
+/// Takes the next step of the deletion and says what it waits for.
+pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<MachineController>) -> Verdict {
+    let machine = &look.object;
+    let now = Time::new(look.now);
+    let node = node_to_delete(machine, &look.seen);
+    if let Some(node) = &node {
+        let hooks = hooks(machine, annotation::PRE_DRAIN_HOOK_PREFIX);
+        if !hooks.is_empty() {
+            deletion(decision).wait_for_pre_drain_hook_start_time.get_or_insert(now);
+            let message = format!("Waiting for pre-drain hooks to succeed (hooks: {})", hooks.join(","));
+            decision.wait(Wait::on(own::WAITING_FOR_PRE_DRAIN_HOOK, hooks.join(", ")));
+            return waiting(own::WAITING_FOR_PRE_DRAIN_HOOK, message);
+        }
+        if drains(machine, &look.seen, look.now)
+            && let Some(verdict) = drain(look, decision, node)
+        {
+            return verdict;
+        }
+        if awaits_volumes(machine, &look.seen, look.now)
+            && let Some(verdict) = detach(look, decision, node)
+        {
+            return verdict;
+        }
+    }
+    let hooks = hooks(machine, annotation::PRE_TERMINATE_HOOK_PREFIX);
+    if !hooks.is_empty() {
+        deletion(decision).wait_for_pre_terminate_hook_start_time.get_or_insert(now);
+        let message = format!("Waiting for pre-terminate hooks to succeed (hooks: {})", hooks.join(","));
+        decision.wait(Wait::on(own::WAITING_FOR_PRE_TERMINATE_HOOK, hooks.join(", ")));
+        return waiting(own::WAITING_FOR_PRE_TERMINATE_HOOK, message);
+    }
+    for (found, stage) in [
+        (&look.seen.infrastructure, own::WAITING_FOR_INFRASTRUCTURE_DELETION),
+        (&look.seen.bootstrap, own::WAITING_FOR_BOOTSTRAP_DELETION),
+    ] {
+        match found {
+            Found::NotReferenced | Found::Missing => {}
+            // Nothing goes before it is certain that what must go first is gone.
+            Found::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
+            Found::Object(object) => {
+                if !object.metadata.is_deleting() {
+                    decision.then(Effect::delete_seen(object.reference(), &object.metadata));
+                }
+                let message = format!("Waiting for {} to be deleted", object.kind.kind);
+                let what = format!("{} {} to be deleted", object.kind.kind, object.metadata.name);
+                decision.wait(Wait::on(stage, what).object(object.reference()));
+                return waiting(stage, message);
+            }
+        }
+    }
+    // Only now: a Node deleted before its machine is gone would register again.
+    if let Some(node) = node
+        && let Some(verdict) = delete_node(look, decision, node)
+    {
+        return verdict;
+    }
+    decision.remove_finalizer(FINALIZER);
+    waiting(reason::DELETION_COMPLETED, "Deletion completed")
+}
+
+fn deletion(decision: &mut Decision<MachineController>) -> &mut MachineDeletionStatus {
+    decision.object.status.deletion.get_or_insert_default()
+}
+
+/// Cordons the Node and evicts its pods; `None` once it is empty.
+fn drain(
+    look: &Look<MachineController>,
+    decision: &mut Decision<MachineController>,
+    node: &str,
+) -> Option<Verdict> {
+    let since = *deletion(decision).node_drain_start_time.get_or_insert(Time::new(look.now));
+    let plan = match &look.seen.pods {
+        Some(Ok(plan)) => plan,
+        Some(Err(why)) => {
+            decision.note(Note::warning(
+                "FailedDrainNode",
+                "Drain",
+                format!("error draining Machine's node {node:?}: {why}"),
+            ));
+            decision.wait(Wait::on(own::DRAINING_NODE, why.clone()).since(since.timestamp())).again_in(AGAIN);
+            return Some(waiting(own::DRAINING_NODE, format!("Error draining Node: {why}")));
+        }
+        None => {
+            return Some(waiting(
+                own::DRAINING_NODE,
+                format!("Drain not completed yet (started at {since}):"),
+            ));
+        }
+    };
+    let cordon = MachineCall::Cordon { node: node.to_owned() };
+    let open = look.seen.node.node().is_some_and(|node| !node.spec.unschedulable);
+    if open && look.result_of(&cordon).is_none() {
+        decision.call(cordon);
+    }
+    if plan.is_done() {
+        decision.note(Note::normal(
+            "SuccessfulDrainNode",
+            "Drain",
+            format!("success draining Machine's node {node:?}"),
+        ));
+        return None;
+    }
+    let (refused, evictions) = refused(look);
+    let pods: Vec<PodName> = plan
+        .evict_now
+        .iter()
+        .filter(|pod| !refused.iter().any(|(other, _)| other == *pod))
+        .cloned()
+        .collect();
+    let evict = MachineCall::Evict { pods, grace_seconds: plan.hurry.then_some(1) };
+    let wanted = matches!(&evict, MachineCall::Evict { pods, .. } if !pods.is_empty());
+    if wanted && evictions < MOST_EVICTIONS && look.result_of(&evict).is_none() {
+        decision.call(evict);
+    }
+    let message = plan.message(since, &refused);
+    let mut lines = message.lines();
+    lines.next();
+    let what = lines.collect::<Vec<_>>().join("; ");
+    decision.wait(Wait::on(own::DRAINING_NODE, what).since(since.timestamp())).again_in(AGAIN);
+    end_of(decision, since, look.object.spec.deletion.node_drain_timeout_seconds, look.now);
+    Some(waiting(own::DRAINING_NODE, message))
+}
+
+/// Looks again when a stage's time is up.
+fn end_of(decision: &mut Decision<MachineController>, since: Time, limit: Option<i32>, now: Timestamp) {
+    if let Some(limit) = limit.filter(|limit| *limit > 0)
+        && let Ok(end) = since.timestamp().saturating_add(SignedDuration::from_secs(limit.into()))
+    {
+        decision.again_at(now, end);
+    }
+}
+
+/// What the evictions of this reconcile were refused, and how many there were.
+fn refused(look: &Look<MachineController>) -> (Vec<(PodName, String)>, usize) {
+    let mut refused = Vec::new();
+    let mut evictions = 0;
+    for concluded in
+        look.concluded.iter().filter(|concluded| matches!(concluded.call, MachineCall::Evict { .. }))
+    {
+        evictions += 1;
+        let result =
+            concluded.result.clone().and_then(|result| serde_json::from_value::<Evicted>(result).ok());
+        refused.extend(result.unwrap_or_default().refused);
+    }
+    (refused, evictions)
+}
+
+/// Waits for volumes; `None` once none is attached.
+fn detach(
+    look: &Look<MachineController>,
+    decision: &mut Decision<MachineController>,
+    node: &str,
+) -> Option<Verdict> {
+    let since = *deletion(decision).wait_for_node_volume_detach_start_time.get_or_insert(Time::new(look.now));
+    let attached = match (&look.seen.volumes, &look.seen.pods) {
+        (Some(Ok(attached)), _) => attached,
+        (Some(Err(why)), _) | (None, Some(Err(why))) => {
+            let message = format!("error waiting for node volumes detaching, Machine's node {node:?}: {why}");
+            decision.note(Note::warning("FailedWaitForVolumeDetach", "DetachVolumes", message));
+            decision
+                .wait(Wait::on(own::WAITING_FOR_VOLUME_DETACH, why.clone()).since(since.timestamp()))
+                .again_in(AGAIN);
+            let message = format!("Error waiting for volumes to be detached from Node: {why}");
+            return Some(waiting(own::WAITING_FOR_VOLUME_DETACH, message));
+        }
+        (None, _) => {
+            let message = format!("Waiting for Node volumes to be detached (started at {since})");
+            return Some(waiting(own::WAITING_FOR_VOLUME_DETACH, message));
+        }
+    };
+    if attached.is_empty() {
+        return None;
+    }
+    let message = attached.message(since);
+    let what = message.lines().skip(1).collect::<Vec<_>>().join("; ");
+    decision.wait(Wait::on(own::WAITING_FOR_VOLUME_DETACH, what).since(since.timestamp())).again_in(AGAIN);
+    end_of(decision, since, look.object.spec.deletion.node_volume_detach_timeout_seconds, look.now);
+    Some(waiting(own::WAITING_FOR_VOLUME_DETACH, message))
+}
+
+/// Deletes the Node; `None` once it is gone, or has not gone for too long.
+fn delete_node(
+    look: &Look<MachineController>,
+    decision: &mut Decision<MachineController>,
+    node: String,
+) -> Option<Verdict> {
+    if matches!(look.seen.node, NodeSeen::Missing) {
+        return None;
+    }
+    let call = MachineCall::DeleteNode { node };
+    if look.result_of(&call).is_some() {
+        return None;
+    }
+    let since = look.object.metadata.deletion_timestamp;
+    let limit = look.object.spec.deletion.node_deletion_timeout_seconds;
+    let Some(failure) = look.failure_of(&call) else {
+        decision.call(call);
+        return Some(waiting(own::DELETING_NODE, "Deleting Node"));
+    };
+    if is_over(since, limit, look.now) {
+        return None;
+    }
+    let why = failure.error.message.clone();
+    decision.note(Note::warning(
+        "FailedDeleteNode",
+        "DeleteNode",
+        format!("error deleting Machine's Node: {why}"),
+    ));
+    decision.call(call).wait(Wait::on(own::DELETING_NODE, why.clone()).since(failure.since));
+    Some(waiting(own::DELETING_NODE, format!("Error deleting Node: {why}")))
+}

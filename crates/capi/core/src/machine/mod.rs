@@ -1,0 +1,150 @@
+//! `Machine`: from boot data and infrastructure to a node, and back.
+//!
+//! Owns: the Machine's finalizer, its cluster label, what it copies from its bootstrap and infrastructure objects, its
+//! status; the controlling owner reference of those objects; labels, annotations and taints of its Node as far as
+//! they come from the Machine. Reads: its Cluster and owners, its bootstrap and infrastructure objects through the
+//! contract, its Node. On deletion: hooks, drain, volumes, hooks, infrastructure, boot data, Node, finalizer.
+
+mod call;
+mod decide;
+mod deletion;
+pub mod drain;
+mod node;
+mod node_sync;
+mod observe;
+mod references;
+mod status;
+#[cfg(test)]
+mod tests;
+mod volumes;
+
+use std::sync::{Arc, OnceLock};
+
+use capstan_capi_types::core::cluster::condition as cluster_condition;
+use capstan_capi_types::core::machine::condition as own;
+use capstan_capi_types::core::{
+    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet, annotation, condition, label,
+};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Look, ObserveError, Outcome, View, Wake, Watches,
+};
+use capstan_object::{Conditions, Key, Object};
+use jiff::SignedDuration;
+
+pub use call::{Evicted, MachineCall, PodName};
+pub use observe::{NodeSeen, Seen};
+
+use crate::contract::Definition;
+use crate::paused;
+use crate::workload::Nodes;
+
+/// The controller of Machines.
+pub struct MachineController {
+    nodes: Arc<Nodes>,
+    /// How long a workload cluster may be silent before what is known of its nodes is no longer told.
+    grace: SignedDuration,
+    wake: OnceLock<Wake>,
+}
+
+impl MachineController {
+    /// A controller with upstream's patience; `nodes` is shared with other controllers that look at Nodes.
+    pub fn new(nodes: Arc<Nodes>) -> Self {
+        Self { nodes, grace: SignedDuration::from_mins(5), wake: OnceLock::new() }
+    }
+}
+
+/// The conditions this controller writes. `UpToDate` it writes for machines of MachineDeployments only; that of a
+/// control plane's machines, `HealthCheckSucceeded` and `OwnerRemediated` are others'.
+const CONDITIONS: [&str; 10] = [
+    condition::PAUSED,
+    condition::AVAILABLE,
+    condition::READY,
+    condition::BOOTSTRAP_CONFIG_READY,
+    condition::INFRASTRUCTURE_READY,
+    own::NODE_READY,
+    own::NODE_HEALTHY,
+    condition::DELETING,
+    own::UPDATING,
+    own::UP_TO_DATE,
+];
+
+impl Controller for MachineController {
+    const NAME: &'static str = "machine";
+    type Kind = Machine;
+    type Seen = Seen;
+    type Call = MachineCall;
+
+    fn watches(&self, watches: &mut Watches<Machine>) {
+        self.wake.get_or_init(|| watches.wake());
+        watches.read::<Definition>().read::<MachineSet>().read::<MachineDrainRule>();
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        watches.index_label::<Machine>(label::DEPLOYMENT_NAME);
+        watches.related::<Cluster>(|change, caches| {
+            if !cluster_matters(change) {
+                return Vec::new();
+            }
+            labelled(caches, &change.key.namespace, label::CLUSTER_NAME, &change.key.name)
+        });
+        // What is wanted of a machine shows in `UpToDate`, and a node of an outdated revision carries a taint.
+        watches.related::<MachineDeployment>(|change, caches| {
+            let told = |deployment: &Arc<MachineDeployment>| {
+                let revision = deployment.metadata.annotations.get(annotation::REVISION).cloned();
+                (revision, deployment.spec.template.clone(), deployment.spec.rollout.after)
+            };
+            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            labelled(caches, &change.key.namespace, label::DEPLOYMENT_NAME, &change.key.name)
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &CONDITIONS
+    }
+
+    fn paused(&self, object: &Machine, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = view.get::<Cluster>(&cluster_of(object))?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, Machine::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<Machine>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, &self.nodes, self.wake.get()).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look, self.grace)
+    }
+
+    async fn call(&self, call: &MachineCall, object: &Arc<Machine>, view: &View) -> Outcome {
+        call::make(call, &cluster_of(object), view).await
+    }
+
+    fn gone(&self, key: &Key) {
+        self.nodes.forget(key);
+    }
+}
+
+/// The cluster a machine belongs to.
+fn cluster_of(machine: &Machine) -> Key {
+    Key::new(machine.metadata.namespace.clone(), machine.spec.cluster_name.clone())
+}
+
+fn labelled(caches: &Caches, namespace: &str, label: &str, value: &str) -> Vec<Key> {
+    let machines = caches.of::<Machine>().and_then(|cache| cache.labelled(namespace, label, value));
+    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
+}
+
+/// What a machine has of its cluster: whether it is paused, whether it goes, whether it can be reached.
+fn cluster_matters(change: &Change<Cluster>) -> bool {
+    let told = |cluster: &Arc<Cluster>| {
+        let holds = |kind| cluster.status.conditions.is_condition_true(kind);
+        (
+            cluster.spec.paused,
+            cluster.metadata.is_deleting(),
+            cluster.status.initialization.clone(),
+            holds(cluster_condition::CONTROL_PLANE_INITIALIZED),
+            holds(cluster_condition::REMOTE_CONNECTION_PROBE),
+        )
+    };
+    change.old.as_ref().map(told) != change.new.as_ref().map(told)
+}

@@ -1,0 +1,314 @@
+//! Labels, annotations and taints that a Node has from its Machine. Only those are touched; which they were is kept in
+//! annotations of the Node, so that what the Machine no longer has goes from the Node too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capstan_capi_types::core::{
+    Machine, MachineDeployment, MachineSet, MachineTaintPropagation, annotation, label,
+};
+use capstan_capi_types::kubernetes::Taint;
+use serde_json::{Map, Value, json};
+
+use crate::contract::{External, InfrastructureMachine};
+use crate::workload::Node;
+
+/// On a node that the Machine has not yet brought in line: keeps pods away until then.
+const UNINITIALIZED: (&str, &str) = ("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
+
+/// On a node whose MachineSet is not the newest: pods that move go elsewhere if they can.
+const OUTDATED: (&str, &str) = ("node.cluster.x-k8s.io/outdated-revision", "PreferNoSchedule");
+
+/// Annotations every Node of a Machine has.
+const COMMON: [&str; 5] = [
+    annotation::CLUSTER_NAME,
+    annotation::CLUSTER_NAMESPACE,
+    annotation::MACHINE,
+    annotation::OWNER_KIND,
+    annotation::OWNER_NAME,
+];
+
+/// The merge patch that brings a Node in line, bound to the version that was seen; `None` if it is in line.
+pub(super) fn change(
+    machine: &Machine,
+    node: &Node,
+    infrastructure: Option<&External>,
+    set: Option<&MachineSet>,
+    deployment: Option<&MachineDeployment>,
+) -> Option<Value> {
+    let mut labels = managed_labels(&machine.metadata.labels);
+    let interruptible =
+        infrastructure.and_then(|object| InfrastructureMachine(object).interruptible().ok().flatten());
+    if interruptible == Some(true) {
+        labels.insert(label::INTERRUPTIBLE.to_owned(), String::new());
+    }
+    let mut annotations = managed_annotations(machine);
+    let own: Vec<&str> = annotations.keys().map(String::as_str).filter(|key| !COMMON.contains(key)).collect();
+    let names = |keys: &[&str]| keys.join(",");
+    let tracked = [
+        (annotation::ANNOTATIONS_FROM_MACHINE, names(&own)),
+        (annotation::LABELS_FROM_MACHINE, names(&labels.keys().map(String::as_str).collect::<Vec<_>>())),
+        (annotation::TAINTS_FROM_MACHINE, kept_taints(machine)),
+    ];
+    let taints = taints(machine, node, is_outdated(set, deployment));
+    let label_patch =
+        difference(&node.metadata.labels, &labels, &before(node, annotation::LABELS_FROM_MACHINE));
+    let mut gone = before(node, annotation::ANNOTATIONS_FROM_MACHINE);
+    gone.extend(COMMON.iter().map(|key| (*key).to_owned()));
+    annotations.extend(tracked.map(|(key, value)| (key.to_owned(), value)));
+    let annotation_patch = difference(&node.metadata.annotations, &annotations, &gone);
+    let taints_change = taints != node.spec.taints;
+    if label_patch.is_empty() && annotation_patch.is_empty() && !taints_change {
+        return None;
+    }
+    let mut change = json!({"metadata": {"resourceVersion": node.metadata.resource_version}});
+    if !label_patch.is_empty() {
+        change["metadata"]["labels"] = label_patch.into();
+    }
+    if !annotation_patch.is_empty() {
+        change["metadata"]["annotations"] = annotation_patch.into();
+    }
+    if taints_change {
+        change["spec"]["taints"] = json!(taints);
+    }
+    Some(change)
+}
+
+/// Labels of a role, of the restricted domain and of our own domain.
+fn managed_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let managed = labels.iter().filter(|(key, _)| {
+        let domain = key.split('/').next().unwrap_or_default();
+        domain == label::NODE_ROLE_PREFIX
+            || is_within(domain, label::NODE_RESTRICTION_DOMAIN)
+            || is_within(domain, label::MANAGED_NODE_DOMAIN)
+    });
+    managed.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn managed_annotations(machine: &Machine) -> BTreeMap<String, String> {
+    let meta = &machine.metadata;
+    let mut managed: BTreeMap<String, String> = meta
+        .annotations
+        .iter()
+        .filter(|(key, _)| {
+            is_within(key.split('/').next().unwrap_or_default(), annotation::MANAGED_NODE_DOMAIN)
+        })
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let mut put = |key: &str, value: &str| drop(managed.insert(key.to_owned(), value.to_owned()));
+    put(annotation::CLUSTER_NAME, &machine.spec.cluster_name);
+    put(annotation::CLUSTER_NAMESPACE, &meta.namespace);
+    put(annotation::MACHINE, &meta.name);
+    if let Some(owner) = meta.controller() {
+        put(annotation::OWNER_KIND, &owner.kind);
+        put(annotation::OWNER_NAME, &owner.name);
+    }
+    managed
+}
+
+fn is_within(domain: &str, parent: &str) -> bool {
+    domain == parent || domain.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// The names that an annotation of the Node says came from the Machine.
+fn before(node: &Node, tracking: &str) -> BTreeSet<String> {
+    let value = node.metadata.annotations.get(tracking).map_or("", String::as_str);
+    value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The merge patch from what is there to what is wanted; what came from the Machine before and is not wanted goes.
+fn difference(
+    there: &BTreeMap<String, String>,
+    wanted: &BTreeMap<String, String>,
+    before: &BTreeSet<String>,
+) -> Map<String, Value> {
+    let mut patch = Map::new();
+    for (key, value) in wanted.iter().filter(|(key, value)| there.get(*key) != Some(value)) {
+        patch.insert(key.clone(), value.as_str().into());
+    }
+    for key in before.iter().filter(|key| there.contains_key(*key) && !wanted.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    patch
+}
+
+/// The taints that are kept in place, for the annotation that tracks them.
+fn kept_taints(machine: &Machine) -> String {
+    let kept =
+        machine.spec.taints.iter().filter(|taint| taint.propagation == Some(MachineTaintPropagation::Always));
+    let names: BTreeSet<String> =
+        kept.map(|taint| format!("{}:{}", taint.key, effect(taint.effect))).collect();
+    names.into_iter().collect::<Vec<_>>().join(",")
+}
+
+fn effect(effect: Option<capstan_capi_types::core::TaintEffect>) -> &'static str {
+    effect.map_or("", capstan_capi_types::core::TaintEffect::as_str)
+}
+
+fn taints(machine: &Machine, node: &Node, outdated: bool) -> Vec<Taint> {
+    let mut taints = node.spec.taints.clone();
+    let is = |taint: &Taint, (key, effect): (&str, &str)| taint.key == key && taint.effect == effect;
+    taints.retain(|taint| !is(taint, UNINITIALIZED));
+    let initialized = node.metadata.annotations.contains_key(annotation::TAINTS_FROM_MACHINE);
+    for wanted in &machine.spec.taints {
+        // Put once, when the node appears; from then on whoever removes it may.
+        if wanted.propagation == Some(MachineTaintPropagation::OnInitialization) && initialized {
+            continue;
+        }
+        let id = (wanted.key.as_str(), effect(wanted.effect));
+        match taints.iter_mut().find(|taint| is(taint, id)) {
+            Some(taint) if taint.value == wanted.value => {}
+            Some(taint) => taint.value = wanted.value.clone(),
+            None => taints.push(Taint {
+                key: wanted.key.clone(),
+                value: wanted.value.clone(),
+                effect: id.1.to_owned(),
+                time_added: None,
+            }),
+        }
+    }
+    let wanted: BTreeSet<String> =
+        machine.spec.taints.iter().map(|taint| format!("{}:{}", taint.key, effect(taint.effect))).collect();
+    for name in before(node, annotation::TAINTS_FROM_MACHINE).difference(&wanted) {
+        if let Some((key, effect)) = name.split_once(':') {
+            taints.retain(|taint| !is(taint, (key, effect)));
+        }
+    }
+    let marked = taints.iter().any(|taint| is(taint, OUTDATED));
+    if outdated && !marked {
+        taints.push(Taint { key: OUTDATED.0.to_owned(), effect: OUTDATED.1.to_owned(), ..Taint::default() });
+    } else if !outdated && marked {
+        taints.retain(|taint| !is(taint, OUTDATED));
+    }
+    taints
+}
+
+/// The machine's set is of an older revision than its deployment.
+fn is_outdated(set: Option<&MachineSet>, deployment: Option<&MachineDeployment>) -> bool {
+    let revision = |annotations: &BTreeMap<String, String>| {
+        annotations.get(annotation::REVISION).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+    };
+    match (set, deployment) {
+        (Some(set), Some(deployment)) => {
+            revision(&set.metadata.annotations) < revision(&deployment.metadata.annotations)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capstan_capi_types::core::{MachineTaint, TaintEffect};
+    use capstan_object::ObjectMeta;
+
+    fn machine() -> Machine {
+        let mut machine = Machine { metadata: ObjectMeta::named("n", "m"), ..Machine::default() };
+        machine.spec.cluster_name = "c".to_owned();
+        machine
+    }
+
+    /// The node after the change, so that a second look at it must ask for nothing.
+    fn synced(machine: &Machine, node: &Node) -> Node {
+        let mut value = serde_json::to_value(node).expect("a value");
+        if let Some(change) = change(machine, node, None, None, None) {
+            merge(&mut value, &change);
+        }
+        let node: Node = serde_json::from_value(value).expect("a node");
+        assert_eq!(change(machine, &node, None, None, None), None, "a node in line is left alone");
+        node
+    }
+
+    fn merge(target: &mut Value, change: &Value) {
+        let (Value::Object(target), Value::Object(change)) = (target, change) else { return };
+        for (key, value) in change {
+            match value {
+                Value::Null => drop(target.remove(key)),
+                Value::Object(_) => merge(target.entry(key.clone()).or_insert_with(|| json!({})), value),
+                value => drop(target.insert(key.clone(), value.clone())),
+            }
+        }
+    }
+
+    fn node() -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"name": "m", "resourceVersion": "5", "labels": {"theirs": "x"}},
+            "spec": {"taints": [
+                {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"},
+                {"key": "theirs", "effect": "NoExecute"},
+            ]},
+        }))
+        .expect("a node")
+    }
+
+    #[test]
+    fn labels_of_the_machine_come_and_go_and_others_stay() {
+        let mut machine = machine();
+        for key in [
+            "node-role.kubernetes.io/x",
+            "a.node.cluster.x-k8s.io/y",
+            "node-restriction.kubernetes.io/z",
+            "other/w",
+        ] {
+            machine.metadata.labels.insert(key.to_owned(), "1".to_owned());
+        }
+        let first = synced(&machine, &node());
+        let labels: Vec<_> = first.metadata.labels.keys().map(String::as_str).collect();
+        assert_eq!(
+            labels,
+            [
+                "a.node.cluster.x-k8s.io/y",
+                "node-restriction.kubernetes.io/z",
+                "node-role.kubernetes.io/x",
+                "theirs"
+            ]
+        );
+        machine.metadata.labels.clear();
+        let second = synced(&machine, &first);
+        assert_eq!(second.metadata.labels.keys().collect::<Vec<_>>(), ["theirs"]);
+    }
+
+    #[test]
+    fn a_node_in_line_is_no_longer_uninitialized_and_says_whose_it_is() {
+        let node = synced(&machine(), &node());
+        assert_eq!(node.spec.taints.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(), ["theirs"]);
+        assert_eq!(node.metadata.annotations[annotation::MACHINE], "m");
+        assert_eq!(node.metadata.annotations[annotation::CLUSTER_NAME], "c");
+    }
+
+    #[test]
+    fn taints_are_kept_or_put_once_as_the_machine_says() {
+        let taint = |key: &str, propagation| MachineTaint {
+            key: key.to_owned(),
+            value: String::new(),
+            effect: Some(TaintEffect::NoSchedule),
+            propagation: Some(propagation),
+        };
+        let mut machine = machine();
+        machine.spec.taints = vec![
+            taint("always", MachineTaintPropagation::Always),
+            taint("once", MachineTaintPropagation::OnInitialization),
+        ];
+        let keys = |node: &Node| node.spec.taints.iter().map(|taint| taint.key.clone()).collect::<Vec<_>>();
+        let mut first = synced(&machine, &node());
+        assert_eq!(keys(&first), ["theirs", "always", "once"]);
+        first.spec.taints.clear();
+        let second = synced(&machine, &first);
+        assert_eq!(keys(&second), ["always"]);
+        machine.spec.taints.clear();
+        assert_eq!(keys(&synced(&machine, &second)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_node_of_an_old_revision_is_marked_and_unmarked() {
+        let with_revision =
+            |revision: &str| BTreeMap::from([(annotation::REVISION.to_owned(), revision.to_owned())]);
+        let (mut set, mut deployment) = (MachineSet::default(), MachineDeployment::default());
+        set.metadata.annotations = with_revision("1");
+        for (revision, outdated) in [("1", false), ("2", true)] {
+            deployment.metadata.annotations = with_revision(revision);
+            assert_eq!(is_outdated(Some(&set), Some(&deployment)), outdated);
+            let taints = taints(&machine(), &node(), outdated);
+            assert_eq!(taints.iter().any(|taint| taint.key == OUTDATED.0), outdated);
+        }
+    }
+}

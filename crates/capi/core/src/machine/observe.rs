@@ -1,0 +1,223 @@
+//! What a Machine's decision stands on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet, label};
+use capstan_controller::{ApiError, Client, Health, ListOptions, ObserveError, View, Wake};
+use capstan_object::{Key, Object};
+
+use super::drain::Plan;
+use super::{cluster_of, deletion, volumes};
+use crate::contract::{Found, InfrastructureMachine, look_up};
+use crate::workload::{DaemonSet, Namespace, Node, NodeError, Nodes, Pod};
+
+/// What was seen beside the Machine.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The MachineSet it belongs to.
+    pub set: Option<Arc<MachineSet>>,
+    /// The MachineDeployment that set belongs to.
+    pub deployment: Option<Arc<MachineDeployment>>,
+    /// What makes its boot data.
+    pub bootstrap: Found,
+    /// What provides it.
+    pub infrastructure: Found,
+    /// How its workload cluster answers.
+    pub health: Health,
+    /// Its Node.
+    pub node: NodeSeen,
+    /// Its cluster's control plane; looked at only when the machine goes.
+    pub control_plane: Found,
+    /// Machines of the control plane that stay; counted only when the machine goes.
+    pub control_plane_machines: usize,
+    /// Pods on its Node; looked at only when the Node is to be drained.
+    pub pods: Option<Result<Plan, String>>,
+    /// Volumes its Node still has; looked at only when it has been drained.
+    pub volumes: Option<Result<volumes::Attached, String>>,
+}
+
+/// What is known of a machine's Node.
+#[derive(Debug, Clone, Default)]
+pub enum NodeSeen {
+    /// The machine has no identity yet to find it by.
+    #[default]
+    NotAsked,
+    /// The Node.
+    Found(Arc<Node>),
+    /// There is none.
+    Missing,
+    /// The workload cluster does not answer.
+    NotConnected(String),
+    /// It cannot be told.
+    Unusable(String),
+}
+
+impl NodeSeen {
+    /// The Node, if it was found.
+    pub fn node(&self) -> Option<&Arc<Node>> {
+        match self {
+            Self::Found(node) => Some(node),
+            _ => None,
+        }
+    }
+}
+
+pub(super) async fn observe(
+    machine: &Arc<Machine>,
+    view: &View,
+    nodes: &Nodes,
+    wake: Option<&Wake>,
+) -> Result<Seen, ObserveError> {
+    let namespace = &machine.metadata.namespace;
+    let cluster_key = cluster_of(machine);
+    let Some(cluster) = view.get::<Cluster>(&cluster_key)? else { return Ok(Seen::default()) };
+    let mut seen = Seen {
+        set: owning_set(machine, view)?,
+        bootstrap: look_up(view, &machine.spec.bootstrap.config_ref, namespace).await?,
+        infrastructure: look_up(view, &machine.spec.infrastructure_ref, namespace).await?,
+        health: view.workloads().map(|workloads| workloads.health(&cluster_key)).unwrap_or_default(),
+        cluster: Some(cluster.clone()),
+        ..Seen::default()
+    };
+    if let Some(name) = seen.set.as_ref().and_then(|set| set.metadata.labels.get(label::DEPLOYMENT_NAME)) {
+        seen.deployment = view.get(&Key::new(namespace.as_str(), name.as_str()))?;
+    }
+    let infrastructure = seen.infrastructure.object();
+    let offered =
+        infrastructure.and_then(|object| InfrastructureMachine(object).provider_id().ok().flatten());
+    let id = if machine.spec.provider_id.is_empty() {
+        offered.unwrap_or_default()
+    } else {
+        machine.spec.provider_id.clone()
+    };
+    if !id.is_empty() {
+        if let Some(wake) = wake {
+            nodes.wake_on(&cluster_key, &id, &machine.key(), wake);
+        }
+        seen.node = match nodes.by_provider_id(view, &cluster_key, &id).await {
+            Ok(Some(node)) => NodeSeen::Found(node),
+            Ok(None) => NodeSeen::Missing,
+            Err(NodeError::Workload(error)) => NodeSeen::NotConnected(error.to_string()),
+            Err(error) => NodeSeen::Unusable(error.to_string()),
+        };
+    }
+    if machine.metadata.is_deleting() {
+        going(machine, &cluster, view, &mut seen).await?;
+    }
+    Ok(seen)
+}
+
+fn owning_set(machine: &Machine, view: &View) -> Result<Option<Arc<MachineSet>>, ObserveError> {
+    let owner = machine
+        .metadata
+        .owner_references
+        .iter()
+        .find(|owner| owner.kind == MachineSet::KIND.kind && owner.group() == MachineSet::KIND.group);
+    match owner {
+        Some(owner) => view.get(&Key::new(machine.metadata.namespace.as_str(), owner.name.as_str())),
+        None => Ok(None),
+    }
+}
+
+/// What is looked at only when the machine goes: these are requests, one stage at a time.
+async fn going(
+    machine: &Machine,
+    cluster: &Cluster,
+    view: &View,
+    seen: &mut Seen,
+) -> Result<(), ObserveError> {
+    let namespace = &machine.metadata.namespace;
+    seen.control_plane = look_up(view, &cluster.spec.control_plane_ref, namespace).await?;
+    let machines = view.labelled::<Machine>(namespace, label::CLUSTER_NAME, &cluster.metadata.name)?;
+    let stays = |other: &&Arc<Machine>| {
+        !other.metadata.is_deleting() && other.metadata.labels.contains_key(label::CONTROL_PLANE)
+    };
+    seen.control_plane_machines = machines.iter().filter(stays).count();
+    let Some(node) = deletion::node_to_empty(machine, seen, view.now()) else { return Ok(()) };
+    let rules = view.list::<MachineDrainRule>(namespace)?;
+    let read = async {
+        let Some(workloads) = view.workloads() else {
+            return Err("this plane reaches no workload clusters".to_owned());
+        };
+        let client = workloads.client(&cluster.key()).await.map_err(|error| error.to_string())?;
+        let found = client.get::<Node>(&Key::new("", node.as_str())).await.map_err(words)?;
+        let Some(found) = found else { return Ok((client, Plan::default(), None)) };
+        let pods = pods(&client, &node).await.map_err(words)?;
+        let plan = if pods.is_empty() {
+            Plan::default()
+        } else {
+            let namespaces = labels_of_namespaces(&client).await.map_err(words)?;
+            let sets = daemon_sets(&client, &pods).await.map_err(words)?;
+            Plan::new(
+                &pods,
+                &namespaces,
+                &sets,
+                &rules,
+                machine,
+                cluster,
+                found.is_unreachable(),
+                view.now(),
+            )?
+        };
+        Ok((client, plan, Some(found)))
+    };
+    let (client, plan, node) = match read.await {
+        Ok(read) => read,
+        Err(why) => {
+            seen.pods = Some(Err(why));
+            return Ok(());
+        }
+    };
+    let drained = plan.is_done() || !deletion::drains(machine, seen, view.now());
+    if drained && deletion::awaits_volumes(machine, seen, view.now()) {
+        seen.volumes = Some(match &node {
+            Some(node) if !node.is_unreachable() => {
+                volumes::attached(&client, node, &plan).await.map_err(words)
+            }
+            // A node that is gone or silent never says that it let go of a volume.
+            _ => Ok(volumes::Attached::default()),
+        });
+    }
+    seen.pods = Some(Ok(plan));
+    Ok(())
+}
+
+fn words(error: ApiError) -> String {
+    let cause = std::error::Error::source(&error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+async fn pods(client: &Client, node: &str) -> Result<Vec<Pod>, ApiError> {
+    let options =
+        ListOptions { fields: format!("spec.nodeName={node}"), limit: Some(100), ..ListOptions::default() };
+    client.list_all::<Pod>("", &options).await
+}
+
+async fn labels_of_namespaces(
+    client: &Client,
+) -> Result<BTreeMap<String, BTreeMap<String, String>>, ApiError> {
+    let namespaces = client.list_all::<Namespace>("", &ListOptions::default()).await?;
+    Ok(namespaces.into_iter().map(|namespace| (namespace.metadata.name, namespace.metadata.labels)).collect())
+}
+
+/// Which of the DaemonSets that the pods name exist.
+async fn daemon_sets(client: &Client, pods: &[Pod]) -> Result<Vec<Key>, ApiError> {
+    let mut named: Vec<Key> = pods
+        .iter()
+        .filter_map(|pod| Some((pod, pod.metadata.controller()?)))
+        .filter(|(_, owner)| owner.kind == DaemonSet::KIND.kind)
+        .map(|(pod, owner)| Key::new(pod.metadata.namespace.as_str(), owner.name.as_str()))
+        .collect();
+    named.sort();
+    named.dedup();
+    let mut found = Vec::new();
+    for key in named {
+        if client.get::<DaemonSet>(&key).await?.is_some() {
+            found.push(key);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,435 @@
+//! How a Machine fares, in words.
+
+use capstan_capi_types::core::cluster::condition as cluster_condition;
+use capstan_capi_types::core::machine::{condition as own, reason as own_reason};
+use capstan_capi_types::core::{Cluster, ConditionPolarity, Machine, MachinePhase, condition, reason};
+use capstan_controller::{Decision, Look};
+use capstan_object::{Condition, ConditionStatus, Conditions, Time};
+use jiff::SignedDuration;
+
+use super::{MachineController, NodeSeen};
+use crate::conditions::{self, Fallback, Priority, Reasons, Summary, Verdict};
+use crate::contract::{External, Found};
+use crate::workload::Node;
+use crate::{machines, template};
+
+use ConditionStatus::{False, True, Unknown};
+
+/// Failed probes before a cluster that never answered counts as not answering.
+const FIRST_PROBES: u32 = 5;
+
+/// Deletions and drains older than this are told to be slow.
+const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
+const SLOW_DRAIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// Fills in the whole status.
+pub(super) fn tell(
+    look: &Look<MachineController>,
+    cluster: &Cluster,
+    decision: &mut Decision<MachineController>,
+    deletion: Option<Verdict>,
+    grace: SignedDuration,
+) {
+    let mut conditions = std::mem::take(&mut decision.object.status.conditions);
+    let machine = &decision.object;
+    let mut set = |kind: &str, verdict: Verdict, since: Option<Time>| {
+        conditions::state(look, &mut conditions, kind, verdict, since);
+    };
+    let (verdict, since) = bootstrap_ready(look, machine);
+    set(condition::BOOTSTRAP_CONFIG_READY, verdict, since);
+    let (verdict, since) = infrastructure_ready(look, machine);
+    set(condition::INFRASTRUCTURE_READY, verdict, since);
+    let known = [own::NODE_READY, own::NODE_HEALTHY]
+        .iter()
+        .all(|kind| look.object.status.conditions.condition(kind).is_some());
+    if let Some((ready, since, healthy)) = node_conditions(look, cluster, machine, known, grace) {
+        set(own::NODE_READY, ready, since);
+        set(own::NODE_HEALTHY, healthy, None);
+    }
+    let deletion = deletion.unwrap_or_else(|| Verdict::new(False, reason::NOT_DELETING, ""));
+    set(condition::DELETING, deletion, None);
+    let updating = if machines::is_updating_in_place(machine) {
+        Verdict::new(True, own_reason::IN_PLACE_UPDATING, "In-place update in progress")
+    } else {
+        Verdict::new(False, own_reason::NOT_UPDATING, "")
+    };
+    set(own::UPDATING, updating, None);
+    if let Some(verdict) = up_to_date(look, machine) {
+        conditions::state(look, &mut conditions, own::UP_TO_DATE, verdict, None);
+    }
+    let ready = ready(look, machine, &conditions);
+    conditions::state(look, &mut conditions, condition::READY, ready, None);
+    let (available, wait) = available(look, machine, &conditions);
+    conditions::state(look, &mut conditions, condition::AVAILABLE, available, None);
+    let phase = phase(machine, &conditions);
+    let own = &mut decision.object;
+    if own.status.phase != Some(phase) {
+        own.status.phase = Some(phase);
+        own.status.last_updated = Some(Time::new(look.now));
+    }
+    own.status.conditions = conditions;
+    own.status.observed_generation = look.object.metadata.generation;
+    if let Some(wait) = wait {
+        decision.again_in(wait);
+    }
+}
+
+fn mirrored(object: &External, fallback: Fallback<'_>) -> (Verdict, Option<Time>) {
+    conditions::mirror(object.conditions(), condition::READY, fallback)
+        .unwrap_or_else(|why| (Verdict::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
+}
+
+fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (Verdict, Option<Time>) {
+    let kind = &machine.spec.bootstrap.config_ref.kind;
+    let created = machine.status.initialization.bootstrap_data_secret_created == Some(true);
+    let verdict = match &look.seen.bootstrap {
+        Found::NotReferenced => Verdict::new(True, own_reason::DATA_SECRET_PROVIDED, ""),
+        Found::Object(object) => {
+            let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
+            let fallback =
+                Fallback { flag: created, holds: reason::READY, fails: reason::NOT_READY, message };
+            return mirrored(object, fallback);
+        }
+        Found::Unusable(why) => Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Found::Missing if created && machine.metadata.is_deleting() => {
+            Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+        }
+        Found::Missing => {
+            Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+        }
+    };
+    (verdict, None)
+}
+
+fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (Verdict, Option<Time>) {
+    let kind = &machine.spec.infrastructure_ref.kind;
+    let provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
+    let verdict = match &look.seen.infrastructure {
+        Found::Object(object) => {
+            let message = format!("{kind} status.initialization.provisioned is {provisioned}");
+            let fallback =
+                Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
+            return mirrored(object, fallback);
+        }
+        Found::Unusable(why) => Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Found::Missing | Found::NotReferenced => match (provisioned, machine.metadata.is_deleting()) {
+            (true, true) => Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted")),
+            (true, false) => {
+                let message = format!("{kind} has been deleted while the Machine still exists");
+                Verdict::new(False, reason::OBJECT_DELETED, message)
+            }
+            (false, _) => {
+                Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+            }
+        },
+    };
+    (verdict, None)
+}
+
+/// `NodeReady`, since when, and `NodeHealthy`; `None` while what was told before still stands.
+fn node_conditions(
+    look: &Look<MachineController>,
+    cluster: &Cluster,
+    machine: &Machine,
+    known: bool,
+    grace: SignedDuration,
+) -> Option<(Verdict, Option<Time>, Verdict)> {
+    let both = |status, reason: &str, message: String| {
+        let verdict = Verdict::new(status, reason, message);
+        Some((verdict.clone(), None, verdict))
+    };
+    if cluster.status.initialization.infrastructure_provisioned != Some(true) {
+        let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
+        return both(Unknown, reason::INSPECTION_FAILED, message.to_owned());
+    }
+    let initialized = cluster.status.conditions.condition(cluster_condition::CONTROL_PLANE_INITIALIZED);
+    let Some(initialized) = initialized.filter(|condition| condition.is_true()) else {
+        return both(
+            Unknown,
+            reason::INSPECTION_FAILED,
+            "Waiting for Cluster control plane to be initialized".to_owned(),
+        );
+    };
+    let health = look.seen.health;
+    if health.last_success.is_none() && health.failures < FIRST_PROBES {
+        return if known {
+            None
+        } else {
+            both(Unknown, reason::CONNECTION_DOWN, "Remote connection not established yet".to_owned())
+        };
+    }
+    let last_probe = health
+        .last_success
+        .map(|last| format!("Last successful probe at {}", Time::new(last)))
+        .unwrap_or_default();
+    let counted_from =
+        health.last_success.unwrap_or(jiff::Timestamp::MIN).max(initialized.last_transition_time.timestamp());
+    if look.now.duration_since(counted_from) > grace {
+        return both(Unknown, reason::CONNECTION_DOWN, last_probe);
+    }
+    match &look.seen.node {
+        NodeSeen::NotConnected(_) => {
+            if known {
+                None
+            } else {
+                both(Unknown, reason::CONNECTION_DOWN, last_probe)
+            }
+        }
+        NodeSeen::Unusable(why) => both(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        NodeSeen::Found(node) if !machine.spec.provider_id.is_empty() => {
+            let (ready, since) = node_ready(node);
+            Some((ready, since, node_healthy(node)))
+        }
+        _ => {
+            let name = &machine.status.node_ref.name;
+            match (name.is_empty(), machine.metadata.is_deleting()) {
+                (false, true) => {
+                    both(False, own_reason::NODE_DELETED, format!("Node {name} has been deleted"))
+                }
+                (true, true) => {
+                    both(Unknown, own_reason::NODE_DOES_NOT_EXIST, "Node does not exist".to_owned())
+                }
+                (false, false) => {
+                    let message = format!("Node {name} has been deleted while the Machine still exists");
+                    both(False, own_reason::NODE_DELETED, message)
+                }
+                (true, false) if machine.spec.provider_id.is_empty() => {
+                    let message = format!(
+                        "Waiting for {} to report spec.providerID",
+                        machine.spec.infrastructure_ref.kind
+                    );
+                    both(Unknown, reason::INSPECTION_FAILED, message)
+                }
+                (true, false) => {
+                    let message = format!(
+                        "Waiting for a Node with spec.providerID {} to exist",
+                        machine.spec.provider_id
+                    );
+                    both(Unknown, reason::INSPECTION_FAILED, message)
+                }
+            }
+        }
+    }
+}
+
+fn node_ready(node: &Node) -> (Verdict, Option<Time>) {
+    let Some(condition) = node.condition("Ready") else {
+        let message = "* Node.Ready: Condition not yet reported";
+        return (Verdict::new(Unknown, own_reason::NODE_READY_UNKNOWN, message), None);
+    };
+    let (status, reason) = match condition.status.as_str() {
+        "True" => (True, own_reason::NODE_READY),
+        "False" => (False, own_reason::NODE_NOT_READY),
+        _ => (Unknown, own_reason::NODE_READY_UNKNOWN),
+    };
+    let told = status != True && !condition.message.is_empty();
+    let message = if told { format!("* Node.Ready: {}", condition.message) } else { String::new() };
+    (Verdict::new(status, reason, message), condition.last_transition_time)
+}
+
+/// The node is ready and under no pressure.
+fn node_healthy(node: &Node) -> Verdict {
+    let mut worst = Priority::Info;
+    let mut lines = Vec::new();
+    let mut told: Vec<String> = Vec::new();
+    for (kind, good) in
+        [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")]
+    {
+        let Some(condition) = node.condition(kind) else {
+            lines.push(format!("* Node.{kind}: Condition not yet reported"));
+            worst = worst.min(Priority::Unknown);
+            continue;
+        };
+        if condition.status == good {
+            continue;
+        }
+        worst = worst.min(if condition.status == "Unknown" { Priority::Unknown } else { Priority::Issue });
+        let message = if condition.message.is_empty() {
+            format!("Condition is {}", condition.status)
+        } else {
+            condition.message.clone()
+        };
+        lines.push(format!("* Node.{kind}: {message}"));
+        told.push(message);
+    }
+    if told.len() > 1 && told.iter().all(|message| *message == told[0]) {
+        lines = vec![format!("* Node.AllConditions: {}", told[0])];
+    }
+    let (status, reason) = match worst {
+        Priority::Issue => (False, own_reason::NODE_NOT_HEALTHY),
+        Priority::Unknown => (Unknown, own_reason::NODE_HEALTH_UNKNOWN),
+        Priority::Info => (True, own_reason::NODE_HEALTHY),
+    };
+    Verdict::new(status, reason, if worst == Priority::Info { String::new() } else { lines.join("\n") })
+}
+
+/// Whether the machine is what its MachineDeployment wants. Machines of anybody else are theirs to judge. The set's
+/// template is compared, not the machine, as the deployment does when it decides about a roll-out.
+fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<Verdict> {
+    let (set, deployment) = (look.seen.set.as_ref()?, look.seen.deployment.as_ref()?);
+    let mut differences = template::differences(&set.spec.template, &deployment.spec.template);
+    let expired = deployment.spec.rollout.after.is_some_and(|after| {
+        after.timestamp() < look.now && set.metadata.creation_timestamp.is_some_and(|created| created < after)
+    });
+    if expired {
+        differences.push("MachineDeployment spec.rolloutAfter expired".to_owned());
+    }
+    if !differences.is_empty() {
+        let lines: Vec<_> = differences.iter().map(|difference| format!("* {difference}")).collect();
+        return Some(Verdict::new(False, reason::NOT_UP_TO_DATE, lines.join("\n")));
+    }
+    if machines::is_updating_in_place(machine) {
+        return Some(Verdict::new(False, own_reason::UPDATING, "* In-place update in progress"));
+    }
+    let kubelet = machine.status.node_info.as_ref().map_or("", |info| info.kubelet_version.as_str());
+    if !kubelet.is_empty() && kubelet != machine.spec.version {
+        let message =
+            format!("* Node.status.nodeInfo.kubeletVersion {kubelet}, {} required", machine.spec.version);
+        return Some(Verdict::new(False, own_reason::UPDATING, message));
+    }
+    Some(Verdict::new(True, reason::UP_TO_DATE, ""))
+}
+
+fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condition]) -> Verdict {
+    let mut types = vec![
+        condition::DELETING,
+        own::UPDATING,
+        condition::BOOTSTRAP_CONFIG_READY,
+        condition::INFRASTRUCTURE_READY,
+        own::NODE_HEALTHY,
+        own::HEALTH_CHECK_SUCCEEDED,
+    ];
+    let gates = &machine.spec.readiness_gates;
+    types.extend(gates.iter().map(|gate| gate.condition_type.as_str()));
+    let negative = |kind: &str| {
+        [condition::DELETING, own::UPDATING].contains(&kind)
+            || gates
+                .iter()
+                .any(|gate| gate.condition_type == kind && gate.polarity == Some(ConditionPolarity::Negative))
+    };
+    let deleting = machine.metadata.is_deleting();
+    let priority = |condition: &Condition| {
+        let gone = [
+            reason::OBJECT_DELETED,
+            reason::OBJECT_DOES_NOT_EXIST,
+            own_reason::NODE_DELETED,
+            own_reason::NODE_DOES_NOT_EXIST,
+        ];
+        let mirrors = [condition::BOOTSTRAP_CONFIG_READY, condition::INFRASTRUCTURE_READY, own::NODE_HEALTHY];
+        // While the machine goes it is right that these are gone.
+        if deleting && mirrors.contains(&condition.kind.as_str()) && gone.contains(&condition.reason.as_str())
+        {
+            Priority::Info
+        } else {
+            conditions::priority(condition, negative(&condition.kind))
+        }
+    };
+    let overrides: Vec<Condition> = if deleting {
+        deleting_in_short(look, machine, conditions).into_iter().collect()
+    } else {
+        Vec::new()
+    };
+    let summary = Summary {
+        types: &types,
+        optional: &[own::HEALTH_CHECK_SUCCEEDED],
+        overrides: &overrides,
+        priority: &priority,
+        reasons: Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY },
+    };
+    let (mut verdict, lines) = summary.lines(conditions);
+    verdict.message = components_together(lines).join("\n");
+    verdict
+}
+
+/// `Deleting` in few enough words that machines in the same stage say the same.
+fn deleting_in_short(
+    look: &Look<MachineController>,
+    machine: &Machine,
+    conditions: &[Condition],
+) -> Option<Condition> {
+    let deleting = conditions.iter().find(|condition| condition.kind == condition::DELETING)?;
+    let older = |since: Option<Time>, limit| {
+        since.is_some_and(|since| look.now.duration_since(since.timestamp()) > limit)
+    };
+    let slow = older(machine.metadata.deletion_timestamp, SLOW_DELETION);
+    let mut message = format!(
+        "Machine deletion in progress{}, stage: {}",
+        if slow { " since more than 15m" } else { "" },
+        deleting.reason
+    );
+    let drain_start = machine.status.deletion.as_ref().and_then(|deletion| deletion.node_drain_start_time);
+    if slow && deleting.reason == own_reason::DRAINING_NODE && older(drain_start, SLOW_DRAIN) {
+        let causes: Vec<_> = [
+            ("cannot evict pod as it would violate the pod's disruption budget.", "PodDisruptionBudgets"),
+            ("deletionTimestamp set, but still not removed from the Node", "Pods not terminating"),
+            ("failed to evict Pod", "Pod eviction errors"),
+            ("waiting for completion", "Pods not completed yet"),
+        ]
+        .iter()
+        .filter(|(text, _)| deleting.message.contains(text))
+        .map(|(_, cause)| *cause)
+        .collect();
+        if !causes.is_empty() {
+            message.push_str(&format!(", delay likely due to {}", causes.join(", ")));
+        }
+    }
+    Some(Condition { reason: reason::DELETING.to_owned(), message, ..deleting.clone() })
+}
+
+/// Control plane components that all say the same are told once.
+fn components_together(lines: Vec<String>) -> Vec<String> {
+    let component = |line: &str| {
+        let (name, message) = line.split_once(':')?;
+        let prefixes = ["* APIServer", "* ControllerManager", "* Scheduler"];
+        let is = prefixes.iter().any(|prefix| name.starts_with(prefix)) || name == "* EtcdPodHealthy";
+        is.then(|| message.to_owned())
+    };
+    let told: Vec<String> = lines.iter().filter_map(|line| component(line)).collect();
+    if told.len() < 2 || told.iter().any(|message| *message != told[0]) {
+        return lines;
+    }
+    let mut first = true;
+    let together = lines.into_iter().filter_map(|line| match component(&line) {
+        None => Some(line),
+        Some(message) => std::mem::take(&mut first).then(|| format!("* Control plane components:{message}")),
+    });
+    together.collect()
+}
+
+/// `Available`: ready for long enough; and how long until then.
+fn available(
+    look: &Look<MachineController>,
+    machine: &Machine,
+    conditions: &[Condition],
+) -> (Verdict, Option<std::time::Duration>) {
+    let ready = conditions.iter().find(|condition| condition.kind == condition::READY && condition.is_true());
+    let Some(ready) = ready else { return (Verdict::new(False, reason::NOT_READY, ""), None) };
+    let needed = SignedDuration::from_secs(machine.spec.min_ready_seconds.unwrap_or(0).into());
+    let left = needed - look.now.duration_since(ready.last_transition_time.timestamp());
+    if left.is_positive() {
+        return (
+            Verdict::new(False, own_reason::WAITING_FOR_MIN_READY_SECONDS, ""),
+            Some(left.unsigned_abs()),
+        );
+    }
+    (Verdict::new(True, reason::AVAILABLE, ""), None)
+}
+
+fn phase(machine: &Machine, conditions: &[Condition]) -> MachinePhase {
+    let initialization = &machine.status.initialization;
+    let provisioned = initialization.infrastructure_provisioned == Some(true);
+    let updating = conditions.iter().any(|condition| condition.kind == own::UPDATING && condition.is_true());
+    if machine.metadata.is_deleting() {
+        MachinePhase::Deleting
+    } else if updating {
+        MachinePhase::Updating
+    } else if !machine.status.node_ref.name.is_empty() && provisioned {
+        MachinePhase::Running
+    } else if !machine.spec.provider_id.is_empty() {
+        MachinePhase::Provisioned
+    } else if initialization.bootstrap_data_secret_created == Some(true) && !provisioned {
+        MachinePhase::Provisioning
+    } else {
+        machine.status.phase.unwrap_or(MachinePhase::Pending)
+    }
+}

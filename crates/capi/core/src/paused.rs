@@ -1,0 +1,60 @@
+//! Paused objects, and how they say so.
+
+use capstan_capi_types::core::{Cluster, annotation, reason};
+use capstan_controller::Change;
+use capstan_object::{ConditionStatus, ObjectMeta};
+
+use crate::conditions::Verdict;
+
+/// Why an object is paused, if it is: its cluster is, or it says so itself.
+pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<String> {
+    let mut reasons = Vec::new();
+    if cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)) {
+        reasons.push("Cluster spec.paused is set to true".to_owned());
+    }
+    if meta.annotations.contains_key(annotation::PAUSED) {
+        reasons.push(format!("{kind} has the cluster.x-k8s.io/paused annotation"));
+    }
+    Some(reasons.join(", ")).filter(|reasons| !reasons.is_empty())
+}
+
+/// The `Paused` condition.
+pub fn verdict(why: Option<&str>) -> Verdict {
+    match why {
+        Some(why) => Verdict::new(ConditionStatus::True, reason::PAUSED, why),
+        None => Verdict::new(ConditionStatus::False, reason::NOT_PAUSED, ""),
+    }
+}
+
+/// A change of a cluster that matters to what belongs to it: it came, began to go, was paused or resumed, got
+/// or lost its infrastructure or control plane.
+pub fn concerns_members(change: &Change<Cluster>) -> bool {
+    let told = |cluster: &std::sync::Arc<Cluster>| {
+        let initialization = &cluster.status.initialization;
+        (
+            cluster.spec.paused,
+            cluster.metadata.is_deleting(),
+            initialization.infrastructure_provisioned,
+            initialization.control_plane_initialized,
+        )
+    };
+    change.old.as_ref().map(told) != change.new.as_ref().map(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_reasons_are_told() {
+        let mut cluster = Cluster::default();
+        let mut meta = ObjectMeta::default();
+        assert_eq!(why(Some(&cluster), &meta, "MachineSet"), None);
+        cluster.spec.paused = Some(true);
+        meta.annotations.insert(annotation::PAUSED.to_owned(), String::new());
+        assert_eq!(
+            why(Some(&cluster), &meta, "MachineSet").as_deref(),
+            Some("Cluster spec.paused is set to true, MachineSet has the cluster.x-k8s.io/paused annotation")
+        );
+    }
+}

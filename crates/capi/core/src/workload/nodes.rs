@@ -1,0 +1,146 @@
+//! The Nodes of every workload cluster, followed once per process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_controller::{Cache, Caches, Change, View, Wake, WorkloadError};
+use capstan_object::Key;
+use parking_lot::Mutex;
+
+use super::Node;
+
+/// Name of the index by the identity of the machine.
+const PROVIDER_ID: &str = "providerID";
+
+/// How long a look waits for the first list of a cluster's Nodes.
+const FIRST_LIST: Duration = Duration::from_secs(10);
+
+/// Objects to wake, with the queue they are in.
+type Sleepers = BTreeMap<Key, Wake>;
+
+/// The Nodes of workload clusters, shared by all controllers that look at them. A cluster is followed from the first
+/// look on, until it does not answer; the next look that finds it answering follows it again.
+#[derive(Default)]
+pub struct Nodes {
+    clusters: Mutex<BTreeMap<Key, Caches>>,
+    /// By cluster and the identity of a machine.
+    sleepers: Arc<Mutex<BTreeMap<(Key, String), Sleepers>>>,
+}
+
+impl Nodes {
+    /// No cluster is followed yet.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The Nodes of a cluster.
+    async fn of(&self, view: &View, cluster: &Key) -> Result<Arc<Cache<Node>>, WorkloadError> {
+        let Some(workloads) = view.workloads() else {
+            return Err(WorkloadError::NoKubeconfig(cluster.clone()));
+        };
+        let client = match workloads.client(cluster).await {
+            Ok(client) => client,
+            Err(error) => {
+                self.clusters.lock().remove(cluster);
+                return Err(error);
+            }
+        };
+        let cache = {
+            let mut clusters = self.clusters.lock();
+            let caches = clusters.entry(cluster.clone()).or_insert_with(|| {
+                let caches = Caches::new("");
+                let cache = caches.ensure::<Node>();
+                cache.index(PROVIDER_ID, |node| vec![node.spec.provider_id.clone()]);
+                let (sleepers, cluster) = (self.sleepers.clone(), cluster.clone());
+                cache.listen(move |change| wake(&sleepers, &cluster, change));
+                caches.start(&client);
+                caches
+            });
+            caches.ensure::<Node>()
+        };
+        match tokio::time::timeout(FIRST_LIST, cache.synced()).await {
+            Ok(()) => Ok(cache),
+            Err(_) => {
+                self.clusters.lock().remove(cluster);
+                Err(unreachable(cluster, "its Nodes could not be listed".to_owned()))
+            }
+        }
+    }
+
+    /// The Node of a machine, by the identity both share; an error also if several claim it.
+    pub async fn by_provider_id(
+        &self,
+        view: &View,
+        cluster: &Key,
+        id: &str,
+    ) -> Result<Option<Arc<Node>>, NodeError> {
+        let cache = self.of(view, cluster).await?;
+        let mut found =
+            cache.indexed(PROVIDER_ID, id).map_err(|error| unreachable(cluster, error.to_string()))?;
+        if found.len() > 1 {
+            return Err(NodeError::Ambiguous(id.to_owned()));
+        }
+        Ok(found.pop())
+    }
+
+    /// A Node by its name.
+    pub async fn by_name(
+        &self,
+        view: &View,
+        cluster: &Key,
+        name: &str,
+    ) -> Result<Option<Arc<Node>>, NodeError> {
+        let cache = self.of(view, cluster).await?;
+        let found =
+            cache.get(&Key::new("", name)).map_err(|error| unreachable(cluster, error.to_string()))?;
+        Ok(found)
+    }
+
+    /// Wakes an object whenever the Node of this identity says something new. Repeated calls are one.
+    pub fn wake_on(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
+        let mut sleepers = self.sleepers.lock();
+        let of_node = sleepers.entry((cluster.clone(), provider_id.to_owned())).or_default();
+        if !of_node.contains_key(object) {
+            of_node.insert(object.clone(), wake.clone());
+        }
+    }
+
+    /// An object is gone: nothing wakes it any more.
+    pub fn forget(&self, object: &Key) {
+        self.sleepers.lock().retain(|_, of_node| {
+            of_node.remove(object);
+            !of_node.is_empty()
+        });
+    }
+}
+
+/// Why the Node of a machine cannot be told.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NodeError {
+    /// The cluster does not answer.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// Several Nodes claim to be the same machine.
+    #[error("unexpectedly found more than one Node matching the providerID {0}")]
+    Ambiguous(String),
+}
+
+fn unreachable(cluster: &Key, why: String) -> WorkloadError {
+    WorkloadError::Unreachable { cluster: cluster.clone(), why }
+}
+
+fn wake(sleepers: &Mutex<BTreeMap<(Key, String), Sleepers>>, cluster: &Key, change: &Change<Node>) {
+    if let (Some(old), Some(new)) = (&change.old, &change.new)
+        && old.says_the_same(new)
+    {
+        return;
+    }
+    let sleepers = sleepers.lock();
+    for node in change.both() {
+        let of_node = sleepers.get(&(cluster.clone(), node.spec.provider_id.clone()));
+        for (key, wake) in of_node.into_iter().flatten() {
+            wake.wake(key);
+        }
+    }
+}
