@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_builtin as builtin;
+use capstan_builtin::decode::Words;
+use capstan_schema::Schema;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -16,6 +18,7 @@ use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
+use crate::scale;
 use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -34,6 +37,22 @@ pub(crate) struct Call {
     pub warnings: Warnings,
     /// Held by a request that takes of a quota, until it is over.
     pub turn: Mutex<Option<Turn>>,
+}
+
+/// The kind of a request's body.
+pub(crate) struct BodyKind<'a> {
+    pub group: &'a str,
+    pub version: &'a str,
+    pub kind: &'a str,
+    /// Go has a type for it: it can be told from other kinds before anything is validated.
+    pub typed: bool,
+}
+
+impl BodyKind<'_> {
+    /// `group/version`, or `version` in the core group.
+    pub fn api_version(&self) -> String {
+        crate::registry::api_version(self.group, self.version)
+    }
 }
 
 impl Call {
@@ -128,6 +147,41 @@ impl Call {
         }
     }
 
+    /// What the body of this request is: an object of the resource, but for subresources that have a body
+    /// of their own.
+    pub fn body_kind(&self) -> BodyKind<'_> {
+        if self.info.subresource == scale::NAME {
+            return BodyKind { group: scale::GROUP, version: scale::VERSION, kind: scale::KIND, typed: true };
+        }
+        let resource = &*self.resource;
+        BodyKind {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+            typed: resource.custom().is_none(),
+        }
+    }
+
+    /// The schema of this request's body.
+    pub fn body_schema(&self) -> Arc<Schema> {
+        let own = (self.info.subresource == scale::NAME).then(scale::schema).flatten();
+        own.unwrap_or_else(|| self.resource.schema.clone())
+    }
+
+    /// Gives a body of this request the form in which it is stored; see [`strategy::settle`].
+    pub fn settle(
+        &self,
+        words: Words,
+        body: &mut Value,
+        strict: &mut Vec<String>,
+    ) -> std::result::Result<(), String> {
+        if self.info.subresource == scale::NAME {
+            strict.extend(scale::settle(words, body)?);
+            return Ok(());
+        }
+        strategy::settle_with(words, &self.resource, body, strict)
+    }
+
     /// Decodes a request body into an object of this resource: known fields only, defaulted.
     pub fn decode(&self, bytes: &Bytes, strictness: FieldValidation) -> Result<Value> {
         let encoding = negotiation::body(self.content_type.as_deref(), self.endpoint())?;
@@ -144,8 +198,8 @@ impl Call {
         let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
         self.expect_kind(&mut value, bytes)?;
         let mut strict = Vec::new();
-        strategy::settle(&self.resource, &mut value, &mut strict).map_err(|why| {
-            let (kind, version) = (&self.resource.kind, &self.resource.version);
+        self.settle(Words::Decoder, &mut value, &mut strict).map_err(|why| {
+            let BodyKind { kind, version, .. } = self.body_kind();
             Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
         })?;
         // Unknown fields come first, then duplicates, as Go's strict decoder reports them.
@@ -163,7 +217,7 @@ impl Call {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => strict.into_iter().for_each(|text| self.warnings.add(text)),
             FieldValidation::Strict => {
-                let (kind, version) = (&self.resource.kind, &self.resource.version);
+                let BodyKind { kind, version, .. } = self.body_kind();
                 return Err(Status::bad_request(format!(
                     "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
                     strict.join(", ")
@@ -188,7 +242,7 @@ impl Call {
                 .map_err(|e| e.to_string()),
         };
         parsed.map_err(|why| {
-            let kind = &self.resource.kind;
+            let kind = self.body_kind().kind;
             Status::bad_request(format!(
                 "the object provided is unrecognized (must be of type {kind}): {why} ({})",
                 summary(bytes)
@@ -197,45 +251,45 @@ impl Call {
     }
 
     fn expect_kind(&self, value: &mut Value, bytes: &[u8]) -> Result<()> {
-        let resource = &self.resource;
+        let wanted = self.body_kind();
         if !value.is_object() {
             return Err(Status::bad_request(format!(
                 "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
                  json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
                  \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({})",
-                resource.kind,
+                wanted.kind,
                 go_type(value),
                 summary(bytes)
             )));
         }
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        if kind.is_empty() && resource.custom().is_some() {
+        if kind.is_empty() && !wanted.typed {
             return Err(Status::bad_request(format!(
                 "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
-                resource.kind,
+                wanted.kind,
                 String::from_utf8_lossy(bytes),
                 summary(bytes)
             )));
         }
         // An object of another kind is for validation to refuse where the kind is custom.
-        if !kind.is_empty() && kind != resource.kind && resource.custom().is_none() {
+        if !kind.is_empty() && kind != wanted.kind && wanted.typed {
             return Err(Status::bad_request(format!(
                 "{kind} in version {:?} cannot be handled as a {}: converting (v1.{kind}) to (core.{}): unknown conversion",
                 api_version.rsplit('/').next().unwrap_or_default(),
-                resource.kind,
-                resource.kind
+                wanted.kind,
+                wanted.kind
             )));
         }
-        if !api_version.is_empty() && api_version != resource.api_version() {
+        let expected = wanted.api_version();
+        if !api_version.is_empty() && api_version != expected {
             return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({})",
-                resource.api_version()
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             )));
         }
-        value["apiVersion"] = resource.api_version().into();
+        value["apiVersion"] = expected.into();
         if kind.is_empty() {
-            value["kind"] = resource.kind.as_str().into();
+            value["kind"] = wanted.kind.into();
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! The other forms an object of a request can take, for admission webhooks that want another version.
 
+use capstan_builtin::decode::Words;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::admission::{GroupVersionKind, GroupVersionResource, Representations};
 use crate::call::Call;
+use crate::scale;
 use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -50,13 +52,17 @@ impl Representations for Forms<'_> {
     }
 
     fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
+        let no_object =
+            |why| Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind));
+        if self.call.info.subresource == scale::NAME {
+            scale::settle(Words::Decoder, &mut object).map_err(no_object)?;
+            return Ok(object);
+        }
         let plural = &self.call.resource.plural;
         if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
             && resource.kind == kind.kind
         {
-            strategy::settle(resource, &mut object, &mut Vec::new()).map_err(|why| {
-                Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
-            })?;
+            strategy::settle(resource, &mut object, &mut Vec::new()).map_err(no_object)?;
         }
         Ok(object)
     }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use ::http::StatusCode;
+use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::apply::{ApplyError, Ownership, Set, Versions};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ pub(crate) async fn apply(
     })
     .await?;
     // Fields that fell away may have defaults.
-    strategy::settle(&call.resource, &mut merged, &mut Vec::new()).map_err(Status::bad_request)?;
+    call.settle(Words::Decoder, &mut merged, &mut Vec::new()).map_err(Status::bad_request)?;
     Ok(merged)
 }
 
@@ -74,7 +75,8 @@ async fn with_versions(
     run: impl Fn(&Ownership<'_>) -> std::result::Result<Value, ApplyError>,
 ) -> Result<Value> {
     let mut known: Vec<Conversion> = Vec::new();
-    let api_version = call.resource.api_version();
+    let body = call.body_kind();
+    let api_version = body.api_version();
     let reset = reset_fields(call);
     let mut round = 0;
     loop {
@@ -84,7 +86,7 @@ async fn with_versions(
             let ownership = Ownership {
                 versions: &versions,
                 api_version: &api_version,
-                kind: &call.resource.kind,
+                kind: body.kind,
                 subresource: &call.info.subresource,
                 reset: &reset,
             };
@@ -117,13 +119,17 @@ struct KnownVersions<'a> {
 impl Versions for KnownVersions<'_> {
     fn schema(&self, api_version: &str) -> Option<Arc<Schema>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let body = self.call.body_kind();
+        if (group, version) == (body.group, body.version) {
+            return Some(self.call.body_schema());
+        }
         let resource = self.call.registry.find(group, version, &self.call.resource.plural)?;
         Some(resource.schema.clone())
     }
 
     fn empty(&self, api_version: &str, kind: &str) -> Value {
         let mut object = json!({"apiVersion": api_version, "kind": kind});
-        if self.call.resource.custom().is_none() {
+        if self.call.body_kind().typed {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             // A bare object of a built-in kind always decodes.
             let _ = capstan_builtin::decode::settle(group, version, kind, &mut object);

@@ -1,120 +1,196 @@
 //! The `scale` subresource: one small object that stands for replicas, wherever a kind keeps them.
+//!
+//! ```text
+//! stored object ── open ──► Scale ── patch, replace, apply, mutating admission ──► Scale
+//!                                                                                    │
+//! stored object ◄─────────────────────────────── fold ◄──────────────────────────────┘
+//! ```
+//!
+//! Clients and admission see and write the `Scale` alone, with the owners of its replicas; what they
+//! write goes back into the object, which is then validated and stored like after any other update.
 
 use std::sync::Arc;
 
 use ::http::StatusCode;
 use bytes::Bytes;
+use capstan_builtin as builtin;
+use capstan_builtin::decode::Words;
+use capstan_schema::Schema;
+use capstan_schema::apply::scale::{ReplicasPaths, replicas_path, to_parent, to_scale};
 use capstan_schema::field::FieldError;
+use capstan_schema::meta;
+use capstan_schema::path::Path;
 use serde_json::{Value, json};
 
 use crate::call::Call;
-use crate::http::body;
-use crate::http::options::{WriteKind, WriteOptions};
-use crate::negotiation::{self, PatchKind};
 use crate::object::Meta;
-use crate::registry::{ScalePaths, Subresource};
+use crate::registry::{Origin, ScalePaths, Subresource, api_version};
 use crate::status::{Result, Status};
-use crate::verbs::Answer;
-use crate::verbs::patch::Patch;
-use crate::verbs::update::{Change, Step, change};
+use crate::verbs::{self, Answer};
+
+/// Name of the subresource.
+pub(crate) const NAME: &str = "scale";
+/// Group of its kind.
+pub(crate) const GROUP: &str = "autoscaling";
+/// Version of its kind.
+pub(crate) const VERSION: &str = "v1";
+/// The kind that stands for replicas.
+pub(crate) const KIND: &str = "Scale";
+
+/// What a new count must not be: upstream's mark of an object that has no replicas yet.
+const NOT_SET: i64 = i32::MIN as i64;
 
 /// Serves `scale`.
-pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, bytes: &Bytes) -> Result<Answer> {
-    let paths = subresource.scale.clone().unwrap_or_else(built_in_paths);
-    if call.info.verb == "get" {
-        let entry =
-            call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
-        let object = call.shared.load(call, &entry).await?;
-        return Ok(Answer::object(StatusCode::OK, &view(&object, &paths)?));
-    }
-    let (edit, options, kind) = if call.info.verb == "update" {
-        let options = call.query.write_options(WriteKind::Update)?;
-        let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
-        let scale = call.parse(bytes, encoding)?.value;
-        if scale.name() != call.info.name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                scale.name(),
-                call.info.name
-            )));
+pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
+    let lens = Lens::new(call, subresource);
+    let answer = match call.info.verb.as_str() {
+        "get" => {
+            let entry =
+                call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+            let object = call.shared.load(call, &entry).await?;
+            if call.resource.custom().is_some() && lens.replicas(&object).is_none() {
+                let path = &lens.paths.spec_replicas;
+                return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+            }
+            return Ok(Answer::object(StatusCode::OK, &lens.view(&object)));
         }
-        (Edit::Replace(scale), options, WriteKind::Update)
-    } else {
-        let patch_kind = negotiation::patch(call.content_type.as_deref(), call.endpoint())?;
-        let kind = if patch_kind == PatchKind::Apply { WriteKind::Apply } else { WriteKind::Patch };
-        let options = call.query.write_options(kind)?;
-        let parsed = match patch_kind {
-            PatchKind::Apply => body::yaml(bytes, body::MAX_DEPTH),
-            _ => body::json(bytes, body::MAX_DEPTH),
-        };
-        let patch = parsed.map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?.value;
-        // A scale has one field to set: merging a configuration into it is what applying it means.
-        let patch_kind = if patch_kind == PatchKind::Apply { PatchKind::Merge } else { patch_kind };
-        (Edit::Patch(Patch::read(patch_kind, patch)?), options, kind)
+        "update" => verbs::update::update(call, body).await?,
+        _ => verbs::patch::patch(call, body).await?,
     };
-    let scaling = Scaling { edit, paths: paths.clone(), options: options.clone() };
-    match change(call, &scaling, &options, kind).await? {
+    match answer {
         Answer::Object { code, bytes } => {
             let object: Value = serde_json::from_slice(&bytes).map_err(Status::internal)?;
-            Ok(Answer::object(code, &view(&object, &paths)?))
+            Ok(Answer::object(code, &lens.view(&object)))
         }
         other => Ok(other),
     }
 }
 
-/// Where built-in kinds keep their replicas.
-fn built_in_paths() -> ScalePaths {
-    ScalePaths {
-        spec_replicas: ".spec.replicas".into(),
-        status_replicas: ".status.replicas".into(),
-        label_selector: None,
-    }
+/// The schema of a `Scale`.
+pub(crate) fn schema() -> Option<Arc<Schema>> {
+    builtin::schema(GROUP, VERSION, KIND)
 }
 
-enum Edit {
-    Replace(Value),
-    Patch(Patch),
+/// Gives a `Scale` the form in which Go writes it; see [`builtin::decode::settle`].
+pub(crate) fn settle(words: Words, scale: &mut Value) -> std::result::Result<Vec<String>, String> {
+    builtin::decode::settle_with(words, GROUP, VERSION, KIND, scale)
 }
 
-struct Scaling {
-    edit: Edit,
+/// Looks at an object as a `Scale`, and writes one back.
+pub(crate) struct Lens {
     paths: ScalePaths,
-    options: WriteOptions,
+    /// Where each version of the kind keeps its replicas.
+    replicas_paths: ReplicasPaths,
+    is_custom: bool,
 }
 
-impl Change for Scaling {
-    fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        let present = view(current, &self.paths)?;
-        let scale = match &self.edit {
-            Edit::Replace(scale) => scale.clone(),
-            Edit::Patch(patch) => patch.apply(&call.resource.schema, &present)?,
-        };
-        let version = scale.resource_version();
-        if !version.is_empty() && version != current.resource_version() {
-            return Err(call.conflict(crate::verbs::update::STALE));
+impl Lens {
+    /// The lens of a request to `scale`; `None` for any other.
+    pub fn of(call: &Call) -> Option<Self> {
+        if call.info.subresource != NAME {
+            return None;
         }
-        let replicas = match &scale["spec"]["replicas"] {
-            Value::Null => 0,
-            given => given
-                .as_i64()
-                .ok_or_else(|| Status::bad_request("spec.replicas: Invalid value: must be an integer"))?,
+        call.resource.subresources.iter().find(|s| s.name == NAME).map(|s| Self::new(call, s))
+    }
+
+    fn new(call: &Call, subresource: &Subresource) -> Self {
+        let paths = subresource.scale.clone().unwrap_or_else(|| ScalePaths {
+            spec_replicas: ".spec.replicas".into(),
+            status_replicas: ".status.replicas".into(),
+            label_selector: None,
+        });
+        let replicas_paths = match &call.resource.origin {
+            Origin::BuiltIn => {
+                [(call.resource.api_version(), Some(replicas_path(&paths.spec_replicas)))].into()
+            }
+            Origin::Custom(custom) => {
+                let versions = custom.spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let path_of = |version: &Value| {
+                    version["subresources"]["scale"]["specReplicasPath"].as_str().map(replicas_path)
+                };
+                let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+                versions.iter().map(|v| (api_version(&call.resource.group, &name(v)), path_of(v))).collect()
+            }
         };
-        if replicas < 0 {
-            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-            return Err(Status::invalid("autoscaling", "Scale", &call.info.name, &[error]));
+        Self { paths, replicas_paths, is_custom: call.resource.custom().is_some() }
+    }
+
+    /// The `Scale` of an object, as readers and validating admission see it.
+    pub fn view(&self, object: &Value) -> Value {
+        let mut scale = json!({
+            "kind": KIND, "apiVersion": api_version(GROUP, VERSION),
+            "metadata": {
+                "name": object.name(), "namespace": object.namespace(), "uid": object.uid(),
+                "resourceVersion": object.resource_version(),
+                "creationTimestamp": object.meta_str("creationTimestamp"),
+            },
+            "spec": {"replicas": self.replicas(object).unwrap_or(0)},
+            "status": {
+                "replicas": at(object, &self.paths.status_replicas).and_then(Value::as_i64).unwrap_or(0),
+                "selector": self.selector(object),
+            },
+        });
+        // The counts were checked when the object was written: they fit.
+        let _ = settle(Words::Decoder, &mut scale);
+        scale
+    }
+
+    /// The `Scale` that a write starts from: with the owners of the replicas.
+    pub fn open(&self, object: &Value) -> Result<Value> {
+        let mut scale = self.view(object);
+        if self.is_custom && self.replicas(object).is_none() {
+            scale["spec"]["replicas"] = NOT_SET.into();
+        }
+        let owners = to_scale(object, &self.replicas_paths).map_err(Status::internal)?;
+        if !owners.is_null() {
+            scale.set_meta("managedFields", owners);
+        }
+        Ok(scale)
+    }
+
+    /// The object with a written `Scale` in it.
+    pub fn fold(&self, call: &Call, current: &Value, scale: &Value) -> Result<Value> {
+        let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+        if self.is_custom {
+            if replicas == NOT_SET {
+                let path = &self.paths.spec_replicas;
+                return Err(Status::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+            }
+        } else {
+            let mut errors = meta::validate_object_meta(
+                &scale["metadata"],
+                true,
+                meta::name_is_dns_subdomain,
+                &Path::at("metadata"),
+            );
+            if replicas < 0 {
+                let why = "must be greater than or equal to 0";
+                errors.push(FieldError::invalid("spec.replicas", replicas, why));
+            }
+            if !errors.is_empty() {
+                return Err(Status::invalid(GROUP, KIND, &call.info.name, &errors));
+            }
         }
         let mut object = current.clone();
         set(&mut object, &self.paths.spec_replicas, replicas.into());
-        Ok(Step::Write { object, manager: call.manager(&self.options.field_manager) })
+        if !(self.is_custom && scale.resource_version().is_empty()) {
+            object.set_meta("resourceVersion", scale.resource_version());
+        }
+        let owners = to_parent(current, scale, &call.resource.api_version(), &self.replicas_paths);
+        object.set_meta("managedFields", owners.map_err(Status::internal)?);
+        Ok(object)
     }
-}
 
-/// The `Scale` of an object.
-fn view(object: &Value, paths: &ScalePaths) -> Result<Value> {
-    let read = |path: &str| at(object, path);
-    let selector = match &paths.label_selector {
-        Some(path) => read(path).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        None => match object["spec"].get("selector") {
+    fn replicas(&self, object: &Value) -> Option<i64> {
+        at(object, &self.paths.spec_replicas).and_then(Value::as_i64)
+    }
+
+    fn selector(&self, object: &Value) -> String {
+        if let Some(path) = &self.paths.label_selector {
+            return at(object, path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        }
+        match object["spec"].get("selector") {
+            _ if self.is_custom => String::new(),
             Some(selector)
                 if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() =>
             {
@@ -128,27 +204,8 @@ fn view(object: &Value, paths: &ScalePaths) -> Result<Value> {
                 pairs.join(",")
             }
             _ => String::new(),
-        },
-    };
-    let mut scale = json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1",
-        "metadata": {
-            "name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version(),
-            "creationTimestamp": object.meta_str("creationTimestamp"),
-        },
-        "spec": {},
-        "status": {"replicas": read(&paths.status_replicas).and_then(Value::as_i64).unwrap_or(0)},
-    });
-    if !object.namespace().is_empty() {
-        scale.set_meta("namespace", object.namespace());
+        }
     }
-    if let Some(replicas) = read(&paths.spec_replicas).and_then(Value::as_i64) {
-        scale["spec"]["replicas"] = replicas.into();
-    }
-    if !selector.is_empty() {
-        scale["status"]["selector"] = selector.into();
-    }
-    Ok(scale)
 }
 
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

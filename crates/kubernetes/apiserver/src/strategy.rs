@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use capstan_builtin as builtin;
+use capstan_builtin::decode::Words;
 use capstan_schema::custom::{Decode, Verdict, decode};
 use capstan_schema::embedded::{self, Coerce};
 use capstan_schema::field::FieldError;
@@ -109,10 +110,20 @@ pub(crate) fn settle(
     object: &mut Value,
     strict: &mut Vec<String>,
 ) -> std::result::Result<(), String> {
+    settle_with(Words::Decoder, resource, object, strict)
+}
+
+/// [`settle`], with errors in the given words.
+pub(crate) fn settle_with(
+    words: Words,
+    resource: &Resource,
+    object: &mut Value,
+    strict: &mut Vec<String>,
+) -> std::result::Result<(), String> {
     match &resource.origin {
         Origin::BuiltIn => {
             let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
-            strict.extend(builtin::decode::settle(group, version, kind, object)?);
+            strict.extend(builtin::decode::settle_with(words, group, version, kind, object)?);
             fill_in(resource, object);
         }
         // Nothing is known of an object of another kind; validation refuses it.

@@ -43,10 +43,20 @@ impl Decoded {
     }
 }
 
+/// Whose words say that a value does not fit its type.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Words {
+    /// Go's JSON decoder: bodies, JSON and merge patches.
+    #[default]
+    Decoder,
+    /// Go's converter from maps: strategic merge patches.
+    Converter,
+}
+
 /// Decodes a JSON text.
 pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, DecodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    run(id, |seed| {
+    run(id, Words::Decoder, |seed| {
         let out = seed.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(out)
@@ -55,14 +65,25 @@ pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, DecodeError> {
 
 /// Decodes a JSON value; its duplicate fields are already lost.
 pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
-    run(id, |seed| seed.deserialize(value))
+    run(id, Words::Decoder, |seed| seed.deserialize(value))
 }
 
 /// Puts in an object's place what Kubernetes would store of it, and says what a strict decoder objects
 /// to. Kinds that are not built in are left alone; the error is Go's text.
 pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
+    settle_with(Words::Decoder, group, version, kind, object)
+}
+
+/// [`settle`], with errors in the given words.
+pub fn settle_with(
+    words: Words,
+    group: &str,
+    version: &str,
+    kind: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
     let Some(id) = table().kind(group, version, kind) else { return Ok(Vec::new()) };
-    let decoded = from_value(id, object).map_err(|error| error.to_string())?;
+    let decoded = run(id, words, |seed| seed.deserialize(&*object)).map_err(|error| error.to_string())?;
     *object = decoded.object;
     Ok(decoded.strict)
 }
@@ -75,9 +96,10 @@ pub(crate) fn base64_len(text: &str) -> usize {
 
 fn run(
     id: TypeId,
+    words: Words,
     body: impl FnOnce(Seed<'_, '_>) -> Result<Option<Value>, serde_json::Error>,
 ) -> Result<Decoded, DecodeError> {
-    let mut context = Context::default();
+    let mut context = Context::new(words);
     let expr = Expr::Named(id);
     let outcome = body(Seed { table: table(), expr: &expr, context: &mut context });
     match (outcome, context.error.take()) {

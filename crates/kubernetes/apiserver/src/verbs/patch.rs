@@ -2,6 +2,7 @@
 
 use ::http::StatusCode;
 use bytes::Bytes;
+use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::field::FieldError;
 use capstan_schema::patch::{self, PatchError};
@@ -12,7 +13,6 @@ use crate::http::body::{self, MAX_CRD_DEPTH};
 use crate::http::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::negotiation::{self, PatchKind};
 use crate::status::{Result, Status};
-use crate::strategy;
 use crate::verbs::Answer;
 use crate::verbs::update::{self, Change, Step};
 
@@ -49,7 +49,7 @@ struct Patched {
 
 impl Change for Patched {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        let mut object = self.patch.apply(&call.resource.schema, current)?;
+        let mut object = self.patch.apply(&call.body_schema(), current)?;
         let mut strict = self.duplicates.clone();
         let invalid = |object: &Value, why: String| {
             let shown = match &self.patch {
@@ -58,15 +58,19 @@ impl Change for Patched {
             };
             Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
         };
+        let words = match &self.patch {
+            Patch::Strategic(_) => Words::Converter,
+            Patch::Json(_) | Patch::Merge(_) => Words::Decoder,
+        };
         let before = object.clone();
-        if call.resource.custom().is_none()
+        if call.body_kind().typed
             && (object["kind"] != current["kind"] || object["apiVersion"] != current["apiVersion"])
         {
             let (kind, version) = (&object["kind"], &object["apiVersion"]);
             let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
             return Err(invalid(&before, why));
         }
-        strategy::settle(&call.resource, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
+        call.settle(words, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
         if !strict.is_empty() {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}

@@ -14,6 +14,7 @@ use crate::digest::Digest;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::ownership;
+use crate::scale::Lens;
 use crate::status::{Result, Status};
 use crate::strategy;
 use crate::verbs::Answer;
@@ -48,24 +49,8 @@ impl Step {
     async fn take(self, call: &Call, current: Option<&Value>, options: &WriteOptions) -> Result<Value> {
         match self {
             Self::Edit(object) => Ok(object),
-            Self::Write { object, manager } => {
-                let mut object = ownership::update(call, current, object, &manager).await?;
-                if call.info.subresource == "scale" {
-                    forget_scale_times(&mut object);
-                }
-                Ok(object)
-            }
+            Self::Write { object, manager } => ownership::update(call, current, object, &manager).await,
             Self::Apply(applied) => ownership::apply(call, current, &applied, options).await,
-        }
-    }
-}
-
-/// Upstream keeps the owners of a scale in its own form and loses the time on the way back.
-fn forget_scale_times(object: &mut Value) {
-    let entries = object.meta_mut().get_mut("managedFields").and_then(Value::as_array_mut);
-    for entry in entries.into_iter().flatten().filter(|entry| entry["subresource"] == "scale") {
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("time");
         }
     }
 }
@@ -167,7 +152,12 @@ async fn attempt(
     entry: &Arc<Entry<Digest>>,
 ) -> Result<Option<Answer>> {
     let current = Arc::new(call.shared.load(call, entry).await?);
-    let mut object = change.step(call, &current)?.take(call, Some(&current), options).await?;
+    let scale = Lens::of(call);
+    let before = match &scale {
+        Some(lens) => Arc::new(lens.open(&current)?),
+        None => current.clone(),
+    };
+    let mut object = change.step(call, &before)?.take(call, Some(&before), options).await?;
     call.place(&mut object)?;
     check_name(call, &object)?;
 
@@ -178,12 +168,15 @@ async fn attempt(
     let attributes = call.admission(
         Operation::Update,
         Some(object),
-        Some(current.clone()),
+        Some(before.clone()),
         update_options.clone(),
         options.dry_run,
     );
     let mut object = call.shared.mutate(call, attributes).await?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
+    if let Some(lens) = &scale {
+        object = lens.fold(call, &current, &object)?;
+    }
     check_version(call, &object, entry.revision)?;
     // From here on the object counts as written over the current version, whether it named it or not.
     object.set_meta("resourceVersion", current.resource_version());
@@ -191,11 +184,16 @@ async fn attempt(
     strategy::prepare_update(call, &mut object, &current)?;
     strategy::validate_update(call, &object, &current)?;
     capstan_schema::apply::keep_times(&current, &mut object);
-    let seen = Some(current.clone());
+    let (shown, seen) = match &scale {
+        Some(lens) => (lens.view(&object), Arc::new(lens.view(&current))),
+        None => (std::mem::take(&mut object), current.clone()),
+    };
     let mut attributes =
-        call.admission(Operation::Update, Some(object), seen, update_options, options.dry_run);
+        call.admission(Operation::Update, Some(shown), Some(seen), update_options, options.dry_run);
     call.shared.validate(call, &attributes).await?;
-    let mut object = attributes.object.take().unwrap_or_default();
+    if scale.is_none() {
+        object = attributes.object.take().unwrap_or_default();
+    }
 
     if strategy::is_finished(&call.resource, &object) {
         // The last finalizer went: the update is the delete.

@@ -34,15 +34,21 @@ fn foo(spec: Value) -> Value {
 
 async fn established() -> Client {
     let client = Client::start().await;
-    let (code, created) = client.create(CRDS, &definition()).await;
-    assert_eq!(code, 201, "{created}");
+    establish(&client, &definition()).await;
     client
-        .until(&format!("{CRDS}/foos.example.com"), |(_, crd)| {
+}
+
+/// Creates a definition and waits until its kind is served.
+pub async fn establish(client: &Client, definition: &Value) {
+    let (code, created) = client.create(CRDS, definition).await;
+    assert_eq!(code, 201, "{created}");
+    let name = definition["metadata"]["name"].as_str().expect("a name");
+    client
+        .until(&format!("{CRDS}/{name}"), |(_, crd)| {
             let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
             conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True")
         })
         .await;
-    client
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ mod lifecycle;
 mod objects;
 mod policy;
 mod quotas;
+mod scale;
 mod token_secrets;
 mod watches;

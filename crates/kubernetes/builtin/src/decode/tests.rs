@@ -126,6 +126,36 @@ fn wrong_types_are_refused_in_gos_words() {
 }
 
 #[test]
+fn a_strategic_merge_patch_is_refused_in_the_words_of_gos_converter() {
+    for (group, kind, value, wanted) in [
+        ("", "ConfigMap", json!({"data": {"a": 1}}), "cannot convert int64 to string"),
+        ("", "ConfigMap", json!({"data": {"a": 1.5}}), "unrecognized type: string"),
+        ("", "ConfigMap", json!({"data": {"a": true}}), "unrecognized type: string"),
+        ("", "ConfigMap", json!({"data": "x"}), "cannot restore map from string"),
+        ("", "ConfigMap", json!({"metadata": 1}), "cannot restore struct from: int64"),
+        (
+            "",
+            "Secret",
+            json!({"data": {"a": "not base64"}}),
+            "error decoding from json: illegal base64 data at input byte 3",
+        ),
+        ("", "Pod", json!({"spec": {"containers": {"name": "x"}}}), "cannot restore slice from map"),
+        ("", "Service", json!({"spec": {"ports": [{"protocol": 6}]}}), "cannot convert int64 to v1.Protocol"),
+        ("apps", "Deployment", json!({"spec": {"replicas": "3"}}), "unrecognized type: int32"),
+        ("apps", "Deployment", json!({"spec": {"replicas": 1.5}}), "cannot convert float64 to int32"),
+        (
+            "",
+            "Service",
+            json!({"spec": {"ports": [{"targetPort": true}]}}),
+            "json: cannot unmarshal bool into Go value of type int32",
+        ),
+    ] {
+        let mut object = value;
+        assert_eq!(settle_with(Words::Converter, group, "v1", kind, &mut object).unwrap_err(), wanted);
+    }
+}
+
+#[test]
 fn the_400_names_kind_and_version() {
     let error = decode("", "ConfigMap", r#"{"data":1}"#).unwrap_err();
     assert_eq!(

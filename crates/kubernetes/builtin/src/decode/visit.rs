@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 
-use super::base64_text;
+use super::{Words, base64_text};
 use crate::quantity::Quantity;
 use crate::table::{Expr, Shape, Special, Table, TypeId};
 use crate::time::{self, Layout};
@@ -17,9 +17,40 @@ use crate::zero;
 /// Upstream stops counting there.
 const MAX_STRICT_ERRORS: usize = 100;
 
+/// What stands where something else belongs.
+struct Found {
+    /// As Go's JSON decoder calls it.
+    json: String,
+    /// Kind of the Go value that JSON becomes in a map.
+    kind: &'static str,
+}
+
+impl Found {
+    fn bool() -> Self {
+        Self { json: "bool".to_owned(), kind: "bool" }
+    }
+
+    fn string() -> Self {
+        Self { json: "string".to_owned(), kind: "string" }
+    }
+
+    fn array() -> Self {
+        Self { json: "array".to_owned(), kind: "slice" }
+    }
+
+    fn object() -> Self {
+        Self { json: "object".to_owned(), kind: "map" }
+    }
+
+    fn number(number: &Number, json: String) -> Self {
+        Self { json, kind: if number.is_f64() { "float64" } else { "int64" } }
+    }
+}
+
 /// Where the walk is, and what it found.
 #[derive(Debug, Default)]
 pub(super) struct Context {
+    words: Words,
     /// First error, or the one that ended the walk.
     pub(super) error: Option<String>,
     pub(super) strict: Vec<String>,
@@ -35,19 +66,16 @@ pub(super) struct Context {
 }
 
 impl Context {
-    fn mismatch(&mut self, found: &str, go_type: &str) {
-        if self.error.is_some() {
-            return;
+    pub(super) fn new(words: Words) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    fn mismatch(&self, found: &str, go_type: &str) -> String {
+        if self.stack.is_empty() || self.words == Words::Converter {
+            return format!("json: cannot unmarshal {found} into Go value of type {go_type}");
         }
-        self.error = Some(if self.stack.is_empty() {
-            format!("json: cannot unmarshal {found} into Go value of type {go_type}")
-        } else {
-            let field = self.stack.join(".");
-            format!(
-                "json: cannot unmarshal {found} into Go struct field {}.{field} of type {go_type}",
-                self.owner
-            )
-        });
+        let (owner, field) = (self.owner, self.stack.join("."));
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{field} of type {go_type}")
     }
 
     fn object_to(&mut self, what: &str, key: &str) {
@@ -97,18 +125,44 @@ impl Seed<'_, '_> {
         }
     }
 
-    fn mismatch<T>(self, found: &str) -> Option<T> {
-        let name = match self.special() {
-            Some(Special::Time | Special::MicroTime) => "string".to_owned(),
-            Some(Special::IntOrString) => "int32".to_owned(),
-            _ => self.go_name(),
-        };
-        self.context.mismatch(found, &name);
+    fn mismatch<T>(self, found: &Found) -> Option<T> {
+        if self.context.error.is_none() {
+            let message = match (self.context.words, self.special()) {
+                (_, Some(Special::Time | Special::MicroTime)) => self.context.mismatch(&found.json, "string"),
+                (_, Some(Special::IntOrString)) => self.context.mismatch(&found.json, "int32"),
+                (Words::Converter, None) => self.unconverted(found.kind),
+                _ => self.context.mismatch(&found.json, &self.go_name()),
+            };
+            self.context.error = Some(message);
+        }
         None
     }
 
+    /// What Go's converter from maps says. It only tries what Go itself can convert: of numbers into
+    /// strings that is whole ones, as code points.
+    fn unconverted(&self, found: &'static str) -> String {
+        let (kind, convertible) = match self.shape() {
+            Expr::Map(..) => return format!("cannot restore map from {found}"),
+            Expr::List(_) | Expr::Bytes => return format!("cannot restore slice from {found}"),
+            Expr::Named(_) => return format!("cannot restore struct from: {found}"),
+            Expr::String => ("string", found == "int64"),
+            // Upstream lets a whole number that is too big wrap around; here it is refused.
+            Expr::Int32 => ("int32", found == "float64" || found == "int64"),
+            Expr::Int64 => ("int64", found == "float64"),
+            Expr::Float64 => ("float64", false),
+            Expr::Bool => ("bool", false),
+            Expr::Any | Expr::Pointer(_) => ("interface", false),
+        };
+        if convertible {
+            format!("cannot convert {found} to {}", self.go_name())
+        } else {
+            format!("unrecognized type: {kind}")
+        }
+    }
+
     fn number<E: serde::de::Error>(self, number: Number) -> Result<Option<Value>, E> {
-        let found = || format!("number {number}");
+        let found = || Found::number(&number, format!("number {number}"));
+        let plain = || Found::number(&number, "number".to_owned());
         match self.shape() {
             Expr::Int64 if number.is_i64() => Ok(Some(Value::Number(number))),
             Expr::Int32 if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
@@ -129,14 +183,14 @@ impl Seed<'_, '_> {
                     Ok(Some(Value::Number(number)))
                 }
                 Some(Special::SchemaOrArray | Special::SchemaOrStringArray) => Ok(None),
-                Some(_) => self.refuse("number"),
-                None => Ok(self.mismatch("number")),
+                Some(_) => self.refuse(&plain()),
+                None => Ok(self.mismatch(&plain())),
             },
         }
     }
 
     /// Types that decode themselves end the walk with their own error.
-    fn refuse<E: serde::de::Error>(self, found: &str) -> Result<Option<Value>, E> {
+    fn refuse<E: serde::de::Error>(self, found: &Found) -> Result<Option<Value>, E> {
         match self.special() {
             Some(Special::SchemaOrBool) => {
                 self.context.error = Some("boolean or JSON schema expected".to_owned());
@@ -195,8 +249,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 Ok(Some(Value::Bool(value)))
             }
             (_, Some(Special::SchemaOrArray | Special::SchemaOrStringArray)) => Ok(None),
-            (_, Some(_)) => self.refuse("bool"),
-            _ => Ok(self.mismatch("bool")),
+            (_, Some(_)) => self.refuse(&Found::bool()),
+            _ => Ok(self.mismatch(&Found::bool())),
         }
     }
 
@@ -211,7 +265,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Self::Value, E> {
         match Number::from_f64(value) {
             Some(number) => self.number(number),
-            None => Ok(self.mismatch("number")),
+            None => Ok(self.mismatch(&Found { json: "number".to_owned(), kind: "float64" })),
         }
     }
 
@@ -228,7 +282,11 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             (Expr::Bytes, _) => match base64_text::canonical(&value) {
                 Ok(text) => Ok(Some(Value::String(text))),
                 Err(offset) => {
-                    let message = format!("illegal base64 data at input byte {offset}");
+                    let prefix = match self.context.words {
+                        Words::Decoder => "",
+                        Words::Converter => "error decoding from json: ",
+                    };
+                    let message = format!("{prefix}illegal base64 data at input byte {offset}");
                     self.context.error.get_or_insert(message);
                     Ok(None)
                 }
@@ -241,8 +299,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 }
             }
             (_, Some(Special::SchemaOrArray | Special::SchemaOrStringArray)) => Ok(None),
-            (_, Some(_)) => self.refuse("string"),
-            _ => Ok(self.mismatch("string")),
+            (_, Some(_)) => self.refuse(&Found::string()),
+            _ => Ok(self.mismatch(&Found::string())),
         }
     }
 
@@ -261,10 +319,10 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             }
             (_, special) => {
                 if special.is_some() {
-                    return self.refuse("array");
+                    return self.refuse(&Found::array());
                 }
                 while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-                return Ok(self.mismatch("array"));
+                return Ok(self.mismatch(&Found::array()));
             }
         };
         let mut items = Vec::new();
@@ -305,10 +363,10 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             }
             (_, special) => {
                 if special.is_some() {
-                    return self.refuse("object");
+                    return self.refuse(&Found::object());
                 }
                 while object.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
-                Ok(self.mismatch("object"))
+                Ok(self.mismatch(&Found::object()))
             }
         }
     }
