@@ -1,8 +1,10 @@
 //! Test beds: API servers and managers as plain processes on loopback.
 
 pub mod capstan;
+pub mod cargo;
 pub mod install;
 pub mod kubeconfig;
+pub mod machine;
 pub mod managers;
 mod pki;
 pub mod ports;

@@ -1,0 +1,29 @@
+//! Our own programs, built on demand.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The program of a package of the same name, from `cargo build` with these arguments more, in a folder of this
+/// repository.
+pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let arguments = [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
+    let output = Command::new(env!("CARGO"))
+        .args(&arguments)
+        .current_dir(folder)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("run cargo build")?;
+    if !output.status.success() {
+        bail!("cargo {} failed ({})", arguments.join(" "), output.status);
+    }
+    let messages = String::from_utf8(output.stdout)?;
+    let executable = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == package)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executable.with_context(|| format!("cargo built no program called {package}"))
+}

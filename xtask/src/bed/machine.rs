@@ -1,0 +1,57 @@
+//! How much of the machine somebody else used.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Processor time of the whole machine since it started.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    busy: Duration,
+    whole: Duration,
+}
+
+impl Machine {
+    /// As Linux counts it now.
+    pub fn now() -> Result<Self> {
+        let text = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
+        Self::parse(&text).context("/proc/stat is not as expected")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let ticks: Vec<u64> = text
+            .lines()
+            .next()?
+            .strip_prefix("cpu ")?
+            .split_whitespace()
+            // What guests use is counted among the rest already.
+            .take(8)
+            .map(|number| number.parse().ok())
+            .collect::<Option<_>>()?;
+        let whole: u64 = ticks.iter().sum();
+        // Idle, and idle while a disk works.
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        let time = |ticks: u64| Duration::from_millis(ticks * 10);
+        Some(Self { busy: time(whole - idle), whole: time(whole) })
+    }
+
+    /// The share of the machine that programs other than ours used since then; ours used `own`.
+    pub fn used_by_others_since(&self, then: &Self, own: Duration) -> f64 {
+        let others = self.busy.saturating_sub(then.busy).saturating_sub(own);
+        let whole = self.whole.saturating_sub(then.whole);
+        if whole.is_zero() { 0.0 } else { others.as_secs_f64() / whole.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_used_is_what_neither_we_nor_nobody_used() {
+        let then = Machine::parse("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 …").unwrap();
+        let now = Machine::parse("cpu  400 0 200 1300 100 0 0 0 0 0\n").unwrap();
+        let share = now.used_by_others_since(&then, Duration::from_secs(1));
+        assert!((share - 0.3).abs() < 1e-9, "{share}");
+    }
+}
