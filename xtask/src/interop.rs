@@ -29,7 +29,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("clients", &[]),
     ("crash", &["--rounds", "50"]),
     ("clusterctl", &[]),
-    ("upstream-on-capstan", &["--show-new-errors"]),
+    ("upstream-on-capstan", &[]),
 ];
 
 /// Runs every suite even if one fails, and fails if one did or if the budget was not enough.

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct Shapes(BTreeMap<String, String>);
 
 impl Shapes {
-    /// Adds the error lines of a log in klog's text format.
-    pub fn read(&mut self, manager: &str, log: &Path) -> Result<()> {
+    /// Adds the error lines of a log in klog's text format; `server` is the address of the API server.
+    pub fn read(&mut self, manager: &str, log: &Path, server: &str) -> Result<()> {
         let text = std::fs::read(log).with_context(|| log.display().to_string())?;
-        self.read_text(manager, &String::from_utf8_lossy(&text));
+        self.read_text(manager, &String::from_utf8_lossy(&text).replace(server, "<server>"));
         Ok(())
     }
 
@@ -62,16 +62,31 @@ fn entries(text: &str) -> Vec<String> {
 fn shape(manager: &str, line: &str) -> Option<String> {
     static HEAD: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^E\d{4} [\d:.]+\s+\d+ ([\w.-]+):\d+\] (.*)$").ok());
-    static ERROR: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"err=(<.*? >|"(?:[^"\\]|\\.)*")"#).ok());
     if line.starts_with("panic:") || line.starts_with("fatal error:") {
         return Some(format!("{manager}: {line}"));
     }
     let head = HEAD.as_ref()?.captures(line)?;
     let rest = &head[2];
     let message = quoted_prefix(rest).unwrap_or(rest);
-    let error = ERROR.as_ref().and_then(|error| error.captures(rest)).map(|found| found[1].to_owned());
-    Some(format!("{manager} {}: {} {}", &head[1], varying(message), varying(&error.unwrap_or_default())))
+    let error = error_part(rest).unwrap_or_default();
+    Some(format!("{manager} {}: {} {}", &head[1], varying(message), varying(error)))
+}
+
+/// The error of an entry as it stands there: in quotes, or between `<` and `>` if it has several lines.
+fn error_part(entry: &str) -> Option<&str> {
+    static ERROR: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"err=(<.*? >|"(?:[^"\\]|\\.)*")"#).ok());
+    Some(ERROR.as_ref()?.captures(entry)?.get(1)?.as_str())
+}
+
+/// The text of an entry's error, names, numbers and addresses gone.
+pub fn error_text(entry: &str) -> Option<String> {
+    let part = error_part(entry)?;
+    let text = match part.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+        Some(inner) => inner.replace("\\\"", "\""),
+        None => part.trim_matches(['<', '>', ' ']).to_owned(),
+    };
+    Some(varying(&text))
 }
 
 fn quoted_prefix(text: &str) -> Option<&str> {
