@@ -178,7 +178,7 @@ impl Server {
     }
 
     async fn wait_ready(&mut self) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = Instant::now() + Duration::from_secs(180);
         loop {
             self.check()?;
             let answer = match self.api() {
