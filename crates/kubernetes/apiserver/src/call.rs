@@ -191,6 +191,7 @@ impl Call {
     /// [`Call::decode`] with the encoding given.
     pub fn decode_as(&self, bytes: &Bytes, encoding: Encoding, strictness: FieldValidation) -> Result<Value> {
         if encoding == Encoding::Json
+            && self.info.subresource != scale::NAME
             && let Some(object) = strategy::settle_text(&self.resource, bytes, self.max_depth())
         {
             return Ok(object);
