@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 /// repository.
 pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    let arguments = [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
+    let arguments =
+        [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
     let output = Command::new(env!("CARGO"))
         .args(&arguments)
         .current_dir(folder)
