@@ -1,0 +1,7 @@
+//! The harness and the runtime it runs, proven with a small provider: widgets that own machines in a cloud.
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod broken;
+mod cloud;
+mod story;
+mod widget;
