@@ -8,8 +8,10 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
 use crate::pki::{PeerIdentity, Pki};
@@ -54,19 +56,8 @@ pub async fn serve(
         let (acceptor, server, pki, watcher) =
             (acceptor.clone(), server.clone(), pki.clone(), draining.watcher());
         tokio::spawn(async move {
-            let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
-            let stream = match handshake {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => return tracing::debug!("a TLS handshake took too long"),
-            };
-            // Once per connection: verifying a chain is dear, and a connection has one client.
-            let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
-            let service = WithPeer { server, peer };
-            let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
-            builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
-            let connection = builder
+            let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
+            let connection = protocols()
                 .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
                 .into_owned();
             if let Err(error) = watcher.watch(connection).await {
@@ -78,6 +69,53 @@ pub async fn serve(
     if tokio::time::timeout(DRAIN, draining.shutdown()).await.is_err() {
         tracing::info!("some connections were still open and are closed now");
     }
+}
+
+/// Serves one connection, from its TLS handshake on, until one side ends it. For servers that are reached by
+/// something else than a listener, as in a simulation.
+pub async fn serve_connection<S>(stream: S, tls: Arc<ServerConfig>, pki: Arc<Pki>, server: Server)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let acceptor = TlsAcceptor::from(tls);
+    let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
+    let builder = protocols();
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn shake_hands<S>(
+    acceptor: &TlsAcceptor,
+    stream: S,
+    pki: &Pki,
+    server: Server,
+) -> Option<(TlsStream<S>, WithPeer)>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            return None;
+        }
+        Err(_) => {
+            tracing::debug!("a TLS handshake took too long");
+            return None;
+        }
+    };
+    // Once per connection: verifying a chain is dear, and a connection has one client.
+    let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
+    Some((stream, WithPeer { server, peer }))
+}
+
+fn protocols() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+    builder
 }
 
 /// The server as one connection sees it.

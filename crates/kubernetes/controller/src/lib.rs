@@ -14,7 +14,8 @@
 //!
 //! [`Controller`] is what a controller implements; [`Decision`] is all it can ask for. [`Runtime`] runs any
 //! number of them on one set of caches against one API server: an embedded one in the same process, or any
-//! kube-apiserver. Nothing here knows Cluster API.
+//! kube-apiserver. Nothing here knows Cluster API. [`Clusters`] reaches the
+//! clusters that are managed, [`operation`] says how far something is, [`Candidate`] stands for leadership.
 //!
 //! Rules kept here so that no controller has to: a decision never sees state older than our own last
 //! acknowledged write (answers of writes go straight into the cache); calls that create or destroy outside the
@@ -23,15 +24,19 @@
 
 mod cache;
 mod client;
+mod clusters;
 mod code;
 mod controller;
 mod decision;
+mod election;
 mod events;
 mod kind;
 mod look;
 mod metrics;
+pub mod operation;
 mod queue;
 mod reconcile;
+mod remote;
 mod runtime;
 mod view;
 mod watches;
@@ -44,14 +49,17 @@ pub use client::{
     ApiError, Body, Client, Deletion, EffectOf, Gate, List, ListOptions, Patch, Propagation, Reply,
     Transport, TransportError, Verdict, WatchEvent, WatchStream,
 };
+pub use clusters::{Clusters, KubeconfigOf};
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue};
 pub use controller::{Call, Controller, Error, NoCall, ObserveError, Outcome, Resolution};
 pub use decision::{Decision, Effect, Note, NoteKind, Planned, Wait};
+pub use election::{Candidate, Election};
 pub use kind::{KindName, ObjectRef};
 pub use look::{Concluded, Failure, Intent, Look};
 pub use metrics::{Metrics, QueueMetrics};
 pub use queue::{Backoff, Priority, Wake, WorkQueue};
 pub use reconcile::journal::{INTENTS, has_open_intents};
+pub use remote::{Access, Dial, KubeconfigError, Remote, TcpDial};
 pub use runtime::{Options, Runtime};
 pub use view::View;
 pub use watches::Watches;

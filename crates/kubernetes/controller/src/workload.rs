@@ -54,20 +54,20 @@ pub struct Health {
 /// Reaches workload clusters: one client per cluster, from its kubeconfig Secret, cached and probed.
 pub trait Workloads: Send + Sync {
     /// A client of a cluster. An error if the cluster does not answer now: nobody waits for a dead cluster.
-    fn client(&self, cluster: &Key) -> BoxFuture<'_, Result<Client, WorkloadError>>;
+    fn client<'a>(&'a self, cluster: &'a Key) -> BoxFuture<'a, Result<Client, WorkloadError>>;
 
     /// A stream to a port of a Pod, through the API server's port-forward.
-    fn port_forward(
-        &self,
-        cluster: &Key,
-        pod: &Key,
+    fn port_forward<'a>(
+        &'a self,
+        cluster: &'a Key,
+        pod: &'a Key,
         port: u16,
-    ) -> BoxFuture<'_, Result<Box<dyn Stream>, WorkloadError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>>;
 
     /// How the cluster answers.
     fn health(&self, cluster: &Key) -> Health;
 
-    /// Wakes an object of a controller whenever Nodes of a cluster change or its health does. Repeated calls
+    /// Wakes an object of a controller whenever Nodes of a cluster that was reached before change. Repeated calls
     /// for the same object are one.
     fn wake_on_change(&self, cluster: &Key, object: &Key, wake: &Wake);
 }

@@ -29,6 +29,7 @@ struct Head {
 #[serde(default, rename_all = "camelCase")]
 struct HeadMeta {
     uid: String,
+    resource_version: String,
     deletion_timestamp: Option<Time>,
     finalizers: Vec<String>,
     owner_references: Vec<OwnerReference>,
@@ -82,16 +83,16 @@ impl Writer {
         Ok(Created::Ours)
     }
 
+    /// Changes an object; the answer is its new version.
     pub async fn patch(
         &self,
         kind: &KindName,
         key: &Key,
         subresource: Option<&str>,
         patch: &Patch,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<String, ApiError> {
         let reply = self.client.patch(kind, key, subresource, patch).await?;
-        self.absorb_changed(kind, key, &reply);
-        Ok(reply)
+        Ok(self.absorb_changed(kind, key, &reply))
     }
 
     pub async fn delete(&self, kind: &KindName, key: &Key, deletion: &Deletion) -> Result<(), ApiError> {
@@ -111,22 +112,22 @@ impl Writer {
         }
     }
 
-    fn absorb_changed(&self, kind: &KindName, key: &Key, reply: &Reply) {
-        if !self.write_through {
-            return;
-        }
+    /// Takes in what became of an object; the answer is its version.
+    fn absorb_changed(&self, kind: &KindName, key: &Key, reply: &Reply) -> String {
         let head: Head = reply.parse().unwrap_or_default();
-        if head.kind == "Status" && head.metadata.uid.is_empty() {
-            return self.caches.absorb_gone(kind, key, &head.details.uid);
+        let meta = head.metadata;
+        if !self.write_through {
+            return meta.resource_version;
         }
         // Pods are given time after their deletion; everything else goes with its last finalizer.
-        let deleting = head.metadata.deletion_timestamp.is_some();
-        if deleting && head.metadata.finalizers.is_empty() {
-            if kind.kind != "Pod" {
-                self.caches.absorb_gone(kind, key, &head.metadata.uid);
-            }
-        } else {
+        let gone = meta.deletion_timestamp.is_some() && meta.finalizers.is_empty();
+        if head.kind == "Status" && meta.uid.is_empty() {
+            self.caches.absorb_gone(kind, key, &head.details.uid);
+        } else if !gone {
             self.caches.absorb(kind, reply);
+        } else if kind.kind != "Pod" {
+            self.caches.absorb_gone(kind, key, &meta.uid);
         }
+        meta.resource_version
     }
 }

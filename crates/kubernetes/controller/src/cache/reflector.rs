@@ -13,6 +13,8 @@ use crate::client::{ApiError, Client, List, ListOptions, WatchEvent};
 
 /// First and longest pause after a failure, as client-go's reflector.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
+/// Longest pause for a kind the server does not know.
+const UNKNOWN_KIND: Duration = Duration::from_secs(2);
 /// Watches end after this long and are taken up again: upstream spreads them over 5 to 10 minutes.
 const WATCH_SECONDS: u32 = 420;
 
@@ -53,6 +55,8 @@ pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
                 streaming = false;
                 continue;
             }
+            // The kind is not there yet: somebody is about to define it, or never will.
+            Err(error) if error.is_not_found() => pause = pause.min(UNKNOWN_KIND),
             Err(error) => {
                 tracing::warn!(kind = %cache.kind(), %error, "following objects failed; trying again");
             }

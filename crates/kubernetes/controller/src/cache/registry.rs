@@ -150,11 +150,15 @@ impl Caches {
         }
     }
 
-    /// Stops following.
+    /// Stops following and forgets everything: listeners hold these caches, and nobody else would let them go.
     pub(crate) fn stop(&self) {
         let mut followers = self.0.followers.lock();
         followers.client = None;
         followers.tasks = JoinSet::new();
+        drop(followers);
+        self.0.typed.write().clear();
+        self.0.by_kind.write().clear();
+        self.0.dynamic.write().clear();
     }
 
     /// Returns once every cache there is has everything that was there at the beginning.

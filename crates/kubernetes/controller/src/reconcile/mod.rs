@@ -232,10 +232,9 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     async fn write_own(&mut self, subresource: Option<&str>, body: Value) -> Result<String, ReconcileError> {
         let kind = KindName::of::<C::Kind>();
         let patch = Patch::Merge(body);
-        let reply = self.tenant.writer.patch(&kind, self.key, subresource, &patch).await;
+        let version = self.tenant.writer.patch(&kind, self.key, subresource, &patch).await;
         self.changed = true;
-        let head: Value = reply.and_then(|reply| reply.parse()).map_err(ReconcileError::Write)?;
-        Ok(head["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
+        version.map_err(ReconcileError::Write)
     }
 }
 

@@ -1,0 +1,203 @@
+//! Workload clusters by the kubeconfig Secrets of the management cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use capstan_apiserver::env::Env;
+use capstan_object::{Key, Scope};
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::KindName;
+use crate::cache::Caches;
+use crate::client::Client;
+use crate::queue::Wake;
+use crate::remote::{Access, Dial, Remote};
+use crate::workload::{Health, Stream, WorkloadError, Workloads};
+
+/// A cluster that answered is not asked again for this long; the times are those of upstream's cluster cache.
+const PROBE_EVERY: SignedDuration = SignedDuration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where the kubeconfig of a cluster is: a Secret and a key in it.
+pub type KubeconfigOf = fn(cluster: &Key) -> (Key, &'static str);
+
+/// Reaches clusters by their kubeconfig Secrets. A client is made once and again when its Secret changes; before it
+/// is handed out, the cluster must have answered within the last ten seconds. Nothing runs for clusters nobody asks
+/// about.
+pub struct Clusters {
+    management: Client,
+    kubeconfig: KubeconfigOf,
+    dial: Arc<dyn Dial>,
+    env: Env,
+    manager: String,
+    known: Mutex<BTreeMap<Key, Arc<Known>>>,
+}
+
+/// A cluster that was reached for.
+struct Known {
+    /// Version of the Secret the client was made from.
+    version: String,
+    remote: Arc<Remote>,
+    client: Client,
+    health: Mutex<Health>,
+    probed: Mutex<Option<Timestamp>>,
+    nodes: Mutex<Option<NodeWatch>>,
+}
+
+/// Controllers and the objects of each that are woken.
+type Wakes = Vec<(Wake, BTreeSet<Key>)>;
+
+/// Who is woken when Nodes change.
+struct NodeWatch {
+    caches: Caches,
+    wakes: Arc<Mutex<Wakes>>,
+}
+
+impl Drop for NodeWatch {
+    fn drop(&mut self) {
+        self.caches.stop();
+    }
+}
+
+impl Clusters {
+    /// Clusters whose kubeconfigs are found by `kubeconfig`, dialled by `dial`. Writes to them pass the gate of the
+    /// management client, if it has one.
+    pub fn new(
+        management: Client,
+        kubeconfig: KubeconfigOf,
+        dial: Arc<dyn Dial>,
+        env: Env,
+        manager: &str,
+    ) -> Self {
+        Self { management, kubeconfig, dial, env, manager: manager.to_owned(), known: Mutex::default() }
+    }
+
+    async fn reach(&self, cluster: &Key) -> Result<Arc<Known>, WorkloadError> {
+        let (secret, field) = (self.kubeconfig)(cluster);
+        let secrets = KindName::namespaced("", "v1", "Secret", "secrets");
+        let read = self.management.get_raw(&secrets, &secret).await;
+        let unreachable = |why: String| WorkloadError::Unreachable { cluster: cluster.clone(), why };
+        let reply = read.map_err(|error| unreachable(format!("its kubeconfig cannot be read: {error}")))?;
+        let Some(reply) = reply else {
+            self.known.lock().remove(cluster);
+            return Err(WorkloadError::NoKubeconfig(cluster.clone()));
+        };
+        let bad = |why: String| WorkloadError::BadKubeconfig { cluster: cluster.clone(), why };
+        let secret: Value = reply.parse().map_err(|error| bad(error.to_string()))?;
+        let version = secret["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        if let Some(known) = self.known.lock().get(cluster).filter(|known| known.version == version) {
+            return Ok(known.clone());
+        }
+        let text = secret["data"][field].as_str().and_then(|text| STANDARD.decode(text).ok());
+        let text = text.ok_or_else(|| bad(format!("the Secret has no {field:?}")))?;
+        let access = Access::from_kubeconfig(&text).map_err(|error| bad(error.to_string()))?;
+        let remote = Arc::new(
+            Remote::new(access, self.dial.clone(), &self.env).map_err(|error| bad(error.to_string()))?,
+        );
+        let mut client = Client::new(remote.clone(), &self.manager);
+        if let Some(gate) = self.management.gate() {
+            client = client.gated(gate.clone());
+        }
+        let known = Arc::new(Known {
+            version,
+            remote,
+            client,
+            health: Mutex::default(),
+            probed: Mutex::default(),
+            nodes: Mutex::default(),
+        });
+        self.known.lock().insert(cluster.clone(), known.clone());
+        Ok(known)
+    }
+
+    /// Asks the cluster unless it was asked just now; one that does not answer is not asked by everybody at once.
+    async fn probe(&self, cluster: &Key, known: &Known) -> Result<(), WorkloadError> {
+        let now = self.env.now();
+        let due = {
+            let mut probed = known.probed.lock();
+            let due = probed.is_none_or(|at| now.duration_since(at) >= PROBE_EVERY);
+            if due {
+                *probed = Some(now);
+            }
+            due
+        };
+        if due {
+            let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document("/version")).await;
+            let mut health = known.health.lock();
+            if matches!(answer, Ok(Ok(_))) {
+                *health = Health { last_success: Some(self.env.now()), failures: 0 };
+            } else {
+                health.failures += 1;
+            }
+        }
+        let health = *known.health.lock();
+        if health.failures == 0 {
+            return Ok(());
+        }
+        let why = format!("{} probes in a row failed", health.failures);
+        Err(WorkloadError::Unreachable { cluster: cluster.clone(), why })
+    }
+}
+
+impl Workloads for Clusters {
+    fn client<'a>(&'a self, cluster: &'a Key) -> BoxFuture<'a, Result<Client, WorkloadError>> {
+        Box::pin(async move {
+            let known = self.reach(cluster).await?;
+            self.probe(cluster, &known).await?;
+            Ok(known.client.clone())
+        })
+    }
+
+    fn port_forward<'a>(
+        &'a self,
+        cluster: &'a Key,
+        pod: &'a Key,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>> {
+        Box::pin(async move {
+            let known = self.reach(cluster).await?;
+            let stream = tokio::time::timeout(PROBE_TIMEOUT, known.remote.port_forward(pod, port)).await;
+            let unreachable = |why: String| WorkloadError::Unreachable { cluster: cluster.clone(), why };
+            match stream {
+                Ok(stream) => stream.map_err(|error| unreachable(error.to_string())),
+                Err(_) => Err(unreachable(format!("no stream to {pod} within {PROBE_TIMEOUT:?}"))),
+            }
+        })
+    }
+
+    fn health(&self, cluster: &Key) -> Health {
+        self.known.lock().get(cluster).map(|known| *known.health.lock()).unwrap_or_default()
+    }
+
+    fn wake_on_change(&self, cluster: &Key, object: &Key, wake: &Wake) {
+        let Some(known) = self.known.lock().get(cluster).cloned() else { return };
+        let mut nodes = known.nodes.lock();
+        let watch = nodes.get_or_insert_with(|| {
+            let caches = Caches::new("");
+            let wakes: Arc<Mutex<Wakes>> = Arc::default();
+            let mut kind = KindName::namespaced("", "v1", "Node", "nodes");
+            kind.scope = Scope::Cluster;
+            let heard = wakes.clone();
+            caches.ensure_dynamic(&kind).listen(move |_| {
+                for (wake, keys) in &*heard.lock() {
+                    keys.iter().for_each(|key| wake.wake(key));
+                }
+            });
+            caches.start(&known.client);
+            NodeWatch { caches, wakes }
+        });
+        let mut wakes = watch.wakes.lock();
+        match wakes.iter_mut().find(|(known, _)| known.is_same(wake)) {
+            Some((_, keys)) => {
+                keys.insert(object.clone());
+            }
+            None => wakes.push((wake.clone(), BTreeSet::from([object.clone()]))),
+        }
+    }
+}

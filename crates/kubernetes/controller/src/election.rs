@@ -1,0 +1,200 @@
+//! One leader among several processes, by a Lease: client-go's rules and times, so that both can stand for the same
+//! lease.
+//!
+//! A lease alone fences nothing (a paused process may wake up believing that it leads), so writes are guarded by
+//! resource versions and calls by intents all the same; the lease keeps two processes from working at once in good
+//! weather.
+
+use std::time::Duration;
+
+use capstan_apiserver::env::Env;
+use capstan_object::{Key, ObjectMeta};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::KindName;
+use crate::client::{ApiError, Client};
+
+/// How leadership is sought.
+#[derive(Debug, Clone)]
+pub struct Election {
+    /// The Lease.
+    pub lease: Key,
+    /// Names this process; unique among those that stand.
+    pub identity: String,
+    /// A leader that was not heard of for this long is gone.
+    pub duration: Duration,
+    /// A leader that could not renew for this long gives up.
+    pub renew_within: Duration,
+    /// How often it is tried.
+    pub retry: Duration,
+}
+
+impl Election {
+    /// An election with client-go's times: 15 s, 10 s, 2 s.
+    pub fn new(lease: Key, identity: impl Into<String>) -> Self {
+        Self {
+            lease,
+            identity: identity.into(),
+            duration: Duration::from_secs(15),
+            renew_within: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Lease {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LeaseSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_identity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_duration_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acquire_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renew_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_transitions: Option<i64>,
+}
+
+capstan_object::object!(Lease, "coordination.k8s.io" / "v1", "Lease", "leases", Namespaced);
+
+/// Stands for one lease.
+pub struct Candidate {
+    client: Client,
+    env: Env,
+    election: Election,
+    /// The lease as last seen and when: clocks of other processes are not trusted.
+    seen: Option<(LeaseSpec, Instant)>,
+}
+
+impl Candidate {
+    /// A candidate.
+    pub fn new(client: Client, env: Env, election: Election) -> Self {
+        Self { client, env, election, seen: None }
+    }
+
+    /// Returns once this process leads.
+    pub async fn lead(&mut self) {
+        loop {
+            match self.try_once().await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(lease = %self.election.lease, %error, "standing for the lease failed")
+                }
+            }
+            tokio::time::sleep(self.election.retry).await;
+        }
+    }
+
+    /// Renews for as long as it can; returns when this process no longer leads.
+    pub async fn keep(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(self.election.retry).await;
+            let deadline = renewed + self.election.renew_within;
+            match tokio::time::timeout_at(deadline, self.try_once()).await {
+                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(false)) => return,
+                Ok(Err(error)) => {
+                    tracing::warn!(lease = %self.election.lease, %error, "renewing the lease failed");
+                }
+                Err(_) => return,
+            }
+            if Instant::now() >= deadline {
+                return;
+            }
+        }
+    }
+
+    /// Lets the lease go, so that another need not wait for it to run out.
+    pub async fn resign(&mut self) -> Result<(), ApiError> {
+        let Some(lease) = self.client.get::<Lease>(&self.election.lease).await? else { return Ok(()) };
+        if lease.spec.holder_identity.as_deref() != Some(&self.election.identity) {
+            return Ok(());
+        }
+        let spec = LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            ..lease.spec.clone()
+        };
+        self.write(&Lease { spec, ..lease }).await
+    }
+
+    /// Takes or renews the lease if it may; the answer is whether this process leads.
+    async fn try_once(&mut self) -> Result<bool, ApiError> {
+        let now = self.env.now();
+        let Some(lease) = self.client.get::<Lease>(&self.election.lease).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta::named(
+                    self.election.lease.namespace.clone(),
+                    self.election.lease.name.clone(),
+                ),
+                spec: self.spec(now, now_text(now), 0),
+            };
+            return match self.client.create_object(&lease).await {
+                Ok(_) => Ok(true),
+                Err(error) if error.is_already_exists() => Ok(false),
+                Err(error) => Err(error),
+            };
+        };
+        let observed = Instant::now();
+        if self.seen.as_ref().is_none_or(|(spec, _)| *spec != lease.spec) {
+            self.seen = Some((lease.spec.clone(), observed));
+        }
+        let holder = lease.spec.holder_identity.clone().unwrap_or_default();
+        let ours = holder == self.election.identity;
+        if !ours && !holder.is_empty() && !self.run_out(&lease.spec, observed) {
+            return Ok(false);
+        }
+        let transitions = lease.spec.lease_transitions.unwrap_or(0) + i64::from(!ours);
+        let acquired = if ours { lease.spec.acquire_time.clone() } else { None };
+        let spec = self.spec(now, acquired.unwrap_or_else(|| now_text(now)), transitions);
+        match self.write(&Lease { spec, ..lease }).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The holder has not renewed for the lease's time, by our own clock since we saw it last change.
+    fn run_out(&self, spec: &LeaseSpec, observed: Instant) -> bool {
+        let lasts = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let lasts = lasts.map_or(self.election.duration, Duration::from_secs);
+        let unchanged = self.seen.as_ref().map_or(Duration::ZERO, |(_, since)| observed - *since);
+        unchanged >= lasts
+    }
+
+    fn spec(&self, now: Timestamp, acquired: String, transitions: i64) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.election.identity.clone()),
+            lease_duration_seconds: i64::try_from(self.election.duration.as_secs()).ok(),
+            acquire_time: Some(acquired),
+            renew_time: Some(now_text(now)),
+            lease_transitions: Some(transitions),
+        }
+    }
+
+    async fn write(&self, lease: &Lease) -> Result<(), ApiError> {
+        let mut body = capstan_object::to_value(lease).map_err(ApiError::Encode)?;
+        body["metadata"]["resourceVersion"] = json!(lease.metadata.resource_version);
+        self.client.replace(&KindName::of::<Lease>(), &self.election.lease, None, &body).await.map(drop)
+    }
+}
+
+/// `metav1.MicroTime`.
+fn now_text(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}

@@ -1,0 +1,148 @@
+//! HTTP over TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_apiserver::env::Env;
+use capstan_apiserver::pki::tls_time;
+use futures::future::BoxFuture;
+use http::{HeaderValue, Request, Response, Uri, header};
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{Access, Dial, KubeconfigError};
+use crate::client::{Body, Transport, TransportError};
+use crate::workload::Stream;
+
+/// A server reached over TLS.
+pub struct Remote {
+    access: Access,
+    dial: Arc<dyn Dial>,
+    tls: Arc<rustls::ClientConfig>,
+    server_name: ServerName<'static>,
+    /// The connection that everything shares, if the server speaks HTTP/2.
+    shared: Mutex<Option<http2::SendRequest<Full<Bytes>>>>,
+}
+
+impl Remote {
+    /// Prepares to reach a server; connects when first used. Certificates are judged by the time of `env`.
+    pub fn new(access: Access, dial: Arc<dyn Dial>, env: &Env) -> Result<Self, KubeconfigError> {
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&access.authorities) {
+            let certificate = certificate.map_err(|_| KubeconfigError::Bad("certificate-authority-data"))?;
+            roots.add(certificate).map_err(|_| KubeconfigError::Bad("certificate-authority-data"))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_details(provider, tls_time(env))
+            .with_safe_default_protocol_versions()
+            .map_err(|_| KubeconfigError::Bad("TLS configuration"))?
+            .with_root_certificates(roots);
+        let mut tls = match &access.identity {
+            Some((chain, key)) => {
+                let bad = |_| KubeconfigError::Bad("client certificate");
+                let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(bad)?;
+                builder
+                    .with_client_auth_cert(chain.map_err(bad)?, key)
+                    .map_err(|_| KubeconfigError::Bad("client certificate"))?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let name = access.server_name.clone().unwrap_or_else(|| access.host.clone());
+        let server_name = ServerName::try_from(name).map_err(|_| KubeconfigError::Bad("server"))?;
+        Ok(Self { access, dial, tls: Arc::new(tls), server_name, shared: Mutex::new(None) })
+    }
+
+    /// A fresh TLS connection.
+    pub(super) async fn connect(&self, http1_only: bool) -> io::Result<TlsStream<Box<dyn Stream>>> {
+        let stream = self.dial.dial(&self.access.host, self.access.port).await?;
+        let mut tls = self.tls.clone();
+        if http1_only {
+            let mut config = (*tls).clone();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            tls = Arc::new(config);
+        }
+        TlsConnector::from(tls).connect(self.server_name.clone(), stream).await
+    }
+
+    /// Turns a path into what this server wants to see.
+    pub(super) fn address<B>(&self, request: &mut Request<B>, absolute: bool) -> Result<(), TransportError> {
+        let never = |message: String| TransportError { message, never_sent: true };
+        let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let authority = if self.access.host.contains(':') {
+            format!("[{}]:{}", self.access.host, self.access.port)
+        } else {
+            format!("{}:{}", self.access.host, self.access.port)
+        };
+        let path = format!("{}{path}", self.access.prefix);
+        let uri = if absolute { format!("https://{authority}{path}") } else { path };
+        *request.uri_mut() = uri.parse::<Uri>().map_err(|error| never(error.to_string()))?;
+        let headers = request.headers_mut();
+        if !absolute {
+            let host = HeaderValue::from_str(&authority).map_err(|error| never(error.to_string()))?;
+            headers.insert(header::HOST, host);
+        }
+        if let Some(authorization) = &self.access.authorization {
+            let mut value = HeaderValue::from_str(authorization)
+                .map_err(|_| never("the token is no header value".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Ok(())
+    }
+
+    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        let never =
+            |error: &dyn std::fmt::Display| TransportError { message: error.to_string(), never_sent: true };
+        let mut shared = self.shared.lock().await;
+        if shared.as_ref().is_none_or(http2::SendRequest::is_closed) {
+            *shared = None;
+            let stream = self.connect(false).await.map_err(|error| never(&error))?;
+            if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                drop(shared);
+                return self.over_http1(stream, request).await;
+            }
+            let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+                .handshake(TokioIo::new(stream))
+                .await
+                .map_err(|error| never(&error))?;
+            tokio::spawn(connection);
+            *shared = Some(sender);
+        }
+        let Some(mut sender) = shared.clone() else { return Err(never(&"not connected")) };
+        drop(shared);
+        self.address(&mut request, true)?;
+        sender.ready().await.map_err(|error| never(&error))?;
+        let sent = sender.send_request(request).await;
+        Ok(sent.map_err(|error| TransportError::ambiguous(error.to_string()))?.map(Body::new))
+    }
+
+    async fn over_http1(
+        &self,
+        stream: TlsStream<Box<dyn Stream>>,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        let never =
+            |error: &dyn std::fmt::Display| TransportError { message: error.to_string(), never_sent: true };
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| never(&error))?;
+        tokio::spawn(connection);
+        self.address(&mut request, false)?;
+        let sent = sender.send_request(request).await;
+        Ok(sent.map_err(|error| TransportError::ambiguous(error.to_string()))?.map(Body::new))
+    }
+}
+
+impl Transport for Remote {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        Box::pin(self.exchange(request.map(Full::new)))
+    }
+}

@@ -1,0 +1,121 @@
+//! Other servers and other processes: workload clusters over TLS without a socket, and who leads.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_apiserver::front;
+use capstan_apiserver::pki::Pki;
+use capstan_apiserver::plane::{Config, Plane};
+use capstan_controller::{
+    Candidate, Client, Clusters, Dial, Election, Env, KindName, Stream, WorkloadError, Workloads,
+};
+use capstan_object::Key;
+use futures::future::BoxFuture;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// The simulated clock of a test.
+fn env() -> Env {
+    let begun = Instant::now();
+    let begin = jiff::Timestamp::from_second(1_767_225_600).expect("a moment");
+    let since = move || jiff::SignedDuration::try_from(begun.elapsed()).expect("a short time");
+    Env::simulated(move || begin + since(), 1)
+}
+
+async fn plane(env: &Env) -> Plane {
+    let pki = Arc::new(Pki::ephemeral(env.clone()));
+    Plane::start(Config::in_memory().with_env(env.clone()), pki).await.expect("a server starts")
+}
+
+/// Leads every connection to one server in this process.
+struct Only(Plane);
+
+impl Dial for Only {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            if (host, port) != ("10.0.0.7", 6443) {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let (near, far) = tokio::io::duplex(64 * 1024);
+            let pki = self.0.pki().clone();
+            let tls = pki.server_config(&[host.to_owned()]).map_err(io::Error::other)?;
+            tokio::spawn(front::serve_connection(far, tls, pki, self.0.server().clone()));
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}
+
+fn secrets() -> KindName {
+    KindName::namespaced("", "v1", "Secret", "secrets")
+}
+
+fn kubeconfig_of(cluster: &Key) -> (Key, &'static str) {
+    (Key::new(cluster.namespace.clone(), format!("{}-kubeconfig", cluster.name)), "value")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_reached_by_its_kubeconfig_and_only_while_it_answers() {
+    let env = env();
+    let management = Client::in_process(plane(&env).await.server().clone(), "test");
+    let workload = plane(&env).await;
+    let pki = workload.pki().clone();
+    let clusters =
+        Clusters::new(management.clone(), kubeconfig_of, Arc::new(Only(workload)), env.clone(), "test");
+    let cluster = Key::new("default", "c");
+    let error = clusters.client(&cluster).await.err().expect("no kubeconfig");
+    assert!(matches!(error, WorkloadError::NoKubeconfig(_)), "{error}");
+
+    let text = pki.admin_kubeconfig("c", "https://10.0.0.7:6443").expect("a kubeconfig").to_string();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c-kubeconfig"}, "stringData": {"value": text},
+    });
+    management.create(&secrets(), "default", &secret).await.expect("created");
+    let client = clusters.client(&cluster).await.expect("it answers");
+    let mut namespaces = KindName::namespaced("", "v1", "Namespace", "namespaces");
+    namespaces.scope = capstan_object::Scope::Cluster;
+    let kube_system = Key::new("", "kube-system");
+    assert!(client.get_raw(&namespaces, &kube_system).await.expect("an answer").is_some());
+    assert_eq!(clusters.health(&cluster).failures, 0);
+
+    // The kubeconfig changes: the cluster is elsewhere now, where nobody answers.
+    let text = text.replace("10.0.0.7", "10.0.0.8");
+    let moved = capstan_controller::Patch::Merge(json!({"stringData": {"value": text}}));
+    management.patch(&secrets(), &Key::new("default", "c-kubeconfig"), None, &moved).await.expect("patched");
+    let error = clusters.client(&cluster).await.err().expect("nobody answers");
+    assert!(matches!(error, WorkloadError::Unreachable { .. }), "{error}");
+    assert!(!error.to_string().contains("BEGIN"), "no keys in errors: {error}");
+}
+
+fn candidate(client: &Client, env: &Env, name: &str) -> Candidate {
+    Candidate::new(client.clone(), env.clone(), Election::new(Key::new("default", "leader"), name))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_process_leads_until_it_falls_silent_or_resigns() {
+    let env = env();
+    let client = Client::in_process(plane(&env).await.server().clone(), "test");
+    let mut first = candidate(&client, &env, "first");
+    let mut second = candidate(&client, &env, "second");
+    first.lead().await;
+    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+        tokio::select! {
+            () = first.keep() => "first gave up",
+            () = second.lead() => "second took over",
+        }
+    });
+    assert!(waited.await.is_err(), "a leader that renews stays");
+
+    let silent = Instant::now();
+    second.lead().await;
+    let took = silent.elapsed();
+    assert!(took >= Duration::from_secs(10) && took <= Duration::from_secs(20), "{took:?}");
+
+    let ended = tokio::time::timeout(Duration::from_secs(5), first.keep()).await;
+    assert!(ended.is_ok(), "who no longer leads is told at the next renewal");
+
+    second.resign().await.expect("resigned");
+    let resigned = Instant::now();
+    first.lead().await;
+    assert!(resigned.elapsed() <= Duration::from_secs(3), "{:?}", resigned.elapsed());
+}
