@@ -23,6 +23,7 @@ mod functions;
 mod library;
 pub mod limits;
 mod program;
+pub mod rfc3339;
 mod stack;
 mod syntax;
 mod types;

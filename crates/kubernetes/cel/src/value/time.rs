@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::rfc3339::{self, Moment, civil_from_days, days_from_civil};
+
 pub(crate) const MIN_UNIX_TIME: i64 = -62_135_596_800;
 pub(crate) const MAX_UNIX_TIME: i64 = 253_402_300_799;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -137,122 +139,10 @@ fn zone(offset: i32, separator: &str, utc: &str) -> String {
     format!("{sign}{:02}{separator}{:02}", minutes / 60, minutes % 60)
 }
 
-/// Days since the epoch of a proleptic Gregorian date.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Reads text from the left.
-struct Cursor<'s> {
-    rest: &'s str,
-}
-
-impl Cursor<'_> {
-    fn number(&mut self, min: usize, max: usize) -> Option<i64> {
-        let len = self.rest.bytes().take(max).take_while(u8::is_ascii_digit).count();
-        if len < min {
-            return None;
-        }
-        let (digits, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        digits.parse().ok()
-    }
-
-    fn expect(&mut self, c: char) -> Option<()> {
-        self.rest = self.rest.strip_prefix(c)?;
-        Some(())
-    }
-}
-
-enum Zone {
-    Required,
-    Absent,
-}
-
-fn parse_layout(s: &str, zone: &Zone) -> Option<Timestamp> {
-    let mut cursor = Cursor { rest: s };
-    let (year, month, day) = parse_civil_date(&mut cursor)?;
-    cursor.expect('T')?;
-    let hour = cursor.number(1, 2)?;
-    cursor.expect(':')?;
-    let minute = cursor.number(2, 2)?;
-    cursor.expect(':')?;
-    let second = cursor.number(2, 2)?;
-    let mut nanos = 0;
-    let mut chars = cursor.rest.chars();
-    if matches!(chars.next(), Some('.' | ',')) && chars.next().is_some_and(|c| c.is_ascii_digit()) {
-        let digits: String = cursor.rest[1..].chars().take_while(char::is_ascii_digit).collect();
-        cursor.rest = &cursor.rest[1 + digits.len()..];
-        nanos = format!("{digits:0<9}")[..9].parse().ok()?;
-    }
-    let offset = match zone {
-        Zone::Absent => 0,
-        Zone::Required if cursor.rest == "Z" => {
-            cursor.rest = "";
-            0
-        }
-        Zone::Required => {
-            let sign = match cursor.rest.chars().next()? {
-                '+' => 1,
-                '-' => -1,
-                _ => return None,
-            };
-            cursor.rest = &cursor.rest[1..];
-            let hours = cursor.number(2, 2)?;
-            cursor.expect(':')?;
-            let minutes = cursor.number(2, 2)?;
-            if hours > 24 || minutes > 60 {
-                return None;
-            }
-            sign * (hours * 3600 + minutes * 60)
-        }
-    };
-    if !cursor.rest.is_empty() || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    Some(Timestamp { seconds, nanos, offset: offset as i32 })
-}
-
-fn parse_civil_date(cursor: &mut Cursor<'_>) -> Option<(i64, i64, i64)> {
-    let year = cursor.number(4, 4)?;
-    cursor.expect('-')?;
-    let month = cursor.number(2, 2)?;
-    cursor.expect('-')?;
-    let day = cursor.number(2, 2)?;
-    let valid = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
-    valid.then_some((year, month, day))
-}
-
-/// RFC 3339 as Go's `time.Parse` takes it: an hour of one digit and a comma before the fraction pass.
+/// RFC 3339 as Go's `time.Parse` takes it.
 pub(crate) fn parse_rfc3339(s: &str) -> Option<Timestamp> {
-    parse_layout(s, &Zone::Required)
+    let Moment { seconds, nanos, offset } = rfc3339::parse(s).ok()?;
+    Some(Timestamp { seconds, nanos, offset })
 }
 
 /// OpenAPI's `date-time` as Kubernetes reads it: RFC 3339, or the same without a zone.
@@ -260,20 +150,15 @@ pub(crate) fn parse_date_time(s: &str) -> Result<Timestamp, String> {
     if s.is_empty() {
         return Ok(Timestamp::from_unix(0));
     }
-    parse_layout(s, &Zone::Required)
-        .or_else(|| parse_layout(s, &Zone::Absent))
+    parse_rfc3339(s)
+        .or_else(|| parse_rfc3339(&format!("{s}Z")))
         .ok_or_else(|| format!("parsing time {s:?} as \"2006-01-02T15:04:05\": cannot parse {s:?}"))
 }
 
 /// OpenAPI's `date`.
 pub(crate) fn parse_date(s: &str) -> Result<Timestamp, String> {
-    let mut cursor = Cursor { rest: s };
-    match parse_civil_date(&mut cursor) {
-        Some((year, month, day)) if cursor.rest.is_empty() => {
-            Ok(Timestamp::from_unix(days_from_civil(year, month, day) * 86_400))
-        }
-        _ => Err(format!("parsing time {s:?} as \"2006-01-02\": cannot parse {s:?}")),
-    }
+    let midnight = (s.len() == 10).then(|| parse_rfc3339(&format!("{s}T00:00:00Z"))).flatten();
+    midnight.ok_or_else(|| format!("parsing time {s:?} as \"2006-01-02\": cannot parse {s:?}"))
 }
 
 /// Go's `time.ParseDuration`, in nanoseconds.
