@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::cache::{Cached, version};
 use crate::watches::External;
 use crate::workload::Workloads;
-use crate::{Caches, Client, Dynamic, KindName, ObserveError};
+use crate::{Caches, Client, Dynamic, KindName, ObserveError, Wake};
 
 /// The world as one look sees it. Reads come from caches and cost nothing; lists are in order of their keys.
 pub struct View {
@@ -93,6 +93,11 @@ impl View {
     /// The workload clusters, if this plane reaches any.
     pub fn workloads(&self) -> Option<&Arc<dyn Workloads>> {
         self.workloads.as_ref()
+    }
+
+    /// Wakes this controller, for whoever follows something on its behalf.
+    pub fn wake(&self) -> Wake {
+        self.external.wake()
     }
 
     fn noted<T: Object>(&self, objects: Vec<Arc<T>>) -> Result<Vec<Arc<T>>, ObserveError> {

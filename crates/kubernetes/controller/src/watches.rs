@@ -120,6 +120,10 @@ impl External {
         Self { own, queue, followed: Mutex::default() }
     }
 
+    pub fn wake(&self) -> Wake {
+        Wake(self.queue.clone())
+    }
+
     /// The cache of a kind, whose objects from now on wake the owners they name.
     pub fn follow(&self, caches: &Caches, kind: &KindName) -> Arc<Cache<Dynamic>> {
         let cache = caches.ensure_dynamic(kind);

@@ -173,7 +173,10 @@ impl<'a> World<'a> {
                 return violation.map_or(Ok(()), Err);
             }
             if begun.elapsed() > LIMIT {
-                return Err(Violation::new("L1", format!("not at rest after {LIMIT:?} of simulated time")));
+                return Err(Violation::new(
+                    "L1/L2",
+                    format!("not at rest after {LIMIT:?} of simulated time"),
+                ));
             }
         }
     }

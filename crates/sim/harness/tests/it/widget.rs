@@ -121,8 +121,10 @@ impl Call for CloudCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     None,
-    /// Takes a call without an answer for one that did not happen.
+    /// Takes a call without an answer for one that did not happen, and goes on with another name.
     Assumes,
+    /// Takes a call without an answer for one that did not happen, and makes it again.
+    Repeats,
     /// Makes calls without recording intents.
     Hasty,
     /// Lets the object go before its machines.
@@ -254,7 +256,7 @@ impl Controller for Widgets {
             look.object.metadata.annotations.get(NEXT).and_then(|text| text.parse().ok()).unwrap_or(0);
         for _ in live.len()..wanted {
             let name = format!("{}-{next}", look.object.metadata.name);
-            next += 1;
+            next += usize::from(self.flaw != Flaw::Repeats);
             let call =
                 if self.flaw == Flaw::Hasty { CloudCall::Hasty { name } } else { CloudCall::Create { name } };
             let note = Note::normal("Created", "Create", call.summary());
@@ -303,7 +305,7 @@ impl Controller for Widgets {
         _: &Arc<Widget>,
         view: &View,
     ) -> Result<Resolution, ObserveError> {
-        if self.flaw == Flaw::Assumes {
+        if matches!(self.flaw, Flaw::Assumes | Flaw::Repeats) {
             return Ok(Resolution::DidNotHappen);
         }
         let list = self.cloud.list();
