@@ -21,6 +21,46 @@ wire! {
         pub time_added: Option<Time>,
     }
 
+    /// Names an object of any kind.
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub struct ObjectReference {
+        /// Kind of the object.
+        pub kind: String,
+        /// Namespace of the object.
+        pub namespace: String,
+        /// Name of the object.
+        pub name: String,
+        /// Identity of the object.
+        pub uid: String,
+        /// Group and version of the object.
+        pub api_version: String,
+        /// Version of the stored object.
+        pub resource_version: String,
+        /// Part of the object.
+        pub field_path: String,
+    }
+
+    /// Names an object in the same namespace.
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub struct LocalObjectReference {
+        /// Name of the object.
+        #[schemars(extend("x-default" = ""))]
+        pub name: String,
+    }
+
+    /// Names an object of any kind in the same namespace.
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    pub struct TypedLocalObjectReference {
+        /// API group of the object.
+        pub api_group: String,
+        /// Kind of the object.
+        #[schemars(extend("x-required" = true))]
+        pub kind: String,
+        /// Name of the object.
+        #[schemars(extend("x-required" = true))]
+        pub name: String,
+    }
+
     /// An environment variable.
     pub struct EnvVar {
         /// Name of the variable.

@@ -4,6 +4,7 @@
 //! core  bootstrap  controlplane  addons  ipam  clusterctl     one folder per API group, one file per kind
 //!   └──────┴───────────┴───────────┴──────┴───────┴── wire (how fields are written), schema (what may be in them)
 //! definitions  CustomResourceDefinitions made from the types      admission  defaults and rules
+//! v1beta1      the earlier version's shape                         conversion  each version into the other
 //! ```
 //!
 //! Typed values follow the wire: a plain field that is empty, zero or all default is absent, as upstream writes
@@ -17,9 +18,11 @@ pub mod admission;
 pub mod bootstrap;
 pub mod clusterctl;
 pub mod controlplane;
+pub mod conversion;
 pub mod core;
 pub mod definitions;
 pub mod ipam;
 pub mod kubernetes;
 pub mod schema;
+pub mod v1beta1;
 mod wire;

@@ -9,6 +9,7 @@ use crate::clusterctl::Provider;
 use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use crate::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
 use crate::ipam::{IPAddress, IPAddressClaim};
+use crate::v1beta1;
 
 /// On every definition: clusterctl counts it as installed.
 const CLUSTERCTL: (&str, &str) = ("clusterctl.cluster.x-k8s.io", "");
@@ -128,22 +129,118 @@ fn core() -> Vec<Definition> {
         paused(),
         age(),
     ]);
-    let machine_drain_rule = Version::of::<MachineDrainRule>(vec![
-        text("Behavior", ".spec.drain.behavior"),
-        text("Order", ".spec.drain.order"),
-        age(),
-    ]);
+    let machine_drain_rule = Version::of::<MachineDrainRule>(drain_rule_columns());
+    let old = old_core();
     vec![
-        definition::<Cluster>(&["cl"], CORE, vec![cluster.with_status()]),
-        definition::<Machine>(&["ma"], CORE, vec![machine.with_status()]),
-        definition::<MachineSet>(&["ms"], CORE, vec![machine_set.with_status().with_scale()]),
-        definition::<MachineDeployment>(&["md"], CORE, vec![machine_deployment.with_status().with_scale()]),
-        definition::<MachineHealthCheck>(&["mhc", "mhcs"], CORE, vec![machine_health_check.with_status()]),
-        definition::<MachineDrainRule>(&[], CORE, vec![machine_drain_rule]),
+        definition::<Cluster>(&["cl"], CORE, vec![old.cluster, cluster.with_status()]),
+        definition::<Machine>(&["ma"], CORE, vec![old.machine, machine.with_status()]),
+        definition::<MachineSet>(
+            &["ms"],
+            CORE,
+            vec![old.machine_set, machine_set.with_status().with_scale()],
+        ),
+        definition::<MachineDeployment>(
+            &["md"],
+            CORE,
+            vec![old.machine_deployment, machine_deployment.with_status().with_scale()],
+        ),
+        definition::<MachineHealthCheck>(
+            &["mhc", "mhcs"],
+            CORE,
+            vec![old.machine_health_check, machine_health_check.with_status()],
+        ),
+        definition::<MachineDrainRule>(&[], CORE, vec![old.machine_drain_rule, machine_drain_rule]),
     ]
 }
 
+fn drain_rule_columns() -> Vec<Column> {
+    vec![text("Behavior", ".spec.drain.behavior"), text("Order", ".spec.drain.order"), age()]
+}
+
+/// v1beta1 of the core kinds.
+struct OldCore {
+    cluster: Version,
+    machine: Version,
+    machine_set: Version,
+    machine_deployment: Version,
+    machine_health_check: Version,
+    machine_drain_rule: Version,
+}
+
+fn old_core() -> OldCore {
+    use v1beta1::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+    let cluster = Version::of::<Cluster>(vec![
+        text("ClusterClass", ".spec.topology.class"),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.topology.version"),
+    ]);
+    let machine = Version::of::<Machine>(vec![
+        text("Cluster", ".spec.clusterName"),
+        text("NodeName", ".status.nodeRef.name"),
+        text("ProviderID", ".spec.providerID"),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.version"),
+    ]);
+    let machine_set = Version::of::<MachineSet>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Desired", ".spec.replicas").wide(),
+        integer("Replicas", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
+    let machine_deployment = Version::of::<MachineDeployment>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Desired", ".spec.replicas").wide(),
+        integer("Replicas", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Updated", ".status.updatedReplicas"),
+        integer("Unavailable", ".status.unavailableReplicas"),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
+    let machine_health_check = Version::of::<MachineHealthCheck>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("ExpectedMachines", ".status.expectedMachines"),
+        text("MaxUnhealthy", ".spec.maxUnhealthy"),
+        integer("CurrentHealthy", ".status.currentHealthy"),
+        age(),
+    ]);
+    // Both versions of this kind are the same.
+    let machine_drain_rule =
+        Version { name: "v1beta1", ..Version::of::<MachineDrainRule>(drain_rule_columns()) };
+    OldCore {
+        cluster: cluster.with_status().deprecated(),
+        machine: machine.with_status().deprecated(),
+        machine_set: machine_set.with_status().with_scale().deprecated(),
+        machine_deployment: machine_deployment.with_status().with_scale().deprecated(),
+        machine_health_check: machine_health_check.with_status().deprecated(),
+        machine_drain_rule: machine_drain_rule.deprecated(),
+    }
+}
+
 fn kubeadm() -> Vec<Definition> {
+    let old_config =
+        Version::of::<v1beta1::bootstrap::KubeadmConfig>(vec![text("Cluster", CLUSTER_LABEL), age()]);
+    let old_config_template = Version::of::<v1beta1::bootstrap::KubeadmConfigTemplate>(vec![age()]);
+    let old_control_plane = Version::of::<v1beta1::controlplane::KubeadmControlPlane>(vec![
+        text("Cluster", CLUSTER_LABEL),
+        boolean("Initialized", ".status.initialized"),
+        boolean("API Server Available", ".status.ready"),
+        integer("Desired", ".spec.replicas").wide(),
+        integer("Replicas", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Updated", ".status.updatedReplicas"),
+        integer("Unavailable", ".status.unavailableReplicas"),
+        age(),
+        text("Version", ".spec.version"),
+    ]);
+    let old_control_plane_template =
+        Version::of::<v1beta1::controlplane::KubeadmControlPlaneTemplate>(vec![age()]);
     let config = Version::of::<KubeadmConfig>(vec![
         text("Cluster", CLUSTER_LABEL),
         paused(),
@@ -171,18 +268,35 @@ fn kubeadm() -> Vec<Definition> {
     let control_plane_template =
         Version::of::<KubeadmControlPlaneTemplate>(vec![text("ClusterClass", CLUSTER_CLASS_OWNER), age()]);
     vec![
-        definition::<KubeadmConfig>(&[], BOOTSTRAP, vec![config.with_status()]),
-        definition::<KubeadmConfigTemplate>(&[], BOOTSTRAP, vec![config_template]),
+        definition::<KubeadmConfig>(
+            &[],
+            BOOTSTRAP,
+            vec![old_config.with_status().deprecated(), config.with_status()],
+        ),
+        definition::<KubeadmConfigTemplate>(
+            &[],
+            BOOTSTRAP,
+            vec![old_config_template.deprecated(), config_template],
+        ),
         definition::<KubeadmControlPlane>(
             &["kcp"],
             CONTROL_PLANE,
-            vec![control_plane.with_status().with_scale()],
+            vec![
+                old_control_plane.with_status().with_scale().deprecated(),
+                control_plane.with_status().with_scale(),
+            ],
         ),
-        definition::<KubeadmControlPlaneTemplate>(&[], CONTROL_PLANE, vec![control_plane_template]),
+        definition::<KubeadmControlPlaneTemplate>(
+            &[],
+            CONTROL_PLANE,
+            vec![old_control_plane_template.deprecated(), control_plane_template],
+        ),
     ]
 }
 
 fn addons() -> Vec<Definition> {
+    let old_set = Version::of::<v1beta1::addons::ClusterResourceSet>(vec![age()]);
+    let old_binding = Version::of::<v1beta1::addons::ClusterResourceSetBinding>(vec![age()]);
     let set = Version::of::<ClusterResourceSet>(vec![
         text("Applied", r#".status.conditions[?(@.type=="ResourcesApplied")].status"#),
         paused(),
@@ -190,8 +304,16 @@ fn addons() -> Vec<Definition> {
     ]);
     let binding = Version::of::<ClusterResourceSetBinding>(vec![text("Cluster", ".spec.clusterName"), age()]);
     vec![
-        definition::<ClusterResourceSet>(&[], CORE, vec![set.with_status()]),
-        definition::<ClusterResourceSetBinding>(&[], CORE, vec![binding]),
+        definition::<ClusterResourceSet>(
+            &[],
+            CORE,
+            vec![old_set.with_status().deprecated(), set.with_status()],
+        ),
+        definition::<ClusterResourceSetBinding>(
+            &[],
+            CORE,
+            vec![old_binding.with_status().deprecated(), binding],
+        ),
     ]
 }
 
@@ -199,12 +321,18 @@ fn addresses() -> Vec<Definition> {
     fn pool() -> [Column; 2] {
         [text("Pool Name", ".spec.poolRef.name"), text("Pool Kind", ".spec.poolRef.kind")]
     }
-    let address = Version::of::<IPAddress>(
-        std::iter::once(text("Address", ".spec.address")).chain(pool()).chain([age()]).collect(),
-    );
-    let claim = Version::of::<IPAddressClaim>(pool().into_iter().chain([age()]).collect());
+    let columns = || std::iter::once(text("Address", ".spec.address")).chain(pool()).chain([age()]).collect();
+    let address = Version::of::<IPAddress>(columns());
+    let old_address = Version::of::<v1beta1::ipam::IPAddress>(columns());
+    let columns = || pool().into_iter().chain([age()]).collect();
+    let claim = Version::of::<IPAddressClaim>(columns());
+    let old_claim = Version::of::<v1beta1::ipam::IPAddressClaim>(columns());
     vec![
-        definition::<IPAddress>(&[], CORE, vec![address]),
-        definition::<IPAddressClaim>(&[], CORE, vec![claim.with_status()]),
+        definition::<IPAddress>(&[], CORE, vec![old_address.deprecated(), address]),
+        definition::<IPAddressClaim>(
+            &[],
+            CORE,
+            vec![old_claim.with_status().deprecated(), claim.with_status()],
+        ),
     ]
 }

@@ -95,6 +95,10 @@ impl Version {
         Self { scale: true, ..self }
     }
 
+    fn deprecated(self) -> Self {
+        Self { deprecated: true, ..self }
+    }
+
     fn to_value(&self, stored: bool) -> Value {
         let mut subresources = Map::new();
         if self.status {

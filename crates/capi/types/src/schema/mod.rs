@@ -1,5 +1,6 @@
 //! What may be in a field, beyond its Rust type: patterns and rules that several kinds share.
 
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 /// Patterns of names, as Kubernetes writes them.
@@ -31,4 +32,9 @@ pub(crate) const UNIQUE_NAMES: &str = "self.all(x, self.exists_one(y, x.name == 
 /// An entry of `x-kubernetes-validations`.
 pub(crate) fn rule(rule: &str, message: &str) -> Value {
     json!({ "rule": rule, "message": message })
+}
+
+/// A whole number of no said size.
+pub(crate) fn integer(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer" })
 }

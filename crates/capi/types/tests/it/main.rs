@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod conversion;
+#[cfg(test)]
 mod definitions;
 #[cfg(test)]
 mod wire;

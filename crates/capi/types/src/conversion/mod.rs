@@ -1,0 +1,239 @@
+//! v1beta1 and v1beta2 of the kinds, each into the other, without loss.
+//!
+//! ```text
+//! object ── steps (moved and reshaped fields) ── read as the other version's type ──▶ object
+//!    └─ what the other version cannot say ──▶ annotation ──▶ taken up again on the way back
+//! ```
+//!
+//! An object that does not survive the way there and back takes its original along in an annotation. On the way
+//! back, what was changed meanwhile is carried over to that original, so a client of one version neither sees
+//! nor destroys what only the other can say. The annotation for v1beta2 data is upstream's.
+
+mod carry;
+mod duration;
+mod path;
+mod steps;
+
+use std::sync::Arc;
+
+use capstan_object::Object;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::core::annotation::CONVERSION_DATA;
+use crate::{addons, bootstrap, controlplane, core, ipam, v1beta1};
+use carry::carry;
+use steps::Step;
+
+/// Keeps what v1beta2 cannot say, on objects in v1beta2.
+const V1BETA1_DATA: &str = "conversion.cluster.x-k8s.io/v1beta1-data";
+
+/// Why an object was not converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversionError {
+    /// No such version of such a kind.
+    #[error("{kind} cannot be converted from {from} to {to}")]
+    Unknown {
+        /// Kind.
+        kind: String,
+        /// Version it is in.
+        from: String,
+        /// Version that was asked for.
+        to: String,
+    },
+    /// A value does not fit.
+    #[error("{kind} cannot be read in {version}: {source}")]
+    Shape {
+        /// Kind.
+        kind: String,
+        /// Version it was to be in.
+        version: &'static str,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+}
+
+/// The version of a provider's kind that v1beta1 references name, by group and kind.
+pub type VersionOf = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
+
+/// Converts objects between v1beta1 and v1beta2.
+#[derive(Clone)]
+pub struct Converter {
+    version_of: VersionOf,
+}
+
+impl Default for Converter {
+    /// References name v1beta2.
+    fn default() -> Self {
+        Self::new(Arc::new(|_, _| None))
+    }
+}
+
+/// How the versions of one kind differ.
+struct Pair {
+    group: &'static str,
+    kind: &'static str,
+    steps: Vec<Step>,
+    read_v1beta1: fn(Value) -> serde_json::Result<Value>,
+    read_v1beta2: fn(Value) -> serde_json::Result<Value>,
+}
+
+fn read<T: Serialize + DeserializeOwned>(value: Value) -> serde_json::Result<Value> {
+    serde_json::to_value(serde_json::from_value::<T>(value)?)
+}
+
+fn pair<Old: Object, New: Object>(steps: Vec<Step>) -> Pair {
+    let (group, kind) = (New::KIND.group, New::KIND.kind);
+    Pair { group, kind, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
+}
+
+fn pair_of(group: &str, kind: &str) -> Option<Pair> {
+    let all = [
+        pair::<v1beta1::core::Cluster, core::Cluster>(steps::cluster()),
+        pair::<v1beta1::core::Machine, core::Machine>(steps::machine()),
+        pair::<v1beta1::core::MachineSet, core::MachineSet>(steps::machine_set()),
+        pair::<v1beta1::core::MachineDeployment, core::MachineDeployment>(steps::machine_deployment()),
+        pair::<v1beta1::core::MachineHealthCheck, core::MachineHealthCheck>(steps::machine_health_check()),
+        pair::<core::MachineDrainRule, core::MachineDrainRule>(Vec::new()),
+        pair::<v1beta1::addons::ClusterResourceSet, addons::ClusterResourceSet>(steps::conditions(&[], &[])),
+        pair::<v1beta1::addons::ClusterResourceSetBinding, addons::ClusterResourceSetBinding>(Vec::new()),
+        pair::<v1beta1::bootstrap::KubeadmConfig, bootstrap::KubeadmConfig>(steps::kubeadm_config()),
+        pair::<v1beta1::bootstrap::KubeadmConfigTemplate, bootstrap::KubeadmConfigTemplate>(
+            steps::kubeadm_config_spec("spec.template.spec"),
+        ),
+        pair::<v1beta1::controlplane::KubeadmControlPlane, controlplane::KubeadmControlPlane>(
+            steps::kubeadm_control_plane(),
+        ),
+        pair::<v1beta1::controlplane::KubeadmControlPlaneTemplate, controlplane::KubeadmControlPlaneTemplate>(
+            steps::kubeadm_control_plane_template(),
+        ),
+        pair::<v1beta1::ipam::IPAddress, ipam::IPAddress>(Vec::new()),
+        pair::<v1beta1::ipam::IPAddressClaim, ipam::IPAddressClaim>(steps::conditions(&[], &[])),
+    ];
+    all.into_iter().find(|pair| (pair.group, pair.kind) == (group, kind))
+}
+
+/// Groups and kinds that exist in both versions.
+pub fn kinds() -> Vec<(String, String)> {
+    crate::definitions::definitions()
+        .iter()
+        .map(|definition| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]))
+        })
+        .filter(|(group, kind)| pair_of(group, kind).is_some())
+        .collect()
+}
+
+impl Converter {
+    /// Knows the versions of providers' kinds.
+    pub fn new(version_of: VersionOf) -> Self {
+        Self { version_of }
+    }
+
+    /// The object in another version.
+    pub fn convert(&self, object: Value, version: &str) -> Result<Value, ConversionError> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (group, from) = api_version.split_once('/').unwrap_or(("", &api_version));
+        if from == version {
+            return Ok(object);
+        }
+        let unknown =
+            || ConversionError::Unknown { kind: kind.clone(), from: from.to_owned(), to: version.to_owned() };
+        let pair = pair_of(group, &kind).ok_or_else(unknown)?;
+        let up = match (from, version) {
+            ("v1beta1", "v1beta2") => true,
+            ("v1beta2", "v1beta1") => false,
+            _ => return Err(unknown()),
+        };
+        let mut converted = self.convert_between(&pair, object, up)?;
+        if let Value::Object(fields) = &mut converted {
+            fields.insert("apiVersion".to_owned(), format!("{group}/{version}").into());
+            fields.insert("kind".to_owned(), kind.into());
+        }
+        Ok(converted)
+    }
+
+    fn convert_between(&self, pair: &Pair, mut object: Value, up: bool) -> Result<Value, ConversionError> {
+        // What the version asked for could not be said in ours, kept beside; and the other way round.
+        let (kept_for_target, kept_for_source) =
+            if up { (CONVERSION_DATA, V1BETA1_DATA) } else { (V1BETA1_DATA, CONVERSION_DATA) };
+        let mut metadata = object.as_object_mut().and_then(|o| o.remove("metadata")).unwrap_or_default();
+        let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
+        let source = body(object);
+        let original = take_annotation(&mut metadata, kept_for_target)
+            .and_then(|text| serde_json::from_str::<Value>(&text).ok())
+            .map(body);
+        let plain = self.map(pair, source.clone(), &namespace, up)?;
+        let target = match original {
+            None => plain,
+            Some(mut original) => {
+                let there = self.map(pair, original.clone(), &namespace, !up)?;
+                let before = self.map(pair, there, &namespace, up)?;
+                carry(&before, &plain, &mut original);
+                original
+            }
+        };
+        if self.map(pair, target.clone(), &namespace, !up)? != source {
+            put_annotation(&mut metadata, kept_for_source, source.to_string());
+        }
+        let mut converted = target.as_object().cloned().unwrap_or_default();
+        if !metadata.is_null() {
+            converted.insert("metadata".to_owned(), metadata);
+        }
+        Ok(Value::Object(converted))
+    }
+
+    /// Moves and reshapes fields, then reads the result as the other version's type, which leaves out what that
+    /// version does not know and what is empty.
+    fn map(
+        &self,
+        pair: &Pair,
+        mut object: Value,
+        namespace: &str,
+        up: bool,
+    ) -> Result<Value, ConversionError> {
+        if up {
+            pair.steps.iter().for_each(|step| step.up(&mut object));
+        } else {
+            let context = steps::Context { namespace, version_of: &*self.version_of };
+            pair.steps.iter().rev().for_each(|step| step.down(&mut object, &context));
+        }
+        let (version, read) =
+            if up { ("v1beta2", pair.read_v1beta2) } else { ("v1beta1", pair.read_v1beta1) };
+        read(object).map_err(|source| ConversionError::Shape { kind: pair.kind.to_owned(), version, source })
+    }
+}
+
+/// What is converted: everything but the type.
+fn body(object: Value) -> Value {
+    let mut fields = match object {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    for key in ["apiVersion", "kind", "metadata"] {
+        fields.remove(key);
+    }
+    Value::Object(fields)
+}
+
+fn take_annotation(metadata: &mut Value, name: &str) -> Option<String> {
+    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
+    let text = annotations.remove(name)?.as_str()?.to_owned();
+    if annotations.is_empty() {
+        metadata.as_object_mut()?.remove("annotations");
+    }
+    Some(text)
+}
+
+fn put_annotation(metadata: &mut Value, name: &str, text: String) {
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    if !metadata["annotations"].is_object() {
+        metadata["annotations"] = Value::Object(Map::new());
+    }
+    metadata["annotations"][name] = text.into();
+}

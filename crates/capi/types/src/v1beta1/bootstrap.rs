@@ -1,0 +1,233 @@
+//! Boot data of machines set up by kubeadm.
+
+use capstan_object::{ObjectMeta, object};
+
+use super::core::{TemplateMeta, V1Beta2Conditions};
+use super::kubeadm::{ClusterConfiguration, InitConfiguration, JoinConfiguration};
+use crate::bootstrap::{File, Format, PartitionSpec, PartitionTableType, PasswdSource};
+use crate::core::V1Beta1Condition;
+use crate::wire::wire;
+
+object!(
+    KubeadmConfig,
+    "bootstrap.cluster.x-k8s.io" / "v1beta1",
+    "KubeadmConfig",
+    "kubeadmconfigs",
+    Namespaced
+);
+object!(
+    KubeadmConfigTemplate,
+    "bootstrap.cluster.x-k8s.io" / "v1beta1",
+    "KubeadmConfigTemplate",
+    "kubeadmconfigtemplates",
+    Namespaced
+);
+
+wire! {
+    /// Makes the boot data of one machine with kubeadm.
+    pub struct KubeadmConfig {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: KubeadmConfigSpec,
+        /// What was observed.
+        pub status: KubeadmConfigStatus,
+    }
+
+    /// How a machine is set up by kubeadm.
+    pub struct KubeadmConfigSpec {
+        /// About the whole cluster; for the first control plane node.
+        pub cluster_configuration: Option<ClusterConfiguration>,
+        /// About the first control plane node.
+        pub init_configuration: Option<InitConfiguration>,
+        /// About a node that joins.
+        pub join_configuration: Option<JoinConfiguration>,
+        /// Files to write.
+        #[schemars(length(max = 200))]
+        pub files: Vec<File>,
+        /// Partitions and file systems to make.
+        pub disk_setup: Option<DiskSetup>,
+        /// Mounts, as lines of fstab.
+        #[schemars(length(max = 100), inner(inner(length(min = 1, max = 512))))]
+        pub mounts: Vec<Vec<String>>,
+        /// Commands run early at every boot; cloud-init only.
+        #[schemars(length(max = 1000), inner(length(min = 1, max = 10240)))]
+        pub boot_commands: Vec<String>,
+        /// Commands before kubeadm.
+        #[schemars(length(max = 1000), inner(length(min = 1, max = 10240)))]
+        pub pre_kubeadm_commands: Vec<String>,
+        /// Commands after kubeadm.
+        #[schemars(length(max = 1000), inner(length(min = 1, max = 10240)))]
+        pub post_kubeadm_commands: Vec<String>,
+        /// Users to add.
+        #[schemars(length(max = 100))]
+        pub users: Vec<User>,
+        /// Time servers.
+        pub ntp: Option<NTP>,
+        /// Format of the boot data; `cloud-config` if absent.
+        pub format: Option<Format>,
+        /// kubeadm's log level.
+        pub verbosity: Option<i32>,
+        /// No longer used.
+        pub use_experimental_retry_join: Option<bool>,
+        /// Settings for Ignition.
+        pub ignition: Option<IgnitionSpec>,
+    }
+
+    /// Partitions and file systems to make.
+    pub struct DiskSetup {
+        /// Partitions.
+        #[schemars(length(max = 100))]
+        pub partitions: Vec<Partition>,
+        /// File systems.
+        #[schemars(length(max = 100))]
+        pub filesystems: Vec<Filesystem>,
+    }
+
+    /// How a disk is partitioned.
+    pub struct Partition {
+        /// Device name.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub device: String,
+        /// One partition over the whole disk.
+        #[schemars(extend("x-required" = true))]
+        pub layout: Option<bool>,
+        /// Whether existing data may be overwritten.
+        pub overwrite: Option<bool>,
+        /// Type of the partition table; `mbr` if absent.
+        pub table_type: Option<PartitionTableType>,
+        /// Partitions, in order.
+        #[schemars(length(min = 1, max = 100))]
+        pub disk_layout: Vec<PartitionSpec>,
+    }
+
+    /// A file system to make.
+    pub struct Filesystem {
+        /// Device name.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub device: String,
+        /// Type of the file system.
+        #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
+        pub filesystem: String,
+        /// Label; none if absent.
+        #[schemars(length(min = 1, max = 512))]
+        pub label: String,
+        /// Partition: a number, `auto`, `any` or `none`.
+        #[schemars(length(min = 1, max = 128))]
+        pub partition: Option<String>,
+        /// Whether existing data may be overwritten.
+        pub overwrite: Option<bool>,
+        /// Type of file system that may be replaced; for cloud-init on Azure.
+        #[serde(rename = "replaceFS")]
+        #[schemars(length(min = 1, max = 128))]
+        pub replace_fs: Option<String>,
+        /// Further options of mkfs.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
+        pub extra_opts: Vec<String>,
+    }
+
+    /// A user to add.
+    pub struct User {
+        /// Name of the user.
+        #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
+        pub name: String,
+        /// Comment, such as the full name.
+        #[schemars(length(min = 1, max = 256))]
+        pub gecos: Option<String>,
+        /// Further groups.
+        #[schemars(length(min = 1, max = 256))]
+        pub groups: Option<String>,
+        /// Home directory.
+        #[schemars(length(min = 1, max = 256))]
+        pub home_dir: Option<String>,
+        /// Whether the account is inactive.
+        pub inactive: Option<bool>,
+        /// Shell.
+        #[schemars(length(min = 1, max = 256))]
+        pub shell: Option<String>,
+        /// Hashed password.
+        #[schemars(length(min = 1, max = 256))]
+        pub passwd: Option<String>,
+        /// Where the hashed password comes from instead.
+        pub passwd_from: Option<PasswdSource>,
+        /// Primary group.
+        #[schemars(length(min = 1, max = 256))]
+        pub primary_group: Option<String>,
+        /// Whether login by password is off.
+        pub lock_password: Option<bool>,
+        /// Line for sudoers.
+        #[schemars(length(min = 1, max = 256))]
+        pub sudo: Option<String>,
+        /// Public keys for SSH.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 2048)))]
+        pub ssh_authorized_keys: Vec<String>,
+    }
+
+    /// Time servers.
+    pub struct NTP {
+        /// Their addresses.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 512)))]
+        pub servers: Vec<String>,
+        /// Whether this is in force.
+        pub enabled: Option<bool>,
+    }
+
+    /// Settings for Ignition.
+    pub struct IgnitionSpec {
+        /// Further configuration for Ignition.
+        pub container_linux_config: Option<ContainerLinuxConfig>,
+    }
+
+    /// Further configuration for Ignition.
+    pub struct ContainerLinuxConfig {
+        /// Container Linux configuration that is merged in.
+        #[schemars(length(min = 1, max = 32768))]
+        pub additional_config: String,
+        /// Whether its warnings are errors.
+        pub strict: Option<bool>,
+    }
+
+    /// What was observed of a KubeadmConfig.
+    pub struct KubeadmConfigStatus {
+        /// It is ready.
+        pub ready: Option<bool>,
+        /// Secret with the bootstrap data.
+        #[schemars(length(min = 1, max = 253))]
+        pub data_secret_name: Option<String>,
+        /// One word for an error that no retry mends.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_reason: String,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: String,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Conditions>,
+    }
+
+    /// What KubeadmConfigs are made from.
+    pub struct KubeadmConfigTemplate {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: KubeadmConfigTemplateSpec,
+    }
+
+    /// What KubeadmConfigs are made from.
+    pub struct KubeadmConfigTemplateSpec {
+        /// What to make objects from.
+        #[schemars(extend("x-required" = true))]
+        pub template: KubeadmConfigTemplateResource,
+    }
+
+    /// A KubeadmConfig to be.
+    pub struct KubeadmConfigTemplateResource {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// What is wanted.
+        pub spec: KubeadmConfigSpec,
+    }
+}

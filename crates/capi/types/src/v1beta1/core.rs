@@ -1,0 +1,544 @@
+//! Clusters and machines.
+
+use std::collections::BTreeMap;
+
+use capstan_object::{Condition, ConditionStatus, IntOrString, LabelSelector, ObjectMeta, Time, object};
+
+use super::topology::Topology;
+use crate::core::{
+    ClusterAvailabilityGate, ClusterPhase, ClusterReplicas, MachineAddress, MachineDeletionStatus,
+    MachineDeploymentPhase, MachineDeploymentRolloutStrategyType, MachinePhase, MachineReadinessGate,
+    MachineSetDeletionOrder, MachineTaint, StatusVersion, V1Beta1Condition,
+};
+use crate::kubernetes::{NodeSystemInfo, ObjectReference};
+use crate::schema::{pattern, rule};
+use crate::wire::wire;
+
+object!(Cluster, "cluster.x-k8s.io" / "v1beta1", "Cluster", "clusters", Namespaced);
+object!(Machine, "cluster.x-k8s.io" / "v1beta1", "Machine", "machines", Namespaced);
+object!(MachineSet, "cluster.x-k8s.io" / "v1beta1", "MachineSet", "machinesets", Namespaced);
+object!(
+    MachineDeployment,
+    "cluster.x-k8s.io" / "v1beta1",
+    "MachineDeployment",
+    "machinedeployments",
+    Namespaced
+);
+object!(
+    MachineHealthCheck,
+    "cluster.x-k8s.io" / "v1beta1",
+    "MachineHealthCheck",
+    "machinehealthchecks",
+    Namespaced
+);
+
+wire! {
+    /// A Kubernetes cluster, managed through its objects here.
+    pub struct Cluster {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: ClusterSpec,
+        /// What was observed.
+        pub status: ClusterStatus,
+    }
+
+    /// What is wanted of a cluster.
+    pub struct ClusterSpec {
+        /// Stops every controller from acting on the cluster and what belongs to it.
+        pub paused: Option<bool>,
+        /// Addresses inside the cluster.
+        pub cluster_network: Option<ClusterNetwork>,
+        /// Where the cluster's API server is reached.
+        pub control_plane_endpoint: APIEndpoint,
+        /// Object that provides the control plane.
+        pub control_plane_ref: Option<ObjectReference>,
+        /// Object that provides the cluster's infrastructure.
+        pub infrastructure_ref: Option<ObjectReference>,
+        /// A cluster made from a ClusterClass.
+        pub topology: Option<Topology>,
+        /// Further conditions the cluster needs to count as available.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub availability_gates: Vec<ClusterAvailabilityGate>,
+    }
+
+    /// Addresses inside the cluster.
+    pub struct ClusterNetwork {
+        /// Port the API servers listen on.
+        pub api_server_port: Option<i32>,
+        /// Address ranges of services.
+        pub services: Option<NetworkRanges>,
+        /// Address ranges of pods.
+        pub pods: Option<NetworkRanges>,
+        /// Domain name of services.
+        #[schemars(length(min = 1, max = 253))]
+        pub service_domain: String,
+    }
+
+    /// Address ranges.
+    pub struct NetworkRanges {
+        /// Ranges in CIDR notation.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 43)), extend("x-required" = true))]
+        pub cidr_blocks: Vec<String>,
+    }
+
+    /// Host and port of an API server.
+    pub struct APIEndpoint {
+        /// Name or address.
+        #[schemars(length(max = 512))]
+        pub host: String,
+        /// Port.
+        pub port: Option<i32>,
+    }
+
+    /// What was observed of a cluster.
+    pub struct ClusterStatus {
+        /// Failure domains the infrastructure offers.
+        pub failure_domains: BTreeMap<String, FailureDomainSpec>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<ClusterPhase>,
+        /// The infrastructure is there.
+        pub infrastructure_ready: Option<bool>,
+        /// The control plane takes requests.
+        pub control_plane_ready: Option<bool>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<ClusterV1Beta2Status>,
+    }
+
+    /// A part of the infrastructure that fails by itself.
+    pub struct FailureDomainSpec {
+        /// Whether control plane machines may be placed there.
+        pub control_plane: Option<bool>,
+        /// What the infrastructure says about it.
+        pub attributes: BTreeMap<String, String>,
+    }
+
+    /// Status of a cluster under the v1beta2 contract.
+    pub struct ClusterV1Beta2Status {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Counts of control plane machines.
+        pub control_plane: Option<ClusterReplicas>,
+        /// Counts of worker machines.
+        pub workers: Option<ClusterReplicas>,
+    }
+
+    /// A machine that becomes a node of a cluster.
+    pub struct Machine {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: MachineSpec,
+        /// What was observed.
+        pub status: MachineStatus,
+    }
+
+    /// What is wanted of a machine.
+    pub struct MachineSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Where the machine's boot data comes from.
+        #[schemars(extend("x-required" = true))]
+        pub bootstrap: Bootstrap,
+        /// Object that provides the machine.
+        #[schemars(extend("x-required" = true))]
+        pub infrastructure_ref: ObjectReference,
+        /// Kubernetes version of the node.
+        #[schemars(length(min = 1, max = 256))]
+        pub version: Option<String>,
+        /// Identity of the machine at its provider, equal to that of the node.
+        #[serde(rename = "providerID")]
+        #[schemars(length(min = 1, max = 512))]
+        pub provider_id: Option<String>,
+        /// Failure domain the machine is placed in.
+        #[schemars(length(min = 1, max = 256))]
+        pub failure_domain: Option<String>,
+        /// Further conditions a machine needs to count as ready.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"])
+        )]
+        pub readiness_gates: Vec<MachineReadinessGate>,
+        /// How long draining the node may take; 0 or absent waits without limit.
+        pub node_drain_timeout: Option<String>,
+        /// How long to wait for volumes to be detached; 0 or absent waits without limit.
+        pub node_volume_detach_timeout: Option<String>,
+        /// How long deleting the Node may be retried; 0 retries without limit.
+        pub node_deletion_timeout: Option<String>,
+        /// Taints for the node.
+        #[schemars(
+            length(min = 1, max = 64),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"])
+        )]
+        pub taints: Vec<MachineTaint>,
+    }
+
+    /// Where a machine's boot data comes from.
+    pub struct Bootstrap {
+        /// Object that makes the boot data.
+        pub config_ref: Option<ObjectReference>,
+        /// Secret with the boot data; set by the provider, or by a user who makes the data.
+        #[schemars(length(min = 0, max = 253))]
+        pub data_secret_name: Option<String>,
+    }
+
+    /// What was observed of a machine.
+    pub struct MachineStatus {
+        /// Node that the machine became.
+        pub node_ref: Option<ObjectReference>,
+        /// What the node says about its system.
+        pub node_info: Option<NodeSystemInfo>,
+        /// When the phase last changed.
+        pub last_updated: Option<Time>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Addresses of the machine.
+        pub addresses: Vec<MachineAddress>,
+        /// Stage of life, for people; programs read the conditions.
+        #[schemars(extend("enum" = OLD_PHASES))]
+        pub phase: Option<MachinePhase>,
+        /// When the first certificate of a control plane machine expires.
+        pub certificates_expiry_date: Option<Time>,
+        /// The boot data is there.
+        pub bootstrap_ready: Option<bool>,
+        /// The infrastructure is there.
+        pub infrastructure_ready: Option<bool>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// How far deletion got.
+        pub deletion: Option<MachineDeletionStatus>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Conditions>,
+    }
+
+    /// Status under the v1beta2 contract, where that is conditions alone.
+    pub struct V1Beta2Conditions {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+    }
+
+    /// Keeps a number of equal machines.
+    pub struct MachineSet {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: MachineSetSpec,
+        /// What was observed.
+        pub status: MachineSetStatus,
+    }
+
+    /// What is wanted of a MachineSet.
+    pub struct MachineSetSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Wanted number of machines.
+        pub replicas: Option<i32>,
+        /// How long a machine must stay ready before it counts as available.
+        pub min_ready_seconds: Option<i32>,
+        /// Which machines go first when scaling down.
+        pub delete_policy: Option<MachineSetDeletionOrder>,
+        /// Labels of the machines that belong to it.
+        #[schemars(extend("x-required" = true))]
+        pub selector: LabelSelector,
+        /// What machines are made from.
+        pub template: MachineTemplateSpec,
+        /// How machines are named.
+        pub machine_naming_strategy: Option<MachineNamingStrategy>,
+    }
+
+    /// What machines are made from.
+    pub struct MachineTemplateSpec {
+        /// Labels and annotations for the objects made from this.
+        pub metadata: TemplateMeta,
+        /// What is wanted of each machine.
+        pub spec: MachineSpec,
+    }
+
+    /// How machines are named.
+    pub struct MachineNamingStrategy {
+        /// Go template of the names; knows `.cluster.name`, `.random` and the owner's `.name`.
+        #[schemars(length(min = 1, max = 256))]
+        pub template: String,
+    }
+
+    /// What was observed of a MachineSet.
+    pub struct MachineSetStatus {
+        /// The label selector as text, for the scale subresource.
+        #[schemars(length(min = 1, max = 4096))]
+        pub selector: String,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines that carry every label of the template.
+        pub fully_labeled_replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
+        )]
+        pub versions: Vec<StatusVersion>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Replicas>,
+    }
+
+    /// Status under the v1beta2 contract: conditions and counts.
+    pub struct V1Beta2Replicas {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Machines that match what is wanted.
+        pub up_to_date_replicas: Option<i32>,
+    }
+
+    /// A group of machines of one template, replaced step by step when the template changes.
+    pub struct MachineDeployment {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: MachineDeploymentSpec,
+        /// What was observed.
+        pub status: MachineDeploymentStatus,
+    }
+
+    /// What is wanted of a MachineDeployment.
+    pub struct MachineDeploymentSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Wanted number of machines.
+        pub replicas: Option<i32>,
+        /// Replace everything made before this moment, once the moment has come.
+        pub rollout_after: Option<Time>,
+        /// Labels of the MachineSets and machines that belong to it.
+        #[schemars(extend("x-required" = true))]
+        pub selector: LabelSelector,
+        /// What machines are made from.
+        #[schemars(extend("x-required" = true))]
+        pub template: MachineTemplateSpec,
+        /// How machines are replaced.
+        pub strategy: Option<MachineDeploymentStrategy>,
+        /// How machines are named.
+        pub machine_naming_strategy: Option<MachineNamingStrategy>,
+        /// How long a machine must stay ready before it counts as available.
+        pub min_ready_seconds: Option<i32>,
+        /// No longer used.
+        pub revision_history_limit: Option<i32>,
+        /// Stops roll-outs.
+        pub paused: Option<bool>,
+        /// No longer used.
+        pub progress_deadline_seconds: Option<i32>,
+    }
+
+    /// How machines of a deployment are replaced.
+    pub struct MachineDeploymentStrategy {
+        /// Which one.
+        #[serde(rename = "type")]
+        pub kind: Option<MachineDeploymentRolloutStrategyType>,
+        /// Settings of a rolling update.
+        pub rolling_update: Option<MachineRollingUpdateDeployment>,
+        /// How fast unhealthy machines are replaced.
+        pub remediation: Option<RemediationStrategy>,
+    }
+
+    /// Pace of a rolling update.
+    pub struct MachineRollingUpdateDeployment {
+        /// How many, or which share, of the wanted machines may be missing during a roll-out.
+        pub max_unavailable: Option<IntOrString>,
+        /// How many machines, or which share, may exist above the wanted number during a roll-out.
+        pub max_surge: Option<IntOrString>,
+        /// Which machines go first when scaling down.
+        pub delete_policy: Option<MachineSetDeletionOrder>,
+    }
+
+    /// How fast unhealthy machines are replaced.
+    pub struct RemediationStrategy {
+        /// How many, or which share, may be under remediation at a time.
+        pub max_in_flight: Option<IntOrString>,
+    }
+
+    /// What was observed of a MachineDeployment.
+    pub struct MachineDeploymentStatus {
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// The label selector as text, for the scale subresource.
+        #[schemars(length(min = 1, max = 4096))]
+        pub selector: String,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines of the newest template.
+        pub updated_replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Machines still missing or not yet available.
+        pub unavailable_replicas: Option<i32>,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<MachineDeploymentPhase>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
+        )]
+        pub versions: Vec<StatusVersion>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Replicas>,
+    }
+
+    /// Finds unhealthy machines and asks for their replacement.
+    pub struct MachineHealthCheck {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: MachineHealthCheckSpec,
+        /// What was observed.
+        pub status: MachineHealthCheckStatus,
+    }
+
+    /// Which machines are checked, and how.
+    pub struct MachineHealthCheckSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Labels of the machines that are checked.
+        #[schemars(extend("x-required" = true))]
+        pub selector: LabelSelector,
+        /// Conditions of the node, any of which makes the machine unhealthy.
+        #[schemars(length(max = 100))]
+        pub unhealthy_conditions: Vec<UnhealthyCondition>,
+        /// Conditions of the machine, any of which makes it unhealthy.
+        #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+        pub unhealthy_machine_conditions: Vec<UnhealthyMachineCondition>,
+        /// Remediate only while at most this many, or this share, are unhealthy.
+        pub max_unhealthy: Option<IntOrString>,
+        /// Remediate only while the number of unhealthy machines lies in this range, such as `[3-5]`.
+        #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
+        pub unhealthy_range: Option<String>,
+        /// How long a machine may take to get a node; 0 disables the check.
+        pub node_startup_timeout: Option<String>,
+        /// Template of a request to a remediation of another kind.
+        pub remediation_template: Option<ObjectReference>,
+    }
+
+    /// A condition of a node that must not last.
+    pub struct UnhealthyCondition {
+        /// Type of the condition.
+        #[serde(rename = "type")]
+        #[schemars(length(min = 1), extend("x-required" = true))]
+        pub kind: String,
+        /// The bad status.
+        #[schemars(length(min = 1), extend("x-required" = true))]
+        pub status: String,
+        /// How long it may last.
+        #[schemars(extend("x-required" = true))]
+        pub timeout: String,
+    }
+
+    /// A condition of a machine that must not last.
+    pub struct UnhealthyMachineCondition {
+        /// Type of the condition.
+        #[serde(rename = "type")]
+        #[schemars(
+            length(min = 1, max = 316),
+            regex(pattern = pattern::CONDITION_TYPE),
+            extend("x-required" = true, "x-kubernetes-validations" = [rule(r"!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])", "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated")])
+        )]
+        pub kind: String,
+        /// The bad status.
+        #[schemars(extend("x-required" = true))]
+        pub status: Option<ConditionStatus>,
+        /// How long it may last.
+        #[schemars(extend("x-required" = true))]
+        pub timeout: String,
+    }
+
+    /// What was observed of the machines checked.
+    pub struct MachineHealthCheckStatus {
+        /// Machines selected.
+        #[schemars(range(min = 0))]
+        pub expected_machines: Option<i32>,
+        /// Healthy ones among them.
+        #[schemars(range(min = 0))]
+        pub current_healthy: Option<i32>,
+        /// How many more may be remediated.
+        #[schemars(range(min = 0))]
+        pub remediations_allowed: Option<i32>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
+        /// Names of the machines selected.
+        #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
+        pub targets: Vec<String>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Conditions>,
+    }
+
+    /// Labels and annotations that objects made from a template get.
+    pub struct TemplateMeta {
+        /// Labels.
+        pub labels: BTreeMap<String, String>,
+        /// Annotations.
+        pub annotations: BTreeMap<String, String>,
+    }
+}
+
+/// Without updates in place, which v1beta1 does not know.
+const OLD_PHASES: [MachinePhase; 8] = [
+    MachinePhase::Pending,
+    MachinePhase::Provisioning,
+    MachinePhase::Provisioned,
+    MachinePhase::Running,
+    MachinePhase::Deleting,
+    MachinePhase::Deleted,
+    MachinePhase::Failed,
+    MachinePhase::Unknown,
+];

@@ -1,0 +1,70 @@
+//! Addresses from pools.
+
+use capstan_object::{ObjectMeta, object};
+
+use super::core::V1Beta2Conditions;
+use crate::core::V1Beta1Condition;
+use crate::kubernetes::{LocalObjectReference, TypedLocalObjectReference};
+use crate::wire::wire;
+
+object!(IPAddress, "ipam.cluster.x-k8s.io" / "v1beta1", "IPAddress", "ipaddresses", Namespaced);
+object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta1", "IPAddressClaim", "ipaddressclaims", Namespaced);
+
+wire! {
+    /// An address given out by a pool.
+    pub struct IPAddress {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: IPAddressSpec,
+    }
+
+    /// An address that was given out.
+    pub struct IPAddressSpec {
+        /// Claim it was given to.
+        #[schemars(extend("x-required" = true))]
+        pub claim_ref: LocalObjectReference,
+        /// Pool the address comes from.
+        #[schemars(extend("x-required" = true))]
+        pub pool_ref: TypedLocalObjectReference,
+        /// The address.
+        #[schemars(length(min = 1, max = 39), extend("x-required" = true))]
+        pub address: String,
+        /// Length of the network's prefix.
+        #[schemars(schema_with = "crate::schema::integer", extend("x-required" = true))]
+        pub prefix: Option<i64>,
+        /// Gateway of the network.
+        #[schemars(length(min = 1, max = 39))]
+        pub gateway: String,
+    }
+
+    /// Asks a pool for an address.
+    pub struct IPAddressClaim {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: IPAddressClaimSpec,
+        /// What was observed.
+        pub status: IPAddressClaimStatus,
+    }
+
+    /// Asks for an address.
+    pub struct IPAddressClaimSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63))]
+        pub cluster_name: String,
+        /// Pool the address comes from.
+        #[schemars(extend("x-required" = true))]
+        pub pool_ref: TypedLocalObjectReference,
+    }
+
+    /// What was observed of a claim.
+    pub struct IPAddressClaimStatus {
+        /// The address that was given.
+        pub address_ref: LocalObjectReference,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Conditions>,
+    }
+}
