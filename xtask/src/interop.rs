@@ -25,6 +25,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("schema-diff", &[]),
     ("kubeadm-accepts", &[]),
     ("schema-verdicts", &["--per-kind", "30"]),
+    ("planner-goldens", &[]),
     ("kubectl-parity", &[]),
     ("clients", &[]),
     ("crash", &["--rounds", "50"]),

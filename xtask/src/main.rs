@@ -16,6 +16,7 @@ mod interop;
 mod kubeadm_accepts;
 mod parity;
 mod peers;
+mod planner;
 mod schema_diff;
 mod text;
 mod upstream;
@@ -70,6 +71,8 @@ enum Command {
     SchemaVerdicts(verdicts::Options),
     /// Compare our definitions of Cluster API's kinds with those inside the upstream module
     SchemaDiff(schema_diff::Options),
+    /// Replay upstream's recorded rollouts with our planner of MachineDeployments
+    PlannerGoldens(planner::Options),
     /// Kill the server under load and look for lost writes and events
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
@@ -105,6 +108,7 @@ async fn run(command: Command) -> Result<()> {
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
+        Command::PlannerGoldens(options) => planner::run(&options),
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),

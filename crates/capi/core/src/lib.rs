@@ -8,16 +8,24 @@
 //!
 //! Each controller is a folder: `observe` reads, `decide` is pure, `status` words what is seen. What several
 //! of them need stands beside them: [`conditions`] made of conditions, the provider [`contract`], Nodes of
-//! [`workload`] clusters, [`template`]s compared.
+//! [`workload`] clusters, [`template`]s compared and [`clone`]d, deterministic [`names`], what is
+//! [`propagate`]d from owners to what they own.
 //! No provider, no cloud, no kubeadm here: those are reached through references and the contract alone.
 
+pub mod clone;
 pub mod cluster;
 pub mod conditions;
 pub mod contract;
 pub mod machine;
+pub mod machine_deployment;
+pub mod machine_health_check;
+pub mod machine_set;
 pub mod machines;
+pub mod names;
 pub mod owners;
 pub mod paused;
+pub mod propagate;
+pub mod selector;
 pub mod template;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,56 @@
+//! MachineDeployment: rolls machines from one template to the next, one MachineSet per template.
+//!
+//! Owns: its MachineSets (creates, sizes, deletes them; keeps what follows from the deployment without a
+//! rollout up to date). Reads: Machines, the templates, the Cluster. Writes beside that: its own status, and
+//! the owner of the templates. Machines it leaves to the MachineSets.
+
+mod choose;
+mod decide;
+mod desired;
+mod observe;
+mod proportional;
+pub mod rollout;
+pub(crate) mod status;
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, MachineDeployment};
+use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
+use capstan_object::Key;
+
+pub use observe::Seen;
+pub(crate) use observe::{missing, selects};
+
+/// The controller of MachineDeployments.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MachineDeployments;
+
+impl Controller for MachineDeployments {
+    const NAME: &'static str = "machinedeployment";
+    type Kind = MachineDeployment;
+    type Seen = Seen;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<MachineDeployment>) {
+        observe::watches(watches);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        status::CONDITIONS
+    }
+
+    fn paused(&self, deployment: &MachineDeployment, view: &View) -> Result<Option<String>, ObserveError> {
+        let meta = &deployment.metadata;
+        let cluster =
+            view.get::<Cluster>(&Key::new(meta.namespace.as_str(), deployment.spec.cluster_name.as_str()))?;
+        Ok(crate::paused::why(cluster.as_deref(), meta, "MachineDeployment"))
+    }
+
+    async fn observe(&self, deployment: &Arc<MachineDeployment>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(deployment, view).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+}

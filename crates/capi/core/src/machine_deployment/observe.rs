@@ -1,0 +1,105 @@
+//! What a deployment's decision needs to see.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, TEMPLATE_SUFFIX, label};
+use capstan_controller::{Caches, Change, ObserveError, View, Watches};
+use capstan_object::{Key, LabelSelector};
+
+use crate::contract::{Definition, Found, look_up};
+use crate::paused::concerns_members;
+
+/// Everything beside the deployment.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// MachineSets it controls, or whose labels it selects and that nobody controls.
+    pub sets: Vec<Arc<MachineSet>>,
+    /// Machines it selects.
+    pub machines: Vec<Arc<Machine>>,
+    /// The template of infrastructure machines.
+    pub infrastructure_template: Found,
+    /// The template of bootstrap configurations.
+    pub bootstrap_template: Found,
+}
+
+/// Reads all of it.
+pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen, ObserveError> {
+    let namespace = &deployment.metadata.namespace;
+    let cluster = view.get::<Cluster>(&Key::new(namespace, deployment.spec.cluster_name.as_str()))?;
+    let selector = &deployment.spec.selector;
+    let mut sets = view.list::<MachineSet>(namespace)?;
+    sets.retain(|set| match set.metadata.controller() {
+        Some(owner) => owner.uid == deployment.metadata.uid,
+        None => selects(selector, &set.metadata.labels),
+    });
+    let name = &deployment.metadata.name;
+    let mut machines = view.labelled::<Machine>(namespace, label::DEPLOYMENT_NAME, name)?;
+    machines.retain(|machine| selects(selector, &machine.metadata.labels));
+    let template = &deployment.spec.template.spec;
+    Ok(Seen {
+        cluster,
+        sets,
+        machines,
+        infrastructure_template: look_up(view, &template.infrastructure_ref, namespace).await?,
+        bootstrap_template: look_up(view, &template.bootstrap.config_ref, namespace).await?,
+    })
+}
+
+/// An empty selector selects nothing, and neither does one that makes no sense.
+pub fn selects(selector: &LabelSelector, labels: &std::collections::BTreeMap<String, String>) -> bool {
+    !selector.is_empty() && selector.matches(labels).unwrap_or(false)
+}
+
+/// The kind of a template that a reference names and that does not exist; references to anything that is not a
+/// template are not followed.
+pub fn missing(found: &Found, kind: &str) -> Option<String> {
+    (found.is_missing() && kind.ends_with(TEMPLATE_SUFFIX)).then(|| kind.to_owned())
+}
+
+/// What wakes a deployment: its sets, sets it may adopt, its machines, and its cluster.
+pub fn watches(watches: &mut Watches<MachineDeployment>) {
+    watches
+        .owned::<MachineSet>()
+        .related::<MachineSet>(adopters)
+        .related::<Machine>(|change, _| {
+            let name = |machine: &Arc<Machine>| {
+                let name = machine.metadata.labels.get(label::DEPLOYMENT_NAME)?;
+                Some(Key::new(machine.metadata.namespace.as_str(), name.as_str()))
+            };
+            change.latest().and_then(name).into_iter().collect()
+        })
+        .related::<Cluster>(|change, caches| {
+            if !concerns_members(change) {
+                return Vec::new();
+            }
+            let of_cluster =
+                |deployment: &Arc<MachineDeployment>| deployment.spec.cluster_name == change.key.name;
+            keys(caches, &change.key.namespace, of_cluster)
+        })
+        .index_label::<Machine>(label::DEPLOYMENT_NAME)
+        .read::<Definition>();
+}
+
+fn adopters(change: &Change<MachineSet>, caches: &Caches) -> Vec<Key> {
+    match &change.new {
+        Some(set) if set.metadata.controller().is_none() => {
+            let selects = |deployment: &Arc<MachineDeployment>| {
+                selects(&deployment.spec.selector, &set.metadata.labels)
+            };
+            keys(caches, &change.key.namespace, selects)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn keys(caches: &Caches, namespace: &str, wanted: impl Fn(&Arc<MachineDeployment>) -> bool) -> Vec<Key> {
+    let deployments =
+        caches.of::<MachineDeployment>().and_then(|cache| cache.list(namespace)).unwrap_or_default();
+    deployments
+        .iter()
+        .filter(|deployment| wanted(deployment))
+        .map(|deployment| deployment.metadata.key())
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! The rollout planner: how many machines each MachineSet of a deployment should have next.
+//!
+//! ```text
+//! facts about the sets ──▶ acknowledge moved machines
+//!                      ──▶ scale the current set up, as surge allows
+//!                      ──▶ scale old sets down, as availability allows
+//!                      ──▶ prefer in-place updates over surge
+//!                      ──▶ break a deadlock of unavailable old machines ──▶ plan
+//! ```
+//!
+//! One pure step. It assumes nothing about which machines a MachineSet deletes first, and that everything
+//! it asked for earlier may still be on its way. The order of creations and deletions that follows is
+//! upstream's; `cargo xtask planner-goldens` replays its recorded sequences.
+
+mod budget;
+mod in_place;
+mod on_delete;
+mod rolling_update;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use capstan_object::{IntOrString, Time};
+
+pub use budget::{max_surge, max_unavailable};
+
+/// How machines are replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Strategy {
+    /// New machines come and old ones go within bounds.
+    RollingUpdate {
+        /// How many machines may exist beyond the wanted number.
+        max_surge: IntOrString,
+        /// How many machines may be unavailable below the wanted number.
+        max_unavailable: IntOrString,
+    },
+    /// Old machines go when someone deletes them.
+    OnDelete,
+}
+
+/// What the planner knows of one MachineSet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetFacts {
+    /// Name.
+    pub name: String,
+    /// When it was created; `None` sorts first.
+    pub created: Option<Time>,
+    /// `spec.replicas`.
+    pub wanted: i32,
+    /// `status.replicas`.
+    pub replicas: i32,
+    /// `status.availableReplicas`.
+    pub available: i32,
+    /// `status.upToDateReplicas`.
+    pub up_to_date: i32,
+    /// An old set whose machines may be updated in place and handed to the current set.
+    pub in_place: bool,
+    /// Machines whose move to this set was acknowledged in an earlier step.
+    pub acknowledged: BTreeSet<String>,
+}
+
+/// What the planner knows of one machine of the deployment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// Name.
+    pub name: String,
+    /// The MachineSet that controls it.
+    pub set: String,
+    /// It was moved to its set and the planner has not counted it there yet.
+    pub pending_acknowledge: bool,
+    /// It is being updated in place.
+    pub updating: bool,
+}
+
+/// Everything one step is planned from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// `spec.replicas` of the deployment.
+    pub desired: i32,
+    /// How machines are replaced.
+    pub strategy: Strategy,
+    /// The set that matches the deployment's template.
+    pub current: SetFacts,
+    /// All other sets.
+    pub old: Vec<SetFacts>,
+    /// Machines of all sets.
+    pub machines: Vec<MachineFacts>,
+}
+
+/// Why a set's size changes, or does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// Machines that came from an old set are counted now.
+    Acknowledged(Vec<String>),
+    /// The current set is larger than the deployment.
+    AboveDesired,
+    /// There is room for more machines: existing, wanted, surge.
+    Room {
+        /// Machines that exist or were asked for.
+        existing: i32,
+        /// `spec.replicas` of the deployment.
+        desired: i32,
+        /// Machines allowed beyond that.
+        surge: i32,
+    },
+    /// More machines are available than must be.
+    SpareAvailability {
+        /// Available now.
+        available: i32,
+        /// Available at least.
+        minimum: i32,
+    },
+    /// What goes was never created, or is not available anyway.
+    NothingLost,
+    /// Someone deleted machines of an old set; they come back on the current one.
+    DeletedByUser,
+    /// Machines are handed to the set with this name instead of being deleted.
+    MovesTo(String),
+    /// One machine beyond the wanted number, so that others may be updated in place.
+    OneForInPlace,
+    /// That many machines are not created, because in-place updates come first.
+    SurgeDropped(i32),
+    /// One unavailable machine of an old set goes although the bound on unavailability says no.
+    Deadlock,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acknowledged(names) => write!(f, "machines {} moved here", names.join(",")),
+            Self::AboveDesired => f.write_str("more machines than the deployment wants"),
+            Self::Room { existing, desired, surge: 0 } => {
+                write!(f, "{existing} machines of {desired} wanted")
+            }
+            Self::Room { existing, desired, surge } => {
+                write!(f, "{existing} machines of {desired} wanted and {surge} surge")
+            }
+            Self::SpareAvailability { available, minimum } => {
+                write!(f, "{available} machines available, {minimum} needed")
+            }
+            Self::NothingLost => f.write_str("no available machine is lost"),
+            Self::DeletedByUser => f.write_str("machines were deleted"),
+            Self::MovesTo(set) => write!(f, "machines move to {set} and are updated in place"),
+            Self::OneForInPlace => f.write_str("one more machine makes room for in-place updates"),
+            Self::SurgeDropped(count) => write!(f, "{count} surge not used, in-place updates come first"),
+            Self::Deadlock => f.write_str("one unavailable old machine goes so that the rollout can proceed"),
+        }
+    }
+}
+
+/// What one set should look like after this step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetPlan {
+    /// Name.
+    pub name: String,
+    /// `spec.replicas` it should have.
+    pub replicas: i32,
+    /// The set it hands machines to instead of deleting them.
+    pub move_to: Option<String>,
+    /// Sets it takes machines from.
+    pub receive_from: BTreeSet<String>,
+    /// Machines whose move is counted and not completed yet.
+    pub acknowledged: BTreeSet<String>,
+    /// Why, in the order found.
+    pub reasons: Vec<Reason>,
+}
+
+/// The next step of a rollout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The current set.
+    pub current: SetPlan,
+    /// Old sets, in the order they were given.
+    pub old: Vec<SetPlan>,
+}
+
+impl Plan {
+    /// The plan of one set.
+    pub fn set(&self, name: &str) -> Option<&SetPlan> {
+        std::iter::once(&self.current).chain(&self.old).find(|set| set.name == name)
+    }
+}
+
+/// Plans the next step.
+pub fn plan(rollout: &Rollout) -> Plan {
+    let mut step = Step::new(rollout);
+    match &rollout.strategy {
+        Strategy::RollingUpdate { .. } => {
+            step.acknowledge_moved_machines();
+            step.scale_current_set();
+            step.scale_down_old_sets();
+            step.prefer_in_place_updates();
+            step.break_deadlock();
+        }
+        Strategy::OnDelete => {
+            step.scale_current_set();
+            step.follow_deletions();
+        }
+    }
+    step.finish()
+}
+
+/// The state of one planning step.
+struct Step<'a> {
+    rollout: &'a Rollout,
+    /// The current set with moved machines counted in.
+    current: SetFacts,
+    /// Old sets in the order they give up machines.
+    old: Vec<SetFacts>,
+    /// Sizes that differ from what a set has now.
+    intents: BTreeMap<String, i32>,
+    plans: BTreeMap<String, SetPlan>,
+}
+
+impl<'a> Step<'a> {
+    fn new(rollout: &'a Rollout) -> Self {
+        let plans = std::iter::once(&rollout.current)
+            .chain(&rollout.old)
+            .map(|set| (set.name.clone(), SetPlan { name: set.name.clone(), ..SetPlan::default() }))
+            .collect();
+        Self {
+            rollout,
+            current: rollout.current.clone(),
+            old: rollout.old.clone(),
+            intents: BTreeMap::new(),
+            plans,
+        }
+    }
+
+    fn all_sets(&self) -> impl Iterator<Item = &SetFacts> {
+        self.old.iter().chain(std::iter::once(&self.current))
+    }
+
+    fn intent(&self, set: &SetFacts) -> i32 {
+        self.intents.get(&set.name).copied().unwrap_or(set.wanted)
+    }
+
+    fn plan_of(&mut self, name: &str) -> &mut SetPlan {
+        self.plans.entry(name.to_owned()).or_default()
+    }
+
+    fn note(&mut self, name: &str, reason: Reason) {
+        let reasons = &mut self.plan_of(name).reasons;
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+
+    fn intend(&mut self, name: &str, replicas: i32, reason: Reason) {
+        self.intents.insert(name.to_owned(), replicas);
+        self.note(name, reason);
+    }
+
+    fn scale_current_set(&mut self) {
+        let wanted = self.current.wanted;
+        let desired = self.rollout.desired;
+        let name = self.current.name.clone();
+        if wanted > desired {
+            self.intend(&name, desired, Reason::AboveDesired);
+        } else if wanted < desired {
+            let surge = budget::max_surge(&self.rollout.strategy, desired);
+            // A set may have asked for more than exists or not yet lost what it should: the larger counts,
+            // so that existing machines never exceed what surge allows.
+            let existing: i32 = self.all_sets().map(|set| set.wanted.max(set.replicas)).sum();
+            let mut room = (desired + surge - existing).max(0);
+            if matches!(self.rollout.strategy, Strategy::RollingUpdate { .. }) {
+                room = room.min(desired - wanted);
+            }
+            if room > 0 {
+                self.intend(&name, wanted + room, Reason::Room { existing, desired, surge });
+            }
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        let current = self.current.clone();
+        let mut sized = |set: &SetFacts| {
+            let replicas = self.intents.get(&set.name).copied().unwrap_or(set.wanted);
+            let mut plan = self.plans.remove(&set.name).unwrap_or_default();
+            plan.replicas = replicas;
+            plan
+        };
+        let current = sized(&current);
+        let old = self.rollout.old.iter().map(sized).collect();
+        Plan { current, old }
+    }
+}

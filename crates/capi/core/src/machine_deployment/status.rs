@@ -1,0 +1,360 @@
+//! What a deployment says about itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use capstan_capi_types::core::machine_deployment::reason as own_reason;
+use capstan_capi_types::core::{
+    Deprecated, Machine, MachineDeployment, MachineDeploymentPhase, MachineDeploymentStatus, MachineSet,
+    condition, machine, reason,
+};
+use capstan_object::{ConditionStatus, Conditions, IntOrString};
+use jiff::{SignedDuration, Timestamp};
+
+use super::rollout::{Strategy, max_unavailable};
+use crate::conditions::{Reasons, Verdict, aggregate};
+use crate::machines::{
+    self, added_versions, is_to_be_remediated, sources, stale_deletions, unhealthy_message,
+};
+use crate::selector::text;
+
+/// A machine younger than this may not have said whether it is up to date.
+pub const MAY_BE_SILENT: SignedDuration = SignedDuration::from_secs(10);
+
+/// The conditions of a deployment.
+pub const CONDITIONS: &[&str] = &[
+    condition::PAUSED,
+    condition::AVAILABLE,
+    condition::MACHINES_READY,
+    condition::MACHINES_UP_TO_DATE,
+    condition::ROLLING_OUT,
+    condition::SCALING_UP,
+    condition::SCALING_DOWN,
+    condition::REMEDIATING,
+    condition::DELETING,
+];
+
+/// What the status is made of.
+pub struct Facts<'a> {
+    /// The deployment.
+    pub deployment: &'a MachineDeployment,
+    /// How it replaces machines.
+    pub strategy: &'a Strategy,
+    /// Its sets.
+    pub sets: &'a [Arc<MachineSet>],
+    /// Its machines.
+    pub machines: &'a [Arc<Machine>],
+    /// Kinds of templates that do not exist.
+    pub missing_templates: &'a [String],
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Counts and phase.
+pub fn counters(facts: &Facts<'_>, status: &mut MachineDeploymentStatus) {
+    let total = |count: fn(&MachineSet) -> Option<i32>| {
+        facts.sets.iter().filter_map(|set| count(set)).reduce(|a, b| a + b)
+    };
+    status.observed_generation = facts.deployment.metadata.generation;
+    status.selector = text(&facts.deployment.spec.selector);
+    status.replicas = total(|set| set.status.replicas);
+    status.ready_replicas = total(|set| set.status.ready_replicas);
+    status.available_replicas = total(|set| set.status.available_replicas);
+    status.up_to_date_replicas = total(|set| set.status.up_to_date_replicas);
+    status.versions = added_versions(facts.sets.iter().flat_map(|set| set.status.versions.clone()));
+    status.phase = Some(phase(facts));
+    let wanted: i32 = facts.sets.iter().filter_map(|set| set.spec.replicas).sum();
+    let available = status.available_replicas.unwrap_or(0);
+    let deprecated = status.deprecated.get_or_insert_with(Deprecated::default);
+    let old = deprecated.v1beta1.get_or_insert_with(Default::default);
+    old.updated_replicas = status.up_to_date_replicas.unwrap_or(0);
+    old.ready_replicas = status.ready_replicas.unwrap_or(0);
+    old.available_replicas = available;
+    old.unavailable_replicas = (wanted - available).max(0);
+}
+
+fn existing(facts: &Facts<'_>) -> i32 {
+    facts.sets.iter().filter_map(|set| set.status.replicas).sum()
+}
+
+fn phase(facts: &Facts<'_>) -> MachineDeploymentPhase {
+    let Some(desired) = facts.deployment.spec.replicas else { return MachineDeploymentPhase::Unknown };
+    if facts.deployment.metadata.is_deleting() {
+        return MachineDeploymentPhase::ScalingDown;
+    }
+    match existing(facts).cmp(&desired) {
+        std::cmp::Ordering::Less => MachineDeploymentPhase::ScalingUp,
+        std::cmp::Ordering::Equal => MachineDeploymentPhase::Running,
+        std::cmp::Ordering::Greater => MachineDeploymentPhase::ScalingDown,
+    }
+}
+
+/// All conditions but `Paused`, from the facts and the counters in `status`.
+pub fn conditions(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Vec<(&'static str, Verdict)> {
+    vec![
+        (condition::AVAILABLE, available(facts, status)),
+        (condition::ROLLING_OUT, rolling_out(facts)),
+        (condition::SCALING_UP, scaling_up(facts)),
+        (condition::SCALING_DOWN, scaling_down(facts)),
+        (condition::MACHINES_READY, machines_ready(facts.machines)),
+        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(facts.machines, facts.now)),
+        (condition::REMEDIATING, remediating(facts.machines, "MachineDeployment/MachineSet")),
+        (condition::DELETING, deleting(facts)),
+    ]
+}
+
+fn replicas_not_set() -> Verdict {
+    Verdict::new(ConditionStatus::Unknown, reason::WAITING_FOR_REPLICAS_SET, "Waiting for spec.replicas set")
+}
+
+fn available(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Verdict {
+    let Some(desired) = facts.deployment.spec.replicas else { return replicas_not_set() };
+    let Some(available) = status.available_replicas else {
+        let reason = own_reason::WAITING_FOR_AVAILABLE_REPLICAS_SET;
+        return Verdict::new(ConditionStatus::Unknown, reason, "Waiting for status.availableReplicas set");
+    };
+    let needed = desired - max_unavailable(facts.strategy, desired);
+    if available >= needed {
+        return Verdict::new(ConditionStatus::True, reason::AVAILABLE, "");
+    }
+    let message = if facts.deployment.metadata.is_deleting() {
+        "Deletion in progress".to_owned()
+    } else {
+        let bound = match facts.strategy {
+            Strategy::RollingUpdate { max_unavailable, .. } => {
+                let bound = match max_unavailable {
+                    IntOrString::Int(count) => count.to_string(),
+                    IntOrString::String(text) => text.clone(),
+                };
+                format!(" (spec.strategy.rollout.maxUnavailable is {bound}, spec.replicas is {desired})")
+            }
+            Strategy::OnDelete => String::new(),
+        };
+        format!("{available} available replicas, at least {needed} required{bound}")
+    };
+    Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
+}
+
+fn rolling_out(facts: &Facts<'_>) -> Verdict {
+    let outdated: Vec<_> = facts
+        .machines
+        .iter()
+        .filter_map(|machine| machine.status.conditions.condition(machine::condition::UP_TO_DATE))
+        .filter(|condition| condition.status == ConditionStatus::False)
+        .collect();
+    if outdated.is_empty() {
+        return Verdict::new(ConditionStatus::False, reason::NOT_ROLLING_OUT, "");
+    }
+    let mut reasons: Vec<&str> = outdated
+        .iter()
+        .filter(|condition| !condition.message.is_empty())
+        .flat_map(|condition| condition.message.split('\n'))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    reasons.sort_by_key(|reason| !reason.starts_with("* Version"));
+    let mut message = format!("Rolling out {} not up-to-date replicas", outdated.len());
+    for reason in reasons {
+        message.push('\n');
+        message.push_str(reason);
+    }
+    Verdict::new(ConditionStatus::True, reason::ROLLING_OUT, message)
+}
+
+/// How many machines are wanted; none of a deployment that goes.
+fn wanted(facts: &Facts<'_>) -> Option<i32> {
+    let replicas = facts.deployment.spec.replicas?;
+    Some(if facts.deployment.metadata.is_deleting() { 0 } else { replicas })
+}
+
+/// Which templates are missing, if any are.
+pub fn missing(kinds: &[String]) -> Option<String> {
+    match kinds {
+        [] => None,
+        [kind] => Some(format!("{kind} does not exist")),
+        kinds => Some(format!("{} do not exist", kinds.join(" and "))),
+    }
+}
+
+fn scaling_up(facts: &Facts<'_>) -> Verdict {
+    let Some(wanted) = wanted(facts) else { return replicas_not_set() };
+    let existing = existing(facts);
+    let missing = missing(facts.missing_templates);
+    if existing >= wanted {
+        let missing = missing.filter(|_| !facts.deployment.metadata.is_deleting());
+        let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
+        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_UP, message.unwrap_or_default());
+    }
+    let blocked = missing.map(|missing| format!(" is blocked because {missing}")).unwrap_or_default();
+    let message = format!("Scaling up from {existing} to {wanted} replicas{blocked}");
+    Verdict::new(ConditionStatus::True, reason::SCALING_UP, message)
+}
+
+fn scaling_down(facts: &Facts<'_>) -> Verdict {
+    let Some(wanted) = wanted(facts) else { return replicas_not_set() };
+    let existing = existing(facts);
+    if existing <= wanted {
+        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_DOWN, "");
+    }
+    let message =
+        with_stale(format!("Scaling down from {existing} to {wanted} replicas"), facts.machines, facts.now);
+    Verdict::new(ConditionStatus::True, reason::SCALING_DOWN, message)
+}
+
+/// A message, and below it which deletions take long.
+pub fn with_stale(message: String, machines: &[Arc<Machine>], now: Timestamp) -> String {
+    let stale = stale_deletions(machines, now);
+    if stale.is_empty() { message } else { format!("{message}\n* {stale}") }
+}
+
+/// Whether all machines are ready.
+pub fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
+    let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
+    aggregate(&sources(machines), condition::READY, false, reasons).unwrap_or_else(no_replicas)
+}
+
+/// Whether all machines are up to date. New ones that have not said so yet are left out.
+pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+    let reasons = Reasons {
+        issue: reason::NOT_UP_TO_DATE,
+        unknown: reason::UP_TO_DATE_UNKNOWN,
+        fine: reason::UP_TO_DATE,
+    };
+    let counted = machines.iter().filter(|machine| !may_be_silent(machine, now));
+    aggregate(&sources(counted), machine::condition::UP_TO_DATE, false, reasons).unwrap_or_else(no_replicas)
+}
+
+/// The machine is too young to be counted without having said whether it is up to date.
+pub fn may_be_silent(machine: &Machine, now: Timestamp) -> bool {
+    let created = machine.metadata.creation_timestamp;
+    machine.status.conditions.condition(machine::condition::UP_TO_DATE).is_none()
+        && created.is_some_and(|created| now.duration_since(created.timestamp()) <= MAY_BE_SILENT)
+}
+
+fn no_replicas() -> Verdict {
+    Verdict::new(ConditionStatus::True, reason::NO_REPLICAS, "")
+}
+
+/// Whether machines are being replaced because they failed their health checks.
+pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> Verdict {
+    let concerned = machines.iter().filter(|machine| is_to_be_remediated(machine));
+    let reasons =
+        Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
+    match aggregate(&sources(concerned), machines::OWNER_REMEDIATED, false, reasons) {
+        Some(verdict) => Verdict::new(ConditionStatus::True, reason::REMEDIATING, verdict.message),
+        None => {
+            Verdict::new(ConditionStatus::False, reason::NOT_REMEDIATING, unhealthy_message(machines, owner))
+        }
+    }
+}
+
+fn deleting(facts: &Facts<'_>) -> Verdict {
+    if !facts.deployment.metadata.is_deleting() {
+        return Verdict::new(ConditionStatus::False, reason::NOT_DELETING, "");
+    }
+    let message = match (facts.machines.len(), facts.sets.len()) {
+        (0, 0) => "Deletion completed".to_owned(),
+        (0, sets) => format!("Deleting {sets} MachineSets"),
+        (1, _) => with_stale("Deleting 1 Machine".to_owned(), facts.machines, facts.now),
+        (count, _) => with_stale(format!("Deleting {count} Machines"), facts.machines, facts.now),
+    };
+    Verdict::new(ConditionStatus::True, reason::DELETING, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, condition as reported, machine};
+
+    fn set(replicas: i32, available: i32) -> Arc<MachineSet> {
+        let mut set = MachineSet::default();
+        set.spec.replicas = Some(replicas);
+        set.status.replicas = Some(replicas);
+        set.status.available_replicas = Some(available);
+        Arc::new(set)
+    }
+
+    fn verdicts(
+        change: impl Fn(&mut MachineDeployment),
+        sets: &[Arc<MachineSet>],
+        machines: &[Arc<Machine>],
+        missing: &[String],
+    ) -> Vec<String> {
+        let mut deployment = MachineDeployment::default();
+        deployment.spec.replicas = Some(3);
+        change(&mut deployment);
+        let strategy =
+            Strategy::RollingUpdate { max_surge: IntOrString::Int(1), max_unavailable: IntOrString::Int(0) };
+        let facts = Facts {
+            deployment: &deployment,
+            strategy: &strategy,
+            sets,
+            machines,
+            missing_templates: missing,
+            now: at(100),
+        };
+        let mut status = MachineDeploymentStatus::default();
+        counters(&facts, &mut status);
+        let lines = conditions(&facts, &status);
+        lines
+            .into_iter()
+            .map(|(kind, verdict)| {
+                format!("{kind}={:?} {}: {}", verdict.status, verdict.reason, verdict.message)
+            })
+            .collect()
+    }
+
+    fn assert_says(verdicts: &[String], expected: &str) {
+        assert!(verdicts.iter().any(|line| line == expected), "{expected} is not in {verdicts:#?}");
+    }
+
+    #[test]
+    fn a_deployment_says_how_it_fares() {
+        let one_down = verdicts(|_| (), &[set(3, 2)], &[], &[]);
+        assert_says(
+            &one_down,
+            "Available=False NotAvailable: 2 available replicas, at least 3 required (spec.strategy.rollout.maxUnavailable is 0, spec.replicas is 3)",
+        );
+        assert_says(&one_down, "ScalingUp=False NotScalingUp: ");
+        let growing = verdicts(|_| (), &[set(1, 1)], &[], &["SimMachineTemplate".to_owned()]);
+        assert_says(
+            &growing,
+            "ScalingUp=True ScalingUp: Scaling up from 1 to 3 replicas is blocked because SimMachineTemplate does not exist",
+        );
+        let shrinking = verdicts(|_| (), &[set(4, 4)], &[], &[]);
+        assert_says(&shrinking, "ScalingDown=True ScalingDown: Scaling down from 4 to 3 replicas");
+        let fresh = verdicts(|_| (), &[], &[], &[]);
+        assert_says(
+            &fresh,
+            "Available=Unknown WaitingForAvailableReplicasSet: Waiting for status.availableReplicas set",
+        );
+        assert_says(&fresh, "MachinesReady=True NoReplicas: ");
+        let going = verdicts(
+            |md| md.metadata.deletion_timestamp = Some(at(0).into()),
+            &[set(3, 3)],
+            &[Arc::new(machine("m"))],
+            &[],
+        );
+        assert_says(&going, "Deleting=True Deleting: Deleting 1 Machine");
+        assert_says(&going, "ScalingDown=True ScalingDown: Scaling down from 3 to 0 replicas");
+    }
+
+    #[test]
+    fn a_rollout_names_the_version_first() {
+        let mut old = machine("old");
+        let text = "* Failure domain a, b required\n* Version v1.32.0, v1.33.0 required";
+        old.status.conditions.push(reported("UpToDate", "False", "NotUpToDate", text));
+        let rolling = verdicts(|_| (), &[set(3, 3)], &[Arc::new(old)], &[]);
+        assert_says(
+            &rolling,
+            "RollingOut=True RollingOut: Rolling out 1 not up-to-date replicas\n* Version v1.32.0, v1.33.0 required\n* Failure domain a, b required",
+        );
+    }
+
+    #[test]
+    fn a_machine_that_has_not_spoken_yet_is_given_ten_seconds() {
+        let machines = [Arc::new(machine("m"))];
+        assert_eq!(machines_up_to_date(&machines, at(10)).reason, reason::NO_REPLICAS);
+        assert_eq!(machines_up_to_date(&machines, at(11)).reason, reason::UP_TO_DATE_UNKNOWN);
+    }
+}

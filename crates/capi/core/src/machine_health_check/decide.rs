@@ -1,0 +1,232 @@
+//! What is to be done about the machines under a check.
+
+use std::time::Duration;
+
+use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
+use capstan_capi_types::core::machine_health_check::condition::REMEDIATION_ALLOWED;
+use capstan_capi_types::core::machine_health_check::reason;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_controller::{Decision, Effect, Look, NoCall, Note, ObjectRef, Wait};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
+use serde_json::json;
+
+use super::MachineHealthChecks;
+use super::check::{Health, Target, health};
+use super::limits::{Limit, limit};
+use crate::conditions::{self, Verdict};
+use crate::contract::Found;
+use crate::{clone, owners, paused};
+
+/// How long to wait before a cluster that could not be reached is asked again.
+const CONTACT_AGAIN: Duration = Duration::from_secs(30);
+
+type Looked = Look<MachineHealthChecks>;
+type Decided = Decision<MachineHealthChecks>;
+
+/// Decides.
+pub fn decide(look: &Looked) -> Decided {
+    let mut decision = Decision::rest(look);
+    say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    if look.paused.is_some() || look.object.metadata.is_deleting() {
+        return decision;
+    }
+    let Some(cluster) = &look.seen.cluster else {
+        decision.wait(Wait::on("WaitingForCluster", format!("cluster {}", look.object.spec.cluster_name)));
+        return decision;
+    };
+    belong(&mut decision, cluster);
+    if let Some(why) = &look.seen.lost_contact {
+        // Machines of a cluster that cannot be asked are not known to be dead. What was found earlier stays.
+        decision.wait(Wait::on("ConnectionDown", why.clone()));
+        decision.again_in(CONTACT_AGAIN);
+        return decision;
+    }
+    let checked: Vec<(&Target, Health)> = look
+        .seen
+        .targets
+        .iter()
+        .map(|target| (target, health(target, cluster, &look.object.spec.checks, look.now)))
+        .collect();
+    let healthy = checked.iter().filter(|(_, health)| *health == Health::Healthy).count();
+    let failed = checked.iter().filter(|(_, health)| matches!(health, Health::Unhealthy(_))).count();
+    let expected = i32::try_from(checked.len()).unwrap_or(i32::MAX);
+    let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
+    let limit = limit(&look.object.spec.remediation.trigger_if, expected, healthy, failed);
+
+    let status = &mut decision.object.status;
+    status.observed_generation = look.object.metadata.generation;
+    status.expected_machines = Some(expected);
+    status.current_healthy = Some(healthy);
+    status.targets = look.seen.targets.iter().map(|target| target.machine.metadata.name.clone()).collect();
+    status.targets.sort();
+    let allowed = match &limit {
+        Limit::Allowed(more) => {
+            status.remediations_allowed = Some(*more);
+            say(
+                &mut decision,
+                look,
+                REMEDIATION_ALLOWED,
+                Verdict::new(ConditionStatus::True, reason::REMEDIATION_ALLOWED, ""),
+            );
+            true
+        }
+        Limit::Restricted(why) => {
+            status.remediations_allowed = Some(0);
+            say(
+                &mut decision,
+                look,
+                REMEDIATION_ALLOWED,
+                Verdict::new(ConditionStatus::False, reason::TOO_MANY_UNHEALTHY, why),
+            );
+            if failed > 0 {
+                decision.note(Note::warning("RemediationRestricted", "Check", why));
+            }
+            false
+        }
+        Limit::Invalid(why) => {
+            decision.wait(Wait::on("InvalidLimit", why.clone()));
+            false
+        }
+    };
+    for (target, health) in &checked {
+        match health {
+            Health::Healthy => recovered(&mut decision, look, target, allowed),
+            Health::Unhealthy(verdict) => mark(&mut decision, look, target, verdict, allowed),
+            Health::Undecided(again) => {
+                if let Some(again) = again {
+                    decision.again_in(*again);
+                }
+            }
+        }
+    }
+    decision
+}
+
+fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: Verdict) {
+    let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+    conditions::set(&mut decision.object.status.conditions, condition);
+}
+
+fn belong(decision: &mut Decided, cluster: &Cluster) {
+    let meta = &mut decision.object.metadata;
+    meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());
+    owners::belong_to(meta, cluster);
+}
+
+/// A healthy machine says so, and a request to repair it goes.
+fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bool) {
+    if let Some(request) = look.seen.requests.get(&target.machine.metadata.name)
+        && allowed
+        && !request.metadata.is_deleting()
+    {
+        decision.then(Effect::delete_seen(request.reference(), &request.metadata));
+    }
+    let verdict = Verdict::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
+    let told = Told::new(&target.machine).saying(machine_condition::HEALTH_CHECK_SUCCEEDED, verdict, look);
+    if let Some(effect) = told.effect() {
+        decision.then(effect);
+    }
+}
+
+/// An unhealthy machine says why; if machines may be replaced, its owner or somebody else is asked to.
+fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdict, allowed: bool) {
+    let machine = &target.machine;
+    let mut told =
+        Told::new(machine).saying(machine_condition::HEALTH_CHECK_SUCCEEDED, verdict.clone(), look);
+    if allowed {
+        if look.object.spec.remediation.template_ref.kind.is_empty() {
+            told = ask_owner(told, look, machine);
+        } else {
+            told = ask_elsewhere(decision, told, look, machine);
+        }
+    }
+    if let Some(effect) = told.effect() {
+        let message = format!(
+            "Machine {} has been marked as unhealthy by {}",
+            machine.metadata.key(),
+            look.object.metadata.key()
+        );
+        let mut note = Note::normal("MachineMarkedUnhealthy", "Check", message);
+        note.related = Some(ObjectRef::to(machine.as_ref()));
+        decision.then_noting(effect, note);
+    }
+}
+
+/// Asks once: while the owner is at it, the condition is the owner's.
+fn ask_owner<'a>(told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
+    let asked = machine.status.conditions.condition(machine_condition::OWNER_REMEDIATED);
+    if machine.metadata.is_deleting() || asked.is_some_and(|asked| !asked.is_true()) {
+        return told;
+    }
+    let waiting = Verdict::new(
+        ConditionStatus::False,
+        machine_reason::WAITING_FOR_REMEDIATION,
+        "Waiting for remediation",
+    );
+    told.saying(machine_condition::OWNER_REMEDIATED, waiting, look)
+}
+
+/// Makes a request of the machine's name from the template. One that is there is left alone.
+fn ask_elsewhere<'a>(decision: &mut Decided, told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
+    let name = &machine.metadata.name;
+    if look.seen.requests.contains_key(name) {
+        return told;
+    }
+    let reference = &look.object.spec.remediation.template_ref;
+    let Found::Object(template) = &look.seen.remediation_template else {
+        decision.again_in(CONTACT_AGAIN);
+        let namespace = &look.object.metadata.namespace;
+        let message = format!(
+            "Error retrieving remediation template {} {namespace}/{}",
+            reference.kind, reference.name
+        );
+        let verdict =
+            Verdict::new(ConditionStatus::False, machine_reason::REMEDIATION_TEMPLATE_NOT_FOUND, message);
+        return told.saying(machine_condition::EXTERNALLY_REMEDIATED, verdict, look);
+    };
+    let mut meta = ObjectMeta::named(machine.metadata.namespace.as_str(), name.as_str());
+    meta.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
+    meta.owner_references = vec![OwnerReference::to(machine)];
+    decision.then(clone::create(template, &meta));
+    let waiting = Verdict::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
+    told.saying(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
+}
+
+/// What is said about a machine, written at once.
+struct Told<'a> {
+    machine: &'a Machine,
+    conditions: Vec<Condition>,
+}
+
+impl<'a> Told<'a> {
+    fn new(machine: &'a Machine) -> Self {
+        Self { machine, conditions: machine.status.conditions.clone() }
+    }
+
+    fn saying(mut self, kind: &str, verdict: Verdict, look: &Looked) -> Self {
+        let generation = self.machine.metadata.generation;
+        let condition = Condition {
+            kind: kind.to_owned(),
+            status: verdict.status,
+            observed_generation: Some(generation).filter(|generation| *generation != 0),
+            last_transition_time: look.now.into(),
+            reason: verdict.reason,
+            message: verdict.message,
+        };
+        conditions::set(&mut self.conditions, condition);
+        self
+    }
+
+    /// The change, if there is one; guarded by the version seen, since the list is replaced as a whole.
+    fn effect(self) -> Option<Effect<NoCall>> {
+        if self.conditions == self.machine.status.conditions {
+            return None;
+        }
+        let status = json!({"conditions": self.conditions});
+        Some(Effect::merge_status_guarded(ObjectRef::to(self.machine), &self.machine.metadata, &status))
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! What a health check's decision needs to see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{
+    Cluster, Machine, MachineHealthCheck, TEMPLATE_SUFFIX, annotation, cluster, label,
+};
+use capstan_controller::{Client, KindName, ListOptions, ObserveError, View, Wake, Watches};
+use capstan_object::{Conditions, Key, ObjectMeta, object};
+use serde::{Deserialize, Serialize};
+
+use super::check::{Node, NodeCondition, Target};
+use crate::contract::{ContractVersion, Definition, External, Found, definition_name};
+use crate::machine_deployment::selects;
+use crate::paused::concerns_members;
+
+/// What is needed of a Node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct SeenNode {
+    metadata: ObjectMeta,
+    status: SeenNodeStatus,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct SeenNodeStatus {
+    conditions: Vec<NodeCondition>,
+}
+
+object!(SeenNode, "" / "v1", "Node", "nodes", Cluster);
+
+/// Everything beside the health check.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The machines it checks, with their nodes.
+    pub targets: Vec<Target>,
+    /// Why the cluster cannot be asked about its nodes, if it should be possible.
+    pub lost_contact: Option<String>,
+    /// The template of requests to somebody else who repairs machines.
+    pub remediation_template: Found,
+    /// Requests that exist, by the name of their machine.
+    pub requests: BTreeMap<String, External>,
+}
+
+/// Reads all of it.
+pub async fn observe(
+    check: &MachineHealthCheck,
+    view: &View,
+    wake: Option<&Wake>,
+) -> Result<Seen, ObserveError> {
+    let namespace = check.metadata.namespace.as_str();
+    let key = Key::new(namespace, check.spec.cluster_name.as_str());
+    let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(Seen::default()) };
+    let mut machines = view.labelled::<Machine>(namespace, label::CLUSTER_NAME, &check.spec.cluster_name)?;
+    machines.retain(|machine| {
+        // An empty selector would be one for all machines of the cluster; upstream takes it so.
+        let selected =
+            check.spec.selector.is_empty() || selects(&check.spec.selector, &machine.metadata.labels);
+        selected && !is_left_out(machine)
+    });
+    let initialized =
+        cluster.status.conditions.is_condition_true(cluster::condition::CONTROL_PLANE_INITIALIZED);
+    let mut lost_contact = None;
+    let mut nodes = None;
+    if initialized {
+        match read_nodes(view, &key, &check.metadata.key(), wake).await {
+            Ok(found) => nodes = Some(found),
+            Err(why) => lost_contact = Some(why),
+        }
+    }
+    let targets = machines
+        .into_iter()
+        .map(|machine| {
+            let name = &machine.status.node_ref.name;
+            let node = match &nodes {
+                Some(nodes) if !name.is_empty() => nodes.get(name).cloned().map_or(Node::Gone, Node::There),
+                _ => Node::NotYet,
+            };
+            Target { machine, node }
+        })
+        .collect();
+    let mut seen = Seen { cluster: Some(cluster), targets, lost_contact, ..Seen::default() };
+    remediation_objects(check, view, &mut seen).await?;
+    Ok(seen)
+}
+
+/// The machine is paused, or somebody asked that it be left alone.
+fn is_left_out(machine: &Machine) -> bool {
+    let annotations = &machine.metadata.annotations;
+    annotations.contains_key(annotation::PAUSED) || annotations.contains_key(annotation::SKIP_REMEDIATION)
+}
+
+/// The conditions of all nodes, or why they cannot be told. A cluster whose last probe failed is not believed:
+/// what it says about its nodes may be old, and a partition is not death.
+async fn read_nodes(
+    view: &View,
+    cluster: &Key,
+    check: &Key,
+    wake: Option<&Wake>,
+) -> Result<BTreeMap<String, Vec<NodeCondition>>, String> {
+    let workloads = view.workloads().ok_or("this process reaches no workload clusters")?;
+    if let Some(wake) = wake {
+        workloads.wake_on_change(cluster, check, wake);
+    }
+    let client: Client = workloads.client(cluster).await.map_err(|error| error.to_string())?;
+    let health = workloads.health(cluster);
+    if health.failures > 0 {
+        return Err(format!("{} probes of cluster {cluster} failed", health.failures));
+    }
+    let nodes: Vec<SeenNode> =
+        client.list_all("", &ListOptions::default()).await.map_err(|error| error.to_string())?;
+    Ok(nodes.into_iter().map(|node| (node.metadata.name, node.status.conditions)).collect())
+}
+
+async fn remediation_objects(
+    check: &MachineHealthCheck,
+    view: &View,
+    seen: &mut Seen,
+) -> Result<(), ObserveError> {
+    let reference = &check.spec.remediation.template_ref;
+    if reference.kind.is_empty() {
+        return Ok(());
+    }
+    let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
+    let kind = |kind: &str| {
+        let name = definition_name(group, kind);
+        let plural = name.split('.').next().unwrap_or_default().to_owned();
+        (name, KindName::namespaced(group, version, kind, plural))
+    };
+    let namespace = check.metadata.namespace.as_str();
+    let (definition, template_kind) = kind(&reference.kind);
+    seen.remediation_template = Found::Missing;
+    if view.get::<Definition>(&Key::new("", definition))?.is_none() {
+        return Ok(());
+    }
+    let key = Key::new(namespace, reference.name.as_str());
+    if let Some(found) = read(view, &template_kind, &key).await? {
+        seen.remediation_template = Found::Object(Box::new(found));
+    }
+    let (definition, request_kind) =
+        kind(reference.kind.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(&reference.kind));
+    if view.get::<Definition>(&Key::new("", definition))?.is_none() {
+        return Ok(());
+    }
+    for target in &seen.targets {
+        let name = target.machine.metadata.name.clone();
+        if let Some(request) = read(view, &request_kind, &Key::new(namespace, name.as_str())).await? {
+            seen.requests.insert(name, request);
+        }
+    }
+    Ok(())
+}
+
+async fn read(view: &View, kind: &KindName, key: &Key) -> Result<Option<External>, ObserveError> {
+    let Some(object) = view.external(kind, key).await? else { return Ok(None) };
+    let value = object.value().map_err(|error| ObserveError::Unreadable {
+        kind: kind.to_string(),
+        key: key.clone(),
+        why: error.to_string(),
+    })?;
+    Ok(Some(External::new(kind.clone(), ContractVersion::V1Beta2, value)))
+}
+
+/// What wakes a health check: the machines of its cluster, and the cluster.
+pub fn watches(watches: &mut Watches<MachineHealthCheck>) {
+    watches
+        .related::<Machine>(|change, caches| {
+            let matters = |machine: &Arc<Machine>| {
+                (
+                    machine.status.node_ref.name.clone(),
+                    machine.metadata.labels.clone(),
+                    machine.metadata.annotations.clone(),
+                    machine.status.conditions.clone(),
+                    machine.metadata.is_deleting(),
+                )
+            };
+            if change.old.as_ref().map(matters) == change.new.as_ref().map(matters) {
+                return Vec::new();
+            }
+            let cluster =
+                change.latest().map(|machine| machine.spec.cluster_name.clone()).unwrap_or_default();
+            of_cluster(caches, &change.key.namespace, &cluster)
+        })
+        .related::<Cluster>(|change, caches| {
+            let told = |cluster: &Arc<Cluster>| cluster.status.conditions.clone();
+            if !concerns_members(change) && change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            of_cluster(caches, &change.key.namespace, &change.key.name)
+        })
+        .index_label::<Machine>(label::CLUSTER_NAME)
+        .read::<Definition>();
+}
+
+fn of_cluster(caches: &capstan_controller::Caches, namespace: &str, cluster: &str) -> Vec<Key> {
+    let checks =
+        caches.of::<MachineHealthCheck>().and_then(|cache| cache.list(namespace)).unwrap_or_default();
+    let of_cluster = checks.iter().filter(|check| check.spec.cluster_name == cluster);
+    of_cluster.map(|check| check.metadata.key()).collect()
+}

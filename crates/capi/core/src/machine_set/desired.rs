@@ -1,0 +1,134 @@
+//! What the machines of a set should look like.
+
+use capstan_capi_types::core::{Machine, MachineSet, MachineSpec, annotation, label, machine};
+use capstan_object::{ObjectMeta, OwnerReference};
+
+use crate::clone;
+use crate::contract::External;
+use crate::names::{joined, shortened};
+use crate::propagate::Propagated;
+
+/// What admission writes where a machine does not say how long its node may take to go.
+const DEFAULT_NODE_DELETION_TIMEOUT: i32 = 10;
+
+/// How names are made where the set does not say.
+const DEFAULT_NAMING: &str = "{{ .machineSet.name }}-{{ .random }}";
+
+/// The name of a machine; its bootstrap configuration and infrastructure machine have the same.
+pub fn name(set: &MachineSet, suffix: &str) -> String {
+    let template = &set.spec.machine_naming.template;
+    if template.is_empty() || template == DEFAULT_NAMING {
+        return joined(&set.metadata.name, suffix);
+    }
+    let values = [
+        (".cluster.name", set.spec.cluster_name.as_str()),
+        (".machineSet.name", &set.metadata.name),
+        (".random", suffix),
+    ];
+    let mut name = String::new();
+    let mut rest = template.as_str();
+    // Admission sees to it that nothing but these three is between the braces.
+    while let Some((before, (inner, after))) =
+        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    {
+        name.push_str(before);
+        name.push_str(values.iter().find(|(key, _)| *key == inner.trim()).map_or("", |(_, value)| value));
+        rest = after;
+    }
+    name.push_str(rest);
+    shortened(name, suffix)
+}
+
+/// Labels and annotations of machines and of what is made for them.
+pub fn propagated(set: &MachineSet) -> Propagated {
+    let mut labels = set.spec.template.metadata.labels.clone();
+    labels.insert(label::SET_NAME.to_owned(), crate::names::label_value(&set.metadata.name));
+    labels.insert(label::CLUSTER_NAME.to_owned(), set.spec.cluster_name.clone());
+    if let Some(deployment) = set.metadata.labels.get(label::DEPLOYMENT_NAME) {
+        labels.insert(label::DEPLOYMENT_NAME.to_owned(), deployment.clone());
+    }
+    Propagated { labels, annotations: set.spec.template.metadata.annotations.clone() }
+}
+
+/// A machine's spec with everything that follows the set as long as the machine lives.
+pub fn followed(set: &MachineSet, spec: &MachineSpec) -> MachineSpec {
+    let template = &set.spec.template.spec;
+    let mut deletion = template.deletion.clone();
+    deletion.node_deletion_timeout_seconds =
+        deletion.node_deletion_timeout_seconds.or(Some(DEFAULT_NODE_DELETION_TIMEOUT));
+    MachineSpec {
+        min_ready_seconds: template.min_ready_seconds,
+        readiness_gates: template.readiness_gates.clone(),
+        taints: template.taints.clone(),
+        deletion,
+        ..spec.clone()
+    }
+}
+
+/// Metadata of what is made for a new machine, before the machine is there to own it.
+pub fn part(set: &MachineSet, name: &str) -> ObjectMeta {
+    let mut meta = ObjectMeta::named(set.metadata.namespace.clone(), name);
+    propagated(set).write(&mut meta);
+    meta.owner_references = vec![OwnerReference::to(set)];
+    meta
+}
+
+/// A new machine, made of an infrastructure machine and a bootstrap configuration of the same name.
+pub fn machine(
+    set: &MachineSet,
+    name: &str,
+    infrastructure: &External,
+    bootstrap: Option<&External>,
+) -> Machine {
+    let mut metadata = part(set, name);
+    metadata.owner_references = vec![OwnerReference::controlled_by(set)];
+    metadata.finalizers = vec![machine::FINALIZER.to_owned()];
+    let mut spec = followed(set, &set.spec.template.spec);
+    spec.cluster_name = set.spec.cluster_name.clone();
+    spec.infrastructure_ref = clone::reference(infrastructure, name);
+    spec.bootstrap.config_ref =
+        bootstrap.map(|bootstrap| clone::reference(bootstrap, name)).unwrap_or_default();
+    Machine { metadata, spec, ..Machine::default() }
+}
+
+/// Machines that arrived from another set and are not counted by the deployment yet do not count here either.
+pub fn is_pending_acknowledge(machine: &Machine) -> bool {
+    machine.metadata.annotations.contains_key(annotation::PENDING_ACKNOWLEDGE_MOVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_sets_template() {
+        let mut set = MachineSet::default();
+        set.metadata.name = "workers-abc".to_owned();
+        set.spec.cluster_name = "prod".to_owned();
+        for (template, expected) in [
+            ("", "workers-abc-bcdfg"),
+            ("{{ .machineSet.name }}-{{ .random }}", "workers-abc-bcdfg"),
+            ("{{.cluster.name}}-w-{{ .random }}", "prod-w-bcdfg"),
+            ("n{{ .random }}x", "nbcdfgx"),
+        ] {
+            set.spec.machine_naming.template = template.to_owned();
+            assert_eq!(name(&set, "bcdfg"), expected, "{template}");
+        }
+        set.spec.machine_naming.template = format!("{}-{{{{ .random }}}}", "a".repeat(70));
+        let long = name(&set, "bcdfg");
+        assert_eq!((long.len(), long.ends_with("bcdfg")), (63, true));
+    }
+
+    #[test]
+    fn a_living_machine_follows_what_needs_no_new_machine() {
+        let mut set = MachineSet::default();
+        set.spec.template.spec.version = "v2".to_owned();
+        set.spec.template.spec.deletion.node_drain_timeout_seconds = Some(7);
+        let mut spec = MachineSpec { version: "v1".to_owned(), ..MachineSpec::default() };
+        spec.min_ready_seconds = Some(3);
+        let followed = followed(&set, &spec);
+        assert_eq!((followed.version.as_str(), followed.min_ready_seconds), ("v1", None));
+        assert_eq!(followed.deletion.node_drain_timeout_seconds, Some(7));
+        assert_eq!(followed.deletion.node_deletion_timeout_seconds, Some(10));
+    }
+}

@@ -1,0 +1,55 @@
+//! MachineSet: keeps a number of equal machines.
+//!
+//! Owns: its Machines, and what they are made of until they are there to own it. Reads: the Cluster and its
+//! control plane, the deployment it is part of, the templates. Writes beside that: its own status, and on its
+//! machines the condition that says how far their replacement is.
+
+mod decide;
+mod deletion_order;
+mod desired;
+mod observe;
+mod preflight;
+mod remediation;
+mod status;
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, MachineSet};
+use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
+use capstan_object::Key;
+
+pub use observe::{Part, Seen};
+
+/// The controller of MachineSets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MachineSets;
+
+impl Controller for MachineSets {
+    const NAME: &'static str = "machineset";
+    type Kind = MachineSet;
+    type Seen = Seen;
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<MachineSet>) {
+        observe::watches(watches);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        status::CONDITIONS
+    }
+
+    fn paused(&self, set: &MachineSet, view: &View) -> Result<Option<String>, ObserveError> {
+        let meta = &set.metadata;
+        let cluster =
+            view.get::<Cluster>(&Key::new(meta.namespace.as_str(), set.spec.cluster_name.as_str()))?;
+        Ok(crate::paused::why(cluster.as_deref(), meta, "MachineSet"))
+    }
+
+    async fn observe(&self, set: &Arc<MachineSet>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(set, view).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+}

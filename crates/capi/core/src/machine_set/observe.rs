@@ -1,0 +1,151 @@
+//! What a set's decision needs to see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
+use capstan_controller::{Caches, Change, KindName, ObjectRef, ObserveError, View, Watches};
+use capstan_object::{Key, ObjectMeta};
+
+use crate::clone;
+use crate::contract::{Definition, External, Found, definition_name, look_up, served};
+use crate::machine_deployment::selects;
+use crate::names::label_value;
+use crate::paused::concerns_members;
+
+/// An object that was made for a machine of the set.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Which.
+    pub reference: ObjectRef,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+}
+
+impl Part {
+    fn of(object: &External) -> Self {
+        Self { reference: object.reference(), metadata: object.metadata.clone() }
+    }
+}
+
+/// Everything beside the set.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The deployment it is part of.
+    pub deployment: Option<Arc<MachineDeployment>>,
+    /// Machines it selects and nobody else controls.
+    pub machines: Vec<Arc<Machine>>,
+    /// The cluster's control plane.
+    pub control_plane: Found,
+    /// The template of infrastructure machines.
+    pub infrastructure_template: Found,
+    /// The template of bootstrap configurations.
+    pub bootstrap_template: Found,
+    /// What its machines are made of.
+    pub parts: Vec<Part>,
+    /// What was made for machines of the set, by the set's label, whether or not there is such a machine.
+    pub made: Vec<Part>,
+}
+
+/// Reads all of it.
+pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError> {
+    let namespace = set.metadata.namespace.as_str();
+    let cluster = view.get::<Cluster>(&Key::new(namespace, set.spec.cluster_name.as_str()))?;
+    let deployment = match set.metadata.labels.get(label::DEPLOYMENT_NAME) {
+        Some(name) => view.get::<MachineDeployment>(&Key::new(namespace, name.as_str()))?,
+        None => None,
+    };
+    let control_plane = match &cluster {
+        Some(cluster) => look_up(view, &cluster.spec.control_plane_ref, namespace).await?,
+        None => Found::NotReferenced,
+    };
+    let template = &set.spec.template.spec;
+    let infrastructure_template = look_up(view, &template.infrastructure_ref, namespace).await?;
+    let bootstrap_template = look_up(view, &template.bootstrap.config_ref, namespace).await?;
+    let machines = machines(set, view)?;
+    let mut parts = Vec::new();
+    for machine in machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
+        for reference in [&machine.spec.infrastructure_ref, &machine.spec.bootstrap.config_ref] {
+            parts.extend(look_up(view, reference, namespace).await?.object().map(Part::of));
+        }
+    }
+    let mut made = Vec::new();
+    for template in [&infrastructure_template, &bootstrap_template] {
+        let Some(template) = template.object() else { continue };
+        let Some(kind) = contract_version(view, clone::kind_of(template))? else { continue };
+        let value = label_value(&set.metadata.name);
+        for object in view.external_labelled(&kind, namespace, label::SET_NAME, &value).await? {
+            let metadata = object.metadata().clone();
+            made.push(Part { reference: ObjectRef::new(kind.clone(), metadata.key()), metadata });
+        }
+    }
+    Ok(Seen {
+        cluster,
+        deployment,
+        machines,
+        control_plane,
+        infrastructure_template,
+        bootstrap_template,
+        parts,
+        made,
+    })
+}
+
+fn machines(set: &MachineSet, view: &View) -> Result<Vec<Arc<Machine>>, ObserveError> {
+    let mut machines =
+        view.labelled::<Machine>(&set.metadata.namespace, label::CLUSTER_NAME, &set.spec.cluster_name)?;
+    machines.retain(|machine| {
+        selects(&set.spec.selector, &machine.metadata.labels)
+            && machine.metadata.controller().is_none_or(|owner| owner.uid == set.metadata.uid)
+    });
+    Ok(machines)
+}
+
+/// A kind in the version of it that follows the contract.
+fn contract_version(view: &View, kind: KindName) -> Result<Option<KindName>, ObserveError> {
+    let name = definition_name(&kind.group, &kind.kind);
+    let definition = view.get::<Definition>(&Key::new("", name))?;
+    let served = definition.and_then(|definition| served(&definition.metadata.labels));
+    Ok(served.map(|(_, version)| KindName { version: version.into(), ..kind }))
+}
+
+/// What wakes a set: its machines, machines it may adopt, its deployment and its cluster.
+pub fn watches(watches: &mut Watches<MachineSet>) {
+    watches
+        .owned::<Machine>()
+        .related::<Machine>(adopters)
+        .related::<MachineDeployment>(|change, caches| {
+            let is_part =
+                |set: &MachineSet| set.metadata.labels.get(label::DEPLOYMENT_NAME) == Some(&change.key.name);
+            keys(caches, &change.key.namespace, is_part)
+        })
+        .related::<Cluster>(|change, caches| {
+            if !concerns_members(change) {
+                return Vec::new();
+            }
+            keys(caches, &change.key.namespace, |set| set.spec.cluster_name == change.key.name)
+        })
+        .index_label::<Machine>(label::CLUSTER_NAME)
+        .read::<Definition>();
+}
+
+fn adopters(change: &Change<Machine>, caches: &Caches) -> Vec<Key> {
+    match &change.new {
+        Some(machine) if machine.metadata.controller().is_none() => {
+            keys(caches, &change.key.namespace, |set| selects(&set.spec.selector, &machine.metadata.labels))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn keys(caches: &Caches, namespace: &str, wanted: impl Fn(&MachineSet) -> bool) -> Vec<Key> {
+    let sets = caches.of::<MachineSet>().and_then(|cache| cache.list(namespace)).unwrap_or_default();
+    sets.iter().filter(|set| wanted(set)).map(|set| set.metadata.key()).collect()
+}
+
+/// Parts by kind and name, each once.
+pub fn distinct(parts: &[Part]) -> BTreeMap<&ObjectRef, &ObjectMeta> {
+    parts.iter().map(|part| (&part.reference, &part.metadata)).collect()
+}

@@ -1,0 +1,138 @@
+//! Names of created objects: deterministic, and never used twice.
+//!
+//! A name is the owner's, and a short hash of the owner's uid and a number. The number comes from a counter
+//! on the owner (an annotation, so that `move` and backups keep it). It is raised once an object with the
+//! name was seen, so a creation whose answer was lost is tried again under the same name and collides instead
+//! of making a second object; and before another name is given out, so that a name is not used again.
+
+use capstan_object::ObjectMeta;
+use sha2::{Digest, Sha256};
+
+/// The owner's counter: the number of the next name.
+pub const COUNTER: &str = capstan_controller::NEXT_CHILD;
+
+/// Letters and digits of generated names, as Kubernetes uses them: no vowels, so no words.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// How long the generated part is, as upstream's is.
+const LENGTH: usize = 5;
+
+/// How long a whole name may be.
+const LONGEST: usize = 63;
+
+/// Gives names to objects of one owner.
+#[derive(Debug, Clone)]
+pub struct Names {
+    uid: String,
+    next: u64,
+}
+
+impl Names {
+    /// Reads the owner's counter and moves it past names that exist. `exists` says whether an object whose
+    /// name was made with this suffix is there.
+    pub fn of(owner: &ObjectMeta, exists: impl Fn(&str) -> bool) -> Self {
+        let counter = owner.annotations.get(COUNTER).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut names = Self { uid: owner.uid.clone(), next: counter };
+        // Several may have been created from one counter, and some of them deleted since.
+        for n in counter..counter + LOOK_AHEAD {
+            if exists(&names.suffix(n)) {
+                names.next = n + 1;
+            }
+        }
+        names
+    }
+
+    /// Writes the counter back, if it moved.
+    pub fn record(&self, owner: &mut ObjectMeta) {
+        if self.next > 0 {
+            owner.annotations.insert(COUNTER.to_owned(), self.next.to_string());
+        }
+    }
+
+    /// The next suffixes, which are not recorded until objects with them were seen.
+    pub fn upcoming(&self) -> impl Iterator<Item = String> + '_ {
+        (self.next..self.next + LOOK_AHEAD).map(|n| self.suffix(n))
+    }
+
+    fn suffix(&self, n: u64) -> String {
+        let digest =
+            Sha256::new().chain_update(&self.uid).chain_update([0]).chain_update(n.to_be_bytes()).finalize();
+        let letters = digest.iter().take(LENGTH).map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()]);
+        letters.map(char::from).collect()
+    }
+}
+
+/// More objects than this are never created from one counter.
+pub const LOOK_AHEAD: u64 = 256;
+
+/// `base-suffix`, cut so that the whole is a valid name.
+pub fn joined(base: &str, suffix: &str) -> String {
+    shortened(format!("{base}-{suffix}"), suffix)
+}
+
+/// A name that is too long is cut and ends with the suffix, so that it stays unique.
+pub fn shortened(mut name: String, suffix: &str) -> String {
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let mut kept = LONGEST.saturating_sub(suffix.len());
+    while !name.is_char_boundary(kept) {
+        kept -= 1;
+    }
+    name.truncate(kept);
+    name + suffix
+}
+
+/// A name as the value of a label: names may be longer than values.
+pub fn label_value(name: &str) -> String {
+    if name.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let digest = Sha256::digest(name.as_bytes());
+    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("hash_{hash}_z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(counter: Option<&str>) -> ObjectMeta {
+        let mut meta = ObjectMeta { uid: "u1".to_owned(), ..ObjectMeta::named("ns", "md") };
+        meta.annotations.extend(counter.map(|counter| (COUNTER.to_owned(), counter.to_owned())));
+        meta
+    }
+
+    #[test]
+    fn a_creation_whose_answer_was_lost_is_tried_under_the_same_name() {
+        let first = Names::of(&owner(None), |_| false).upcoming().next();
+        assert_eq!(first, Names::of(&owner(None), |_| false).upcoming().next());
+    }
+
+    #[test]
+    fn a_name_that_was_seen_is_never_given_again() {
+        let names = Names::of(&owner(None), |_| false);
+        let made: Vec<_> = names.upcoming().take(2).collect();
+        let after = Names::of(&owner(None), |suffix| suffix == made[1]);
+        let mut recorded = owner(None);
+        after.record(&mut recorded);
+        assert_eq!(recorded.annotations[COUNTER], "2");
+        let later = Names::of(&recorded, |_| false).upcoming().next().expect("a suffix");
+        assert!(!made.contains(&later));
+    }
+
+    #[test]
+    fn other_owners_have_other_names() {
+        let other = ObjectMeta { uid: "u2".to_owned(), ..owner(None) };
+        assert_ne!(
+            Names::of(&owner(None), |_| false).upcoming().next(),
+            Names::of(&other, |_| false).upcoming().next()
+        );
+    }
+
+    #[test]
+    fn an_owner_with_a_long_name_still_has_children_with_valid_names() {
+        let name = joined(&"a".repeat(80), "bcdfg");
+        assert_eq!((name.len(), name.ends_with("bcdfg")), (63, true));
+    }
+}
