@@ -33,8 +33,11 @@ pub use resources::{ConfigMapOutline, SecretOutline};
 #[derive(Default)]
 pub struct ClusterResourceSetController {
     /// Hashes of resources by kind and key, with the version they are of.
-    hashes: Mutex<BTreeMap<(ResourceKind, Key), (String, Result<String, String>)>>,
+    hashes: Mutex<BTreeMap<(ResourceKind, Key), Hashed>>,
 }
+
+/// A resource's version, and the hash of what it holds or what is wrong with it.
+type Hashed = (String, Result<String, String>);
 
 /// Applies one resource to one cluster. May be repeated without harm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

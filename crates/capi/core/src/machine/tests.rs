@@ -448,7 +448,8 @@ fn certificates_of_a_control_plane_machine_expire_when_the_machine_or_its_config
 #[test]
 fn a_machine_of_a_deployment_says_whether_it_is_what_is_wanted() {
     use capstan_capi_types::core::{MachineDeployment, MachineSet};
-    let seen = |change: &dyn Fn(&mut MachineSet, &mut MachineDeployment)| {
+    type Change<'a> = &'a dyn Fn(&mut MachineSet, &mut MachineDeployment);
+    let seen = |change: Change<'_>| {
         let (mut set, mut deployment) = (MachineSet::default(), MachineDeployment::default());
         set.metadata.creation_timestamp = Some(at(500).into());
         change(&mut set, &mut deployment);
@@ -456,7 +457,7 @@ fn a_machine_of_a_deployment_says_whether_it_is_what_is_wanted() {
     };
     let mut right = machine();
     right.spec.version = "v1.34.0".to_owned();
-    let cases: [(&str, &dyn Fn(&mut MachineSet, &mut MachineDeployment), _); 4] = [
+    let cases: [(&str, Change<'_>, _); 4] = [
         ("v1.34.0", &|_, _| (), (ConditionStatus::True, "UpToDate", "")),
         (
             "v1.34.0",

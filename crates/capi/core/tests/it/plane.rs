@@ -1,0 +1,236 @@
+//! A management plane and a workload cluster in one process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_apiserver::pki::Pki;
+use capstan_apiserver::plane::{Config, Plane};
+use capstan_capi_core::cluster::ClusterController;
+use capstan_capi_core::machine::MachineController;
+use capstan_capi_core::workload::Nodes;
+use capstan_controller::{
+    Client, Env, Health, KindName, Options, Patch, Runtime, Stream, Wake, WorkloadError, Workloads,
+};
+use capstan_object::{Key, Scope};
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Time that jumps to the next timer when nothing else is to do.
+fn env(seed: u64) -> Env {
+    let begun = Instant::now();
+    let clock = move || {
+        let since = SignedDuration::try_from(begun.elapsed()).unwrap();
+        Timestamp::from_second(1_767_225_600).unwrap() + since
+    };
+    Env::simulated(clock, seed)
+}
+
+async fn server(env: Env) -> Plane {
+    let pki = Arc::new(Pki::ephemeral(env.clone()));
+    Plane::start(Config::in_memory().with_env(env).trusting_everybody(), pki).await.expect("a server")
+}
+
+/// One workload cluster that always answers.
+struct Answering {
+    client: Client,
+    env: Env,
+}
+
+impl Workloads for Answering {
+    fn client(&self, _: &Key) -> BoxFuture<'_, Result<Client, WorkloadError>> {
+        Box::pin(async { Ok(self.client.clone()) })
+    }
+
+    fn port_forward(
+        &self,
+        cluster: &Key,
+        _: &Key,
+        _: u16,
+    ) -> BoxFuture<'_, Result<Box<dyn Stream>, WorkloadError>> {
+        let cluster = cluster.clone();
+        Box::pin(async { Err(WorkloadError::NoKubeconfig(cluster)) })
+    }
+
+    fn health(&self, _: &Key) -> Health {
+        Health { last_success: Some(self.env.now()), failures: 0 }
+    }
+
+    fn wake_on_change(&self, _: &Key, _: &Key, _: &Wake) {}
+}
+
+/// Both servers, their clients, and the controllers.
+pub struct World {
+    /// The management server.
+    pub user: Client,
+    /// The workload server.
+    pub guest: Client,
+    _planes: [Plane; 2],
+    _runtime: Runtime,
+}
+
+/// The kinds of the provider.
+pub const FAKES: [(&str, &str); 4] = [
+    ("FakeCluster", "fakeclusters"),
+    ("FakeControlPlane", "fakecontrolplanes"),
+    ("FakeMachine", "fakemachines"),
+    ("FakeConfig", "fakeconfigs"),
+];
+
+/// A kind of the provider, by name.
+pub fn fake(kind: &str) -> KindName {
+    let (kind, plural) = FAKES.into_iter().find(|(known, _)| *known == kind).unwrap();
+    KindName::namespaced("fake.example.com", "v1alpha1", kind, plural)
+}
+
+/// A kind of the core, by name.
+pub fn core(kind: &str, plural: &str) -> KindName {
+    KindName::namespaced("cluster.x-k8s.io", "v1beta2", kind.to_owned(), plural.to_owned())
+}
+
+/// A built-in kind of the cluster's scope.
+pub fn cluster_scoped(group: &str, version: &str, kind: &str, plural: &str) -> KindName {
+    let mut name =
+        KindName::namespaced(group.to_owned(), version.to_owned(), kind.to_owned(), plural.to_owned());
+    name.scope = Scope::Cluster;
+    name
+}
+
+fn definition(kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.fake.example.com"),
+            "labels": {"cluster.x-k8s.io/v1beta2": "v1alpha1"},
+        },
+        "spec": {
+            "group": "fake.example.com", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+impl World {
+    /// Starts everything.
+    pub async fn start() -> Self {
+        let env = env(1);
+        let (management, workload) = (server(env.clone()).await, server(env.clone()).await);
+        let user = Client::in_process(management.server().clone(), "user");
+        let guest = Client::in_process(workload.server().clone(), "guest");
+        let definitions = cluster_scoped(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        let mut bodies = capstan_capi_types::definitions::definitions();
+        bodies.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
+        for body in &bodies {
+            user.create(&definitions, "", body).await.expect("a definition");
+        }
+        for body in &bodies {
+            let key = Key::new("", body["metadata"]["name"].as_str().expect("a name"));
+            let served = |definition: Value| condition(&definition, "Established")["status"] == "True";
+            while !served(user.get_raw(&definitions, &key).await.unwrap().unwrap().parse().unwrap()) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        let workloads = Arc::new(Answering { client: guest.clone(), env: env.clone() });
+        let client = Client::in_process(management.server().clone(), "capstan");
+        let mut runtime = Runtime::with_workloads(client, env, Options::default(), Some(workloads));
+        runtime.add(ClusterController::new());
+        runtime.add(MachineController::new(Nodes::new()));
+        runtime.start();
+        Self { user, guest, _planes: [management, workload], _runtime: runtime }
+    }
+
+    /// Creates an object in the namespace `default`, with its status if it has one.
+    pub async fn create(&self, kind: &KindName, name: &str, mut body: Value) {
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.kind.as_ref().into();
+        body["metadata"]["name"] = name.into();
+        self.user
+            .create(kind, "default", &body)
+            .await
+            .unwrap_or_else(|error| panic!("{kind} {name}: {error:?}"));
+        if body.get("status").is_some() {
+            self.status(kind, name, body["status"].clone()).await;
+        }
+    }
+
+    /// Changes the status of an object.
+    pub async fn status(&self, kind: &KindName, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.user.patch(kind, &Key::new("default", name), Some("status"), &patch).await.expect("a status");
+    }
+
+    /// Changes an object.
+    pub async fn patch(&self, kind: &KindName, name: &str, change: Value) {
+        self.user
+            .patch(kind, &Key::new("default", name), None, &Patch::Merge(change))
+            .await
+            .expect("a patch");
+    }
+
+    /// Removes an object of the workload cluster at once, as a kubelet does when its containers have ended.
+    pub async fn force_delete(&self, path: &str, options: &Value) {
+        let request = http::Request::builder()
+            .method("DELETE")
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(bytes::Bytes::from(options.to_string()))
+            .expect("a request");
+        let response = self.guest.transport().send(request).await.expect("an answer");
+        assert!(response.status().is_success(), "{}", response.status());
+    }
+
+    /// An object as it is now.
+    pub async fn get(&self, kind: &KindName, name: &str) -> Option<Value> {
+        let reply = self.user.get_raw(kind, &Key::new("default", name)).await.expect("an answer");
+        reply.map(|reply| reply.parse().expect("an object"))
+    }
+
+    /// Lets simulated time pass until an object is as it should be, or is gone.
+    pub async fn until(
+        &self,
+        kind: &KindName,
+        name: &str,
+        what: &str,
+        holds: impl Fn(Option<&Value>) -> bool,
+    ) -> Option<Value> {
+        for _ in 0..1200 {
+            let object = self.get(kind, name).await;
+            if holds(object.as_ref()) {
+                return object;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let object = self.get(kind, name).await;
+        panic!("{kind} {name} never came to: {what}\n{}", serde_json::to_string_pretty(&object).unwrap());
+    }
+
+    /// The versions of all objects of some kinds: equal if and only if nothing was written.
+    pub async fn versions(&self, kinds: &[KindName]) -> Vec<String> {
+        let mut versions = Vec::new();
+        for kind in kinds {
+            let list = self
+                .user
+                .list::<Value>(kind, "default", &capstan_controller::ListOptions::default())
+                .await
+                .unwrap();
+            versions.extend(list.items.iter().map(|item| item["metadata"]["resourceVersion"].to_string()));
+        }
+        versions
+    }
+}
+
+/// The condition of a type.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
