@@ -13,13 +13,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use capstan_capi_types::core::cluster::condition as own;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, condition, label};
-use capstan_controller::{
-    Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Wake, Watches,
-};
+use capstan_controller::{Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
 
@@ -32,7 +30,6 @@ use crate::paused;
 pub struct ClusterController {
     /// How long a workload cluster may be silent before it counts as not connected.
     grace: SignedDuration,
-    wake: OnceLock<Wake>,
 }
 
 impl ClusterController {
@@ -43,7 +40,7 @@ impl ClusterController {
 
     /// A controller that calls a workload cluster not connected after it was silent this long.
     pub fn with_grace(grace: SignedDuration) -> Self {
-        Self { grace, wake: OnceLock::new() }
+        Self { grace }
     }
 }
 
@@ -80,7 +77,6 @@ impl Controller for ClusterController {
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<Cluster>) {
-        self.wake.get_or_init(|| watches.wake());
         watches.read::<Definition>();
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<MachineSet>(label::CLUSTER_NAME);
@@ -100,7 +96,7 @@ impl Controller for ClusterController {
     }
 
     async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, self.wake.get()).await
+        observe::observe(object, view).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {

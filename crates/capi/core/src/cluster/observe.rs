@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
-use capstan_controller::{Health, ObserveError, View, Wake};
+use capstan_controller::{Health, ObserveError, View};
 use capstan_object::{Object, OwnerReference};
 
 use crate::contract::{Found, look_up};
@@ -40,11 +40,7 @@ pub(super) fn is_owned(cluster: &Cluster, owners: &[OwnerReference]) -> bool {
     owners.iter().any(|owner| owner.same_owner(&ours))
 }
 
-pub(super) async fn observe(
-    cluster: &Arc<Cluster>,
-    view: &View,
-    wake: Option<&Wake>,
-) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
     let meta = &cluster.metadata;
     let key = cluster.key();
     let machines = view.labelled::<Machine>(&meta.namespace, label::CLUSTER_NAME, &meta.name)?;
@@ -52,10 +48,11 @@ pub(super) async fn observe(
         machines.into_iter().partition(|machine| machine.metadata.labels.contains_key(label::CONTROL_PLANE));
     let mut health = Health::default();
     if let Some(workloads) = view.workloads() {
-        health = workloads.health(&key);
-        if let Some(wake) = wake {
-            workloads.wake_on_change(&key, &key, wake);
+        // Asking for it is what probes it; how that went shows in its health.
+        if cluster.spec.control_plane_endpoint.is_valid() && !meta.is_deleting() {
+            drop(workloads.client(&key).await);
         }
+        health = workloads.health(&key);
     }
     Ok(Seen {
         infrastructure: look_up(view, &cluster.spec.infrastructure_ref, &meta.namespace).await?,

@@ -1,6 +1,7 @@
 //! How a Cluster fares, in words.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_types::core::cluster::{condition as own, reason as own_reason};
 use capstan_capi_types::core::machine::condition as machine_condition;
@@ -24,6 +25,10 @@ const FIRST_PROBES: u32 = 5;
 
 /// A new machine may be without the `UpToDate` condition this long before that is told.
 const UP_TO_DATE_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+
+/// How often a cluster is probed: one that answers, and one that does not.
+const PROBE_AGAIN: Duration = Duration::from_secs(60);
+const PROBE_SOON: Duration = Duration::from_secs(10);
 
 const TOPOLOGY_PENDING: &str = "Waiting for cluster topology to be reconciled";
 
@@ -101,34 +106,35 @@ fn phase(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
 }
 
 fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>, grace: SignedDuration) {
+    // Nobody probes a cluster that goes: what was known stays.
+    if look.object.metadata.is_deleting() {
+        return;
+    }
     let health = look.seen.health;
     let kind = own::REMOTE_CONNECTION_PROBE;
     let conditions = &mut decision.object.status.conditions;
     let verdict = match health.last_success {
         None if health.failures < FIRST_PROBES => {
             // What was known before this process began to probe stays until there is something to tell.
-            if conditions.condition(kind).is_some() {
-                return;
-            }
-            Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
+            conditions.condition(kind).is_none().then(|| {
+                Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
+            })
         }
-        None => Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed"),
+        None => Some(Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed")),
         Some(last) if look.now.duration_since(last) > grace => {
             let message =
                 format!("Remote connection probe failed, probe last succeeded at {}", Time::new(last));
-            Verdict::new(False, own_reason::PROBE_FAILED, message)
+            Some(Verdict::new(False, own_reason::PROBE_FAILED, message))
         }
-        Some(_) => Verdict::new(True, own_reason::PROBE_SUCCEEDED, ""),
+        Some(_) => Some(Verdict::new(True, own_reason::PROBE_SUCCEEDED, "")),
     };
-    let connected = verdict.status == True;
-    conditions::state(look, conditions, kind, verdict, None);
-    if let Some(last) = health.last_success
-        && connected
-        && health.failures > 0
-    {
-        // A moment after the grace ends, so that it is over when looked at.
-        let over = last.saturating_add(grace + SignedDuration::from_secs(1)).unwrap_or(look.now);
-        decision.again_at(look.now, over);
+    if let Some(verdict) = verdict {
+        conditions::state(look, conditions, kind, verdict, None);
+    }
+    // A look is what probes, so there must be one from time to time, and soon while the cluster is silent.
+    if decision.object.spec.control_plane_endpoint.is_valid() {
+        let silent = health.last_success.is_none() || health.failures > 0;
+        decision.again_in(if silent { PROBE_SOON } else { PROBE_AGAIN });
     }
 }
 

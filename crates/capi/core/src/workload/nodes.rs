@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_controller::{Cache, Caches, Change, View, Wake, WorkloadError};
+use capstan_controller::{Cache, Caches, Change, Client, Transport, View, Wake, WorkloadError};
 use capstan_object::Key;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::Node;
@@ -16,14 +17,26 @@ const PROVIDER_ID: &str = "providerID";
 /// How long a look waits for the first list of a cluster's Nodes.
 const FIRST_LIST: Duration = Duration::from_secs(10);
 
+/// How long a cluster that answered is taken to answer, with the credentials it had.
+const CHECK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
+
 /// Objects to wake, with the queue they are in.
 type Sleepers = BTreeMap<Key, Wake>;
+
+/// A cluster whose Nodes are followed.
+struct Followed {
+    caches: Caches,
+    /// What it is followed by: another one after its credentials changed.
+    transport: Arc<dyn Transport>,
+    /// When it was last made sure that the cluster answers with these credentials.
+    checked: Timestamp,
+}
 
 /// The Nodes of workload clusters, shared by all controllers that look at them. A cluster is followed from the first
 /// look on, until it does not answer; the next look that finds it answering follows it again.
 #[derive(Default)]
 pub struct Nodes {
-    clusters: Mutex<BTreeMap<Key, Caches>>,
+    clusters: Mutex<BTreeMap<Key, Followed>>,
     /// By cluster and the identity of a machine.
     sleepers: Arc<Mutex<BTreeMap<(Key, String), Sleepers>>>,
 }
@@ -34,11 +47,18 @@ impl Nodes {
         Arc::default()
     }
 
-    /// The Nodes of a cluster.
+    /// The Nodes of a cluster. One that is followed and answers is not asked again for a while.
     async fn of(&self, view: &View, cluster: &Key) -> Result<Arc<Cache<Node>>, WorkloadError> {
         let Some(workloads) = view.workloads() else {
             return Err(WorkloadError::NoKubeconfig(cluster.clone()));
         };
+        let answers = workloads.health(cluster).failures == 0;
+        let fresh = |followed: &&Followed| view.now().duration_since(followed.checked) < CHECK_AGAIN;
+        let known =
+            self.clusters.lock().get(cluster).filter(fresh).map(|followed| followed.caches.ensure::<Node>());
+        if let Some(cache) = known.filter(|_| answers) {
+            return self.synced(cluster, cache).await;
+        }
         let client = match workloads.client(cluster).await {
             Ok(client) => client,
             Err(error) => {
@@ -48,17 +68,37 @@ impl Nodes {
         };
         let cache = {
             let mut clusters = self.clusters.lock();
-            let caches = clusters.entry(cluster.clone()).or_insert_with(|| {
-                let caches = Caches::new("");
-                let cache = caches.ensure::<Node>();
-                cache.index(PROVIDER_ID, |node| vec![node.spec.provider_id.clone()]);
-                let (sleepers, cluster) = (self.sleepers.clone(), cluster.clone());
-                cache.listen(move |change| wake(&sleepers, &cluster, change));
-                caches.start(&client);
-                caches
-            });
-            caches.ensure::<Node>()
+            let same = |followed: &Followed| Arc::ptr_eq(&followed.transport, client.transport());
+            if !clusters.get(cluster).is_some_and(same) {
+                clusters.insert(cluster.clone(), self.follow(cluster, &client, view.now()));
+            }
+            match clusters.get_mut(cluster) {
+                Some(followed) => {
+                    followed.checked = view.now();
+                    followed.caches.ensure::<Node>()
+                }
+                None => return Err(unreachable(cluster, "it is not followed".to_owned())),
+            }
         };
+        self.synced(cluster, cache).await
+    }
+
+    fn follow(&self, cluster: &Key, client: &Client, now: Timestamp) -> Followed {
+        let caches = Caches::new("");
+        let cache = caches.ensure::<Node>();
+        cache.index(PROVIDER_ID, |node| vec![node.spec.provider_id.clone()]);
+        let (sleepers, cluster) = (self.sleepers.clone(), cluster.clone());
+        cache.listen(move |change| wake(&sleepers, &cluster, change));
+        caches.start(client);
+        Followed { caches, transport: client.transport().clone(), checked: now }
+    }
+
+    /// The cache once it has the first list.
+    async fn synced(
+        &self,
+        cluster: &Key,
+        cache: Arc<Cache<Node>>,
+    ) -> Result<Arc<Cache<Node>>, WorkloadError> {
         match tokio::time::timeout(FIRST_LIST, cache.synced()).await {
             Ok(()) => Ok(cache),
             Err(_) => {

@@ -39,18 +39,17 @@ struct Answering {
 }
 
 impl Workloads for Answering {
-    fn client(&self, _: &Key) -> BoxFuture<'_, Result<Client, WorkloadError>> {
+    fn client<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Client, WorkloadError>> {
         Box::pin(async { Ok(self.client.clone()) })
     }
 
-    fn port_forward(
-        &self,
-        cluster: &Key,
-        _: &Key,
+    fn port_forward<'a>(
+        &'a self,
+        cluster: &'a Key,
+        _: &'a Key,
         _: u16,
-    ) -> BoxFuture<'_, Result<Box<dyn Stream>, WorkloadError>> {
-        let cluster = cluster.clone();
-        Box::pin(async { Err(WorkloadError::NoKubeconfig(cluster)) })
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>> {
+        Box::pin(async { Err(WorkloadError::NoKubeconfig(cluster.clone())) })
     }
 
     fn health(&self, _: &Key) -> Health {
