@@ -12,6 +12,7 @@ mod crash;
 mod diff;
 mod discovery;
 mod e2e;
+mod fuzz;
 mod interop;
 mod kubeadm_accepts;
 mod parity;
@@ -81,6 +82,8 @@ enum Command {
     KubeadmAccepts(kubeadm_accepts::Options),
     /// Measure both servers under the same load
     Bench(bench::Options),
+    /// Throw random input at everything that reads input, for as long as one likes
+    Fuzz(fuzz::Options),
     /// Run the suites that CI runs
     Interop(interop::Options),
 }
@@ -113,6 +116,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Clients(options) => clients::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Interop(options) => interop::run(&options),
     }
 }

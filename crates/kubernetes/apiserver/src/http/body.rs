@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::time::Duration;
 
+use ::http::StatusCode;
 use ::http_body::Body;
 use ::http_body_util::{BodyExt, LengthLimitError, Limited};
 use bytes::Bytes;
@@ -13,6 +15,8 @@ use crate::status::{Result, Status};
 
 /// Largest request body.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// How long a client may take to send it, as long as upstream lets a request take.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Deepest nesting of a decoded body.
 pub const MAX_DEPTH: usize = 64;
 /// Deepest nesting of a CustomResourceDefinition: each of the 64 levels a schema may have costs up to
@@ -34,11 +38,18 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, MAX_BODY).collect().await {
+    let too_large = || Status::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
+    // What says that it is too large need not be sent.
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    let Ok(read) = tokio::time::timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await else {
+        let why = format!("the request body did not come within {} seconds", PATIENCE.as_secs());
+        return Err(Status::new(StatusCode::REQUEST_TIMEOUT, "Timeout", why));
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(Status::too_large(format!("Request entity too large: limit is {MAX_BODY}")))
-        }
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
     }
 }
@@ -58,6 +69,14 @@ pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Stri
 
 /// Decodes one YAML document by the rules of YAML 1.1 that kubectl and the API server follow.
 pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, String> {
+    // Most of what comes as YAML is JSON, which is YAML: clients send apply configurations so. Where it has
+    // duplicates, they are told in the words of YAML.
+    if bytes.trim_ascii_start().first() == Some(&b'{')
+        && let Ok(decoded) = json(bytes, max_depth)
+        && decoded.duplicates.is_empty()
+    {
+        return Ok(decoded);
+    }
     let mut duplicates = Vec::new();
     let value = match parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::Error) {
         Ok(value) => value,
@@ -74,6 +93,7 @@ pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Stri
     Ok(Decoded { value, duplicates })
 }
 
+/// The parser's own budgets bound depth (64 levels), nodes and what aliases repeat.
 fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, String> {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = duplicate_keys;
@@ -274,6 +294,34 @@ mod tests {
     fn yaml_follows_the_rules_kubectl_follows() {
         let decoded = yaml(b"a: yes\nb: 0644\nc: 12_000\nd: 'x'\n", MAX_DEPTH).unwrap();
         assert_eq!(decoded.value, json!({"a": true, "b": 420, "c": 12000, "d": "x"}));
+    }
+
+    #[test]
+    fn yaml_aliases_do_not_multiply_what_was_sent() {
+        let mut nested = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..10 {
+            let aliases = vec![format!("*a{}", level - 1); 10].join(",");
+            nested.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        }
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 90].join(","));
+        for bomb in [nested, long] {
+            assert!(yaml(bomb.as_bytes(), MAX_DEPTH).is_err(), "{}", &bomb[..40]);
+        }
+        assert!(yaml(b"a: &a [1]\nb: *a\n", MAX_DEPTH).is_ok(), "an alias is no crime");
+    }
+
+    #[test]
+    fn json_that_comes_as_yaml_may_be_nested_as_deep_as_json() {
+        let nested = |levels: usize| {
+            format!("{}{}", "{\"a\":".repeat(levels - 1), "{}".to_owned() + &"}".repeat(levels - 1))
+        };
+        let parsers: [(&str, fn(&[u8], usize) -> std::result::Result<Decoded, String>); 2] =
+            [("json", json), ("yaml", yaml)];
+        for (name, parse) in parsers {
+            assert!(parse(nested(150).as_bytes(), MAX_CRD_DEPTH).is_ok(), "{name}");
+            assert!(parse(nested(150).as_bytes(), MAX_DEPTH).is_err(), "{name}");
+            assert!(parse(nested(20_000).as_bytes(), MAX_CRD_DEPTH).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::verbs::list::{parse_version, wait_for_version};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long a watch lasts at least when the client names no time, as upstream's default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
+/// How long a watch lasts at most. Clients ask for anything up to 2^63 seconds, which no clock can count to.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Marks the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -64,7 +66,8 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
         }
     };
     let Some(watch) = watch else { return Err(Status::unavailable("the store is shutting down")) };
-    let deadline = tokio::time::Instant::now() + options.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let lasts = options.timeout.unwrap_or(DEFAULT_TIMEOUT).min(LONGEST);
+    let deadline = tokio::time::Instant::now() + lasts;
     let (open, sent) = call.shared.metrics.watch(&call.info, &call.resource);
     let session = Session {
         _open: open,

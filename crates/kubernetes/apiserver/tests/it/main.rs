@@ -6,6 +6,7 @@ mod backups;
 mod client;
 mod crds;
 mod documents;
+mod fuzz;
 mod housekeeping;
 mod lifecycle;
 mod objects;

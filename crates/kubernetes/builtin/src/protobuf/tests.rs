@@ -149,33 +149,38 @@ fn many_small_messages_do_not_become_much_memory() {
     assert_eq!(decode_message(id, &spec), Err(Error::TooMany { limit: MAX_VALUES }));
 }
 
-proptest! {
-    #[test]
-    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pick in 0usize..7) {
-        let mut body = MAGIC.to_vec();
-        body.extend_from_slice(&bytes);
-        let _ = decode(&body);
-        let sample = &samples()[pick];
-        let mut body = MAGIC.to_vec();
-        let (api_version, kind) = (sample["apiVersion"].as_str().unwrap(), sample["kind"].as_str().unwrap());
-        encode::envelope(&mut body, api_version, kind, &bytes);
-        let _ = decode(&body);
-    }
+/// `cargo xtask fuzz` runs these for longer, with random seeds.
+mod fuzz {
+    use super::*;
 
-    #[test]
-    fn mutated_messages_never_panic(
-        pick in 0usize..7,
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        cut in any::<prop::sample::Index>(),
-    ) {
-        let mut body = encode(&samples()[pick]).unwrap();
-        for (at, byte) in edits {
-            let at = at.index(body.len());
-            body[at] = byte;
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pick in 0usize..7) {
+            let mut body = MAGIC.to_vec();
+            body.extend_from_slice(&bytes);
+            let _ = decode(&body);
+            let sample = &samples()[pick];
+            let mut body = MAGIC.to_vec();
+            let (api_version, kind) = (sample["apiVersion"].as_str().unwrap(), sample["kind"].as_str().unwrap());
+            encode::envelope(&mut body, api_version, kind, &bytes);
+            let _ = decode(&body);
         }
-        let _ = decode(&body);
-        body.truncate(cut.index(body.len()));
-        let _ = decode(&body);
+
+        #[test]
+        fn mutated_messages_never_panic(
+            pick in 0usize..7,
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut body = encode(&samples()[pick]).unwrap();
+            for (at, byte) in edits {
+                let at = at.index(body.len());
+                body[at] = byte;
+            }
+            let _ = decode(&body);
+            body.truncate(cut.index(body.len()));
+            let _ = decode(&body);
+        }
     }
 }
 

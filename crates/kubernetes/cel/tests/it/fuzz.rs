@@ -1,8 +1,15 @@
-//! Arbitrary text must neither panic nor hang.
+//! Arbitrary text must neither panic nor hang. `cargo xtask fuzz` runs this for longer, with random seeds.
 
 use capstan_cel::{Activation, Budget, DeclType, Env, Field};
 use proptest::prelude::*;
 use serde_json::json;
+
+/// `usual` cases, unless `PROPTEST_CASES` says otherwise.
+fn config(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    ProptestConfig { cases, failure_persistence: None, ..default }
+}
 
 fn decl() -> DeclType {
     DeclType::object([
@@ -112,7 +119,7 @@ fn token() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(config(400))]
 
     #[test]
     fn any_text_is_handled(source in "\\PC{0,60}") {

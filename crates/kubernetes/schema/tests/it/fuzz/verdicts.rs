@@ -11,7 +11,7 @@ use capstan_schema::{Schema, crd, meta, prune};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::arbitrary;
+use super::{arbitrary, config};
 
 fn definition(schema: Value) -> Value {
     json!({
@@ -32,7 +32,7 @@ fn object(content: Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(256))]
 
     #[test]
     fn any_definition_gets_a_verdict(schema in arbitrary::schema(), junk in arbitrary::json()) {

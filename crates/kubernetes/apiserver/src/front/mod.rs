@@ -1,5 +1,8 @@
 //! The TLS front door: accepts connections, hands the client's certificate to the server, drains on stop.
 
+#[cfg(test)]
+mod fuzz;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +26,10 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const HEADERS: Duration = Duration::from_secs(30);
 /// How long open requests may go on after a stop. Watches end at once.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How often a quiet HTTP/2 client is asked whether it is still there, as upstream.
+const PING: Duration = Duration::from_secs(30);
+/// How long it may take to say so.
+const PONG: Duration = Duration::from_secs(15);
 /// Streams one HTTP/2 connection may have open, as upstream.
 const STREAMS: u32 = 250;
 
@@ -57,7 +64,9 @@ pub async fn serve(
             (acceptor.clone(), server.clone(), pki.clone(), draining.watcher());
         tokio::spawn(async move {
             let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
-            let connection = protocols()
+            let mut builder = protocol(stream.get_ref().1.alpn_protocol());
+            builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
+            let connection = builder
                 .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
                 .into_owned();
             if let Err(error) = watcher.watch(connection).await {
@@ -79,7 +88,7 @@ where
 {
     let acceptor = TlsAcceptor::from(tls);
     let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
-    let builder = protocols();
+    let builder = protocol(stream.get_ref().1.alpn_protocol());
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     if let Err(error) = connection.await {
         tracing::debug!(%error, "a connection ended early");
@@ -111,11 +120,13 @@ where
     Some((stream, WithPeer { server, peer }))
 }
 
-fn protocols() -> auto::Builder<TokioExecutor> {
+/// How a connection speaks HTTP: what its TLS handshake agreed on, version 1 where it agreed on nothing. To guess
+/// from the first bytes would let a client that sends none stay for ever.
+fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
-    builder
+    if agreed == Some(b"h2") { builder.http2_only() } else { builder.http1_only() }
 }
 
 /// The server as one connection sees it.

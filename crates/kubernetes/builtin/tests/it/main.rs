@@ -1,0 +1,3 @@
+//! Claims about the crate as others use it.
+
+mod fuzz;
