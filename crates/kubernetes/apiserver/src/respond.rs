@@ -158,20 +158,28 @@ fn without_type(object: Bytes, parts: &mut Vec<Bytes>) {
 
 /// Where the comma after the member at `at` is; `None` if it is the last one.
 fn member_end(object: &[u8], at: usize) -> Option<usize> {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for (offset, byte) in object[at..].iter().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
+    let (mut depth, mut at) = (0_usize, at);
+    loop {
+        match object.get(at)? {
+            b'"' => at = string_end(object, at + 1)?,
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.checked_sub(1)?,
-            b',' if depth == 0 => return Some(at + offset),
+            b',' if depth == 0 => return Some(at),
             _ => {}
         }
+        at += 1;
     }
-    None
+}
+
+/// Where the quote that ends the text from `at` on is. Most of an object is text, so this skips to what counts.
+fn string_end(object: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', object.get(at..)?)?;
+        if object[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
