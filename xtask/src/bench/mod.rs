@@ -15,6 +15,9 @@ use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, ports::free_por
 use crate::text::table;
 use measures::{Better, Figure, Sizes};
 
+/// Starts of which the median is taken.
+const STARTS: usize = 3;
+
 #[derive(Debug, Args)]
 pub struct Options {
     #[command(subcommand)]
@@ -35,13 +38,15 @@ enum What {
         #[arg(long)]
         capstan: Option<PathBuf>,
     },
+    /// Memory of one more empty in-memory server in a process that has a thousand
+    Instances,
 }
 
 pub async fn run(options: Options) -> Result<()> {
+    let What::Api { quick, server, capstan } = options.what else { return instances() };
     if cfg!(debug_assertions) {
         return again_in_release();
     }
-    let What::Api { quick, server, capstan } = options.what;
     let sizes = if quick { Sizes::quick() } else { Sizes::full() };
     let mut workdir = Workdir::new("bench")?;
     let flavours = server.map_or_else(|| vec![Flavour::Kube, Flavour::Capstan], |one| vec![one]);
@@ -52,31 +57,40 @@ pub async fn run(options: Options) -> Result<()> {
         let folder = workdir.folder(flavour.name())?;
         let mut figures = Vec::new();
         println!("{}", flavour.name());
-        let server = match (flavour, &binary) {
-            (Flavour::Capstan, Some(binary)) => {
-                let port = free_port()?;
-                let mut starts = Vec::new();
-                for attempt in 0..5 {
-                    let mut server =
-                        Server::capstan(&folder.join(format!("start-{attempt}")), binary, port).await?;
-                    starts.push(server.start_time);
-                    server.stop()?;
-                }
-                starts.sort_unstable();
-                figures.push(Figure::start(starts[starts.len() / 2]));
-                Server::capstan(&folder.join("load"), binary, port).await?
+        let start = async |name: String| match &binary {
+            Some(binary) if flavour == Flavour::Capstan => {
+                Server::capstan(&folder.join(name), binary, free_port()?).await
             }
-            _ => {
-                let server = Server::kube(&folder.join("load"), Controllers::None).await?;
-                figures.push(Figure::start(server.start_time));
-                server
-            }
+            _ => Server::kube(&folder.join(name), Controllers::None).await,
         };
+        let mut starts = Vec::new();
+        for attempt in 0..STARTS {
+            let mut server = start(format!("start-{attempt}")).await?;
+            starts.push(server.start_time);
+            server.stop()?;
+        }
+        starts.sort_unstable();
+        figures.push(Figure::start(starts[STARTS / 2]));
+        let mut server = start("load".to_owned()).await?;
         measures::all(&server, sizes, &mut figures).await?;
+        server.stop()?;
+        figures.push(measures::filled(&start("full".to_owned()).await?, sizes).await?);
         columns.push((flavour, figures));
     }
     print(&columns);
     workdir.passed();
+    Ok(())
+}
+
+fn instances() -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "--package", "capstan-apiserver", "--example", "instances"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .context("run cargo")?;
+    if !status.success() {
+        bail!("the measurement failed ({status})");
+    }
     Ok(())
 }
 
