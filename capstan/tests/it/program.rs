@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -30,6 +30,8 @@ pub fn failed(output: Output) -> String {
 /// A running `capstan server`; killed when dropped.
 pub struct Server {
     process: Child,
+    /// Kept open: the server says more than what is read.
+    _stdout: BufReader<ChildStdout>,
     pub address: String,
     pub dir: PathBuf,
 }
@@ -45,9 +47,10 @@ impl Server {
             .spawn()
             .unwrap();
         let mut first = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut first).unwrap();
         let address = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
-        Self { process, address, dir: dir.to_owned() }
+        Self { process, _stdout: stdout, address, dir: dir.to_owned() }
     }
 
     /// A client with the server's own administrator's kubeconfig.

@@ -98,7 +98,7 @@ async fn with_versions(
         }
         for (object, to) in missing {
             let version = to.rsplit('/').next().unwrap_or(&to);
-            let converted = call.shared.convert(&call.resource, object.clone(), version).await;
+            let converted = Box::pin(call.shared.convert(&call.resource, object.clone(), version)).await;
             known.push(Conversion { object, to, converted: converted.map_err(|s| s.message) });
         }
     }

@@ -315,8 +315,8 @@ mod tests {
         let nested = |levels: usize| {
             format!("{}{}", "{\"a\":".repeat(levels - 1), "{}".to_owned() + &"}".repeat(levels - 1))
         };
-        let parsers: [(&str, fn(&[u8], usize) -> std::result::Result<Decoded, String>); 2] =
-            [("json", json), ("yaml", yaml)];
+        type Parser = fn(&[u8], usize) -> std::result::Result<Decoded, String>;
+        let parsers: [(&str, Parser); 2] = [("json", json), ("yaml", yaml)];
         for (name, parse) in parsers {
             assert!(parse(nested(150).as_bytes(), MAX_CRD_DEPTH).is_ok(), "{name}");
             assert!(parse(nested(150).as_bytes(), MAX_DEPTH).is_err(), "{name}");

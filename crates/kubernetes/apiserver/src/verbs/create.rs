@@ -3,6 +3,7 @@
 use ::http::StatusCode;
 use bytes::Bytes;
 use capstan_store::{Expect, Write};
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::admission::Operation;
@@ -34,7 +35,17 @@ pub(crate) async fn create(call: &Call, body: &Bytes) -> Result<Answer> {
 }
 
 /// Admits, completes, validates and stores a new object whose fields are already owned by someone.
-pub(crate) async fn create_object(
+/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+pub(crate) fn create_object<'a>(
+    call: &'a Call,
+    object: Value,
+    options: &'a WriteOptions,
+    kind: WriteKind,
+) -> BoxFuture<'a, Result<Answer>> {
+    Box::pin(admit_and_store(call, object, options, kind))
+}
+
+async fn admit_and_store(
     call: &Call,
     object: Value,
     options: &WriteOptions,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::http::StatusCode;
 use bytes::Bytes;
 use capstan_store::{Entry, Expect, Write};
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use crate::admission::Operation;
@@ -86,7 +87,16 @@ fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
 }
 
 /// Deletes one object, trying again when somebody changes it meanwhile.
-pub(crate) async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> Result<Deleted> {
+/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+pub(crate) fn delete_object<'a>(
+    call: &'a Call,
+    key: &'a str,
+    options: &'a DeleteOptions,
+) -> BoxFuture<'a, Result<Deleted>> {
+    Box::pin(try_until_deleted(call, key, options))
+}
+
+async fn try_until_deleted(call: &Call, key: &str, options: &DeleteOptions) -> Result<Deleted> {
     loop {
         let Some(entry) = call.shared.store.get(&call.resource.bucket, key) else {
             let name = key.rsplit('/').next().unwrap_or(key);

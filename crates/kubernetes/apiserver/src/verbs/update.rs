@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ::http::StatusCode;
 use bytes::Bytes;
 use capstan_store::{Entry, Expect, Write};
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::admission::Operation;
@@ -117,7 +118,17 @@ pub(crate) fn check_name(call: &Call, object: &Value) -> Result<()> {
 }
 
 /// Carries a change out, again from the start whenever somebody else was faster.
-pub(crate) async fn change(
+/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+pub(crate) fn change<'a>(
+    call: &'a Call,
+    change: &'a dyn Change,
+    options: &'a WriteOptions,
+    kind: WriteKind,
+) -> BoxFuture<'a, Result<Answer>> {
+    Box::pin(try_until_settled(call, change, options, kind))
+}
+
+async fn try_until_settled(
     call: &Call,
     change: &dyn Change,
     options: &WriteOptions,

@@ -183,7 +183,7 @@ proptest! {
             return Ok(());
         }
         for object in [&mut new, &mut old] {
-            defaults::apply(group, kind.kind, object);
+            defaults::apply(group, version, kind.kind, object);
             strategy::prepare_create(group, kind.kind, object);
         }
         _ = validation::validate(group, kind.kind, "", &new, None);
