@@ -254,9 +254,12 @@ impl Controller for Widgets {
         let wanted = look.object.spec.replicas;
         let mut next: usize =
             look.object.metadata.annotations.get(NEXT).and_then(|text| text.parse().ok()).unwrap_or(0);
+        if self.flaw == Flaw::Repeats {
+            next = live.len();
+        }
         for _ in live.len()..wanted {
             let name = format!("{}-{next}", look.object.metadata.name);
-            next += usize::from(self.flaw != Flaw::Repeats);
+            next += 1;
             let call =
                 if self.flaw == Flaw::Hasty { CloudCall::Hasty { name } } else { CloudCall::Create { name } };
             let note = Note::normal("Created", "Create", call.summary());
