@@ -5,16 +5,20 @@
 //! KubeadmConfig + Cluster + Machine ──▶ config (kubeadm's YAML) ──┐
 //!                  certificates (Secrets of the cluster) ─────────┼─▶ cloud_config │ ignition ──▶ data Secret
 //!                                  files, users, disks, commands ─┘
+//!
+//! machines, etcd members, health ──▶ control_plane: what is added, replaced or removed next
 //! ```
 //!
 //! Everything here is a function of what was observed: time and randomness ([`certificates::Seed`]) are facts
-//! among others, so that a simulation gives one trace for one seed. No client and no clock. Secrets are kept out
-//! of errors and `Debug`.
+//! among others, so that a simulation gives one trace for one seed. Only [`bootstrap`] meets an API server, through
+//! the controller runtime. Secrets are kept out of errors and `Debug`.
 
 pub mod boot;
+pub mod bootstrap;
 pub mod certificates;
 mod cloud_config;
 pub mod config;
+pub mod control_plane;
 mod error;
 mod ignition;
 pub mod secret;

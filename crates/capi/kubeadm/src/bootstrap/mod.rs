@@ -1,0 +1,133 @@
+//! The controller of KubeadmConfigs: makes the boot data of one machine.
+//!
+//! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates of clusters
+//! without control plane provider; the ConfigMap by which one machine alone becomes the first node; bootstrap
+//! tokens in workload clusters.
+//! Reads: Machines, Clusters, control planes, the Secrets that files and passwords come from.
+//!
+//! ```text
+//! infrastructure? ─▶ data made before? ─▶ first node: lock, certificates, data
+//!                         │              └▶ joining: certificates, discovery, token (spec first, then workload), data
+//!                         └▶ token kept alive until the node is there
+//! ```
+//!
+//! A token is written into the specification before it is made in the workload cluster: after a crash in between
+//! the same token is made, and none is left over.
+
+mod decide;
+mod lock;
+mod observe;
+mod status;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_controller::{Caches, Controller, Decision, Look, ObserveError, Outcome, View, Watches};
+use capstan_object::{Key, Object};
+
+use crate::certificates::Keys;
+
+pub use decide::decide;
+pub use observe::Seen;
+pub use token::{TokenCall, TokenState};
+
+/// Codes of this controller.
+pub mod code {
+    capstan_controller::codes! {
+        TOKEN = "E-KUBEADM-TOKEN", Cluster,
+            "a bootstrap token could not be made in the workload cluster",
+            "check that the cluster answers and takes Secrets in kube-system";
+    }
+}
+
+/// Makes the boot data of machines.
+pub struct BootstrapController {
+    settings: Settings,
+    keys: Arc<dyn Keys>,
+}
+
+/// How boot data is made.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long a bootstrap token lives.
+    pub token_ttl: Duration,
+    /// Algorithm of keys where a configuration names none.
+    pub default_algorithm: EncryptionAlgorithmType,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            token_ttl: Duration::from_secs(15 * 60),
+            default_algorithm: EncryptionAlgorithmType::EcdsaP256,
+        }
+    }
+}
+
+impl BootstrapController {
+    /// A controller that takes its keys from a source.
+    pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
+        Self { settings, keys }
+    }
+}
+
+impl Controller for BootstrapController {
+    const NAME: &'static str = "kubeadmconfig";
+    type Kind = KubeadmConfig;
+    type Seen = Seen;
+    type Call = TokenCall;
+
+    fn watches(&self, watches: &mut Watches<KubeadmConfig>) {
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        watches.read::<KubeadmControlPlane>();
+        watches.related::<Machine>(|change, _| change.both().filter_map(config_of).collect());
+        watches.related::<Cluster>(|change, caches| {
+            change.latest().map(|cluster| configs_of(cluster, caches)).unwrap_or_default()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        status::OWNED
+    }
+
+    fn paused(&self, object: &KubeadmConfig, view: &View) -> Result<Option<String>, ObserveError> {
+        let Some(machine) = observe::machine_of(object, view)? else { return Ok(None) };
+        let key = Key::new(machine.metadata.namespace.clone(), machine.spec.cluster_name.clone());
+        let cluster = view.get::<Cluster>(&key)?;
+        let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
+        Ok(paused.then(|| "Cluster spec.paused is set to true".to_owned()))
+    }
+
+    async fn observe(&self, object: &Arc<KubeadmConfig>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, self.keys.as_ref()).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide(&self.settings, look)
+    }
+
+    async fn call(&self, call: &TokenCall, object: &Arc<KubeadmConfig>, view: &View) -> Outcome {
+        token::make(call, object, view).await
+    }
+}
+
+/// The configuration that a machine boots from, if it is one of ours.
+fn config_of(machine: &Arc<Machine>) -> Option<Key> {
+    let reference = &machine.spec.bootstrap.config_ref;
+    let ours = reference.kind == KubeadmConfig::KIND.kind && reference.api_group == KubeadmConfig::KIND.group;
+    ours.then(|| Key::new(machine.metadata.namespace.clone(), reference.name.clone()))
+}
+
+fn configs_of(cluster: &Arc<Cluster>, caches: &Caches) -> Vec<Key> {
+    let meta = &cluster.metadata;
+    let machines = caches
+        .of::<Machine>()
+        .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+    machines.unwrap_or_default().iter().filter_map(config_of).collect()
+}

@@ -1,0 +1,109 @@
+//! What a decision about boot data depends on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_capi_types::bootstrap::KubeadmConfig;
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine};
+use capstan_controller::{ObserveError, View, catalogue};
+use capstan_object::{Key, Object, OwnerReference};
+
+use super::lock;
+use super::token::{self, TokenState};
+use crate::boot;
+use crate::certificates::{Keys, Place, Purpose, Seed, places_for_control_plane};
+use crate::secret::{ConfigMap, Secret};
+
+/// What was seen beside the KubeadmConfig.
+#[derive(Debug)]
+pub struct Seen {
+    /// The machine that boots from it.
+    pub machine: Option<Arc<Machine>>,
+    /// The machine's cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Who becomes the first node.
+    pub lock: Option<ConfigMap>,
+    /// The machine that holds the lock still exists.
+    pub lock_holder_exists: bool,
+    /// The Secret with the boot data.
+    pub data: Option<Secret>,
+    /// The cluster's certificates, as far as they exist.
+    pub certificates: BTreeMap<Purpose, Secret>,
+    /// Secrets that files and passwords come from, as far as they exist.
+    pub sources: BTreeMap<String, Secret>,
+    /// Version of the control plane, if it is known.
+    pub control_plane_version: Option<String>,
+    /// The bootstrap token in the workload cluster.
+    pub token: TokenState,
+    /// Randomness for what is made.
+    pub seed: Seed,
+}
+
+/// The Machine that owns a configuration.
+pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
+    let is_machine =
+        |owner: &&OwnerReference| owner.kind == Machine::KIND.kind && owner.group() == Machine::KIND.group;
+    let Some(owner) = config.metadata.owner_references.iter().find(is_machine) else { return Ok(None) };
+    view.get::<Machine>(&Key::new(config.metadata.namespace.clone(), owner.name.clone()))
+}
+
+pub(super) async fn observe(
+    config: &Arc<KubeadmConfig>,
+    view: &View,
+    keys: &dyn Keys,
+) -> Result<Seen, ObserveError> {
+    let meta = &config.metadata;
+    let seed = keys
+        .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
+        .map_err(|error| ObserveError::outside(catalogue::OBSERVE, error.to_string()))?;
+    let mut seen = Seen {
+        machine: machine_of(config, view)?,
+        cluster: None,
+        lock: None,
+        lock_holder_exists: false,
+        data: None,
+        certificates: BTreeMap::new(),
+        sources: BTreeMap::new(),
+        control_plane_version: None,
+        token: TokenState::NotNeeded,
+        seed,
+    };
+    let Some(machine) = seen.machine.clone() else { return Ok(seen) };
+    let namespace = meta.namespace.as_str();
+    let key = |name: &str| Key::new(namespace, name);
+    seen.cluster = view.get::<Cluster>(&key(&machine.spec.cluster_name))?;
+    let Some(cluster) = seen.cluster.clone() else { return Ok(seen) };
+    seen.data = view.client().get::<Secret>(&meta.key()).await?;
+
+    let made = config.status.initialization.data_secret_created == Some(true);
+    let initialized = super::decide::is_initialized(&cluster);
+    if !made && cluster.status.initialization.infrastructure_provisioned == Some(true) {
+        seen.lock = view.client().get::<ConfigMap>(&key(&lock::name(&cluster.metadata.name))).await?;
+        if let Some(holder) = seen.lock.as_ref().and_then(lock::holder) {
+            seen.lock_holder_exists = view.get::<Machine>(&key(&holder))?.is_some();
+        }
+        let places = places_for_control_plane(&config.spec.cluster_configuration);
+        for Place { purpose, .. } in places {
+            let name = purpose.secret_name(&cluster.metadata.name);
+            if let Some(secret) = view.client().get::<Secret>(&key(&name)).await? {
+                seen.certificates.insert(purpose, secret);
+            }
+        }
+        for name in boot::needed_secrets(&config.spec) {
+            if let Some(secret) = view.client().get::<Secret>(&key(&name)).await? {
+                seen.sources.insert(name, secret);
+            }
+        }
+        let control_plane = &cluster.spec.control_plane_ref;
+        if control_plane.kind == KubeadmControlPlane::KIND.kind
+            && let Some(control_plane) = view.get::<KubeadmControlPlane>(&key(&control_plane.name))?
+        {
+            seen.control_plane_version = Some(control_plane.spec.version.clone());
+        }
+    }
+    if initialized && machine.status.node_ref.name.is_empty() {
+        seen.token = token::observe(config, &cluster.metadata.key(), view).await?;
+    }
+    Ok(seen)
+}
