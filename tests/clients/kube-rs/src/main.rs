@@ -1,11 +1,12 @@
-//! kube-rs as its users use it, against a real server over TLS: one line per claim; the first broken one ends the
-//! run.
+//! kube-rs as its users use it, against a real server over TLS and servers in its own process: one line per claim;
+//! the first broken one ends the run.
 //!
 //! usage: kube-rs-suite KUBECONFIG
 //!
 //! Prints RESTART when the server may be restarted, and goes on when a line arrives on standard input.
 
 mod applying;
+mod in_process;
 mod leading;
 mod objects;
 mod watching;
@@ -68,6 +69,7 @@ async fn run(kubeconfig: &Path) -> Result<()> {
         watching::a_watch_resumes_across_a_restart_without_missing_or_repeating,
         watching::a_watcher_goes_on_after_a_restart_without_listing_again,
         watching::a_streaming_list_ends_with_a_bookmark,
+        in_process::many_servers_live_in_one_process_each_a_client_away,
         leading::of_two_candidates_one_leads_and_the_other_follows_when_it_stops,
     );
     namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
