@@ -28,7 +28,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("planner-goldens", &[]),
     ("kubectl-parity", &[]),
     ("clients", &[]),
-    ("crash", &["--rounds", "50"]),
+    ("crash", &["--rounds", "200"]),
     ("clusterctl", &[]),
     ("e2e", &[]),
     ("upstream-on-capstan", &[]),
