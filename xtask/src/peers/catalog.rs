@@ -12,6 +12,8 @@ pub const ETCD: &str = "3.6.5";
 pub const CLUSTER_API: &str = "1.14.0";
 /// Release of the CloudStack provider for Cluster API.
 pub const CAPC: &str = "0.6.1";
+/// Release of the OpenStack provider for Cluster API; only its definitions are used.
+pub const CAPO: &str = "0.14.7";
 
 /// Module path of Cluster API's managers.
 pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
@@ -19,6 +21,8 @@ pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 pub const CLUSTER_API_TEST_MODULE: &str = "sigs.k8s.io/cluster-api/test";
 /// Module path of the CloudStack provider.
 pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
+/// Module path of the OpenStack provider.
+pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
 
 /// Programs that come out of one wrapper module, and so share one dependency graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

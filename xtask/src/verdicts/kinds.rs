@@ -1,10 +1,12 @@
-//! The CRDs of upstream Cluster API and CAPC, as their modules ship them.
+//! The CRDs of upstream Cluster API and of the providers for CloudStack and OpenStack, as their modules ship them.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::bed::install;
-use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
+use crate::peers::catalog::{
+    CAPC, CAPC_MODULE, CAPO, CAPO_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE,
+};
 use crate::peers::module_dir;
 
 /// One served version of one kind.
@@ -44,6 +46,7 @@ pub fn definitions() -> Result<Vec<Value>> {
         module_dir(CLUSTER_API_MODULE, &capi)?.join("controlplane/kubeadm/config/crd/bases"),
         module_dir(CLUSTER_API_TEST_MODULE, &capi)?.join("infrastructure/docker/config/crd/bases"),
         module_dir(CAPC_MODULE, &format!("v{CAPC}"))?.join("config/crd/bases"),
+        module_dir(CAPO_MODULE, &format!("v{CAPO}"))?.join("config/crd/bases"),
     ];
     let mut all = Vec::new();
     for folder in folders {
