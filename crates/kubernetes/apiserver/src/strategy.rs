@@ -280,7 +280,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
                 }
             }
             if without_metadata(object) != without_metadata(current) {
-                object.set_meta("generation", current.generation() + 1);
+                object.set_meta("generation", current.generation().wrapping_add(1));
             }
         }
         Origin::BuiltIn => {

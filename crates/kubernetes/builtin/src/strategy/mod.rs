@@ -217,7 +217,7 @@ fn resource_update(group: &str, kind: &str, new: &mut Object, old: &Object) {
         ("apps", "DaemonSet") => daemon_set_update(new, old),
         ("apps", "StatefulSet") => drop_max_unavailable(new),
         ("storage.k8s.io", "CSIDriver") if new.get("spec") != old.get("spec") => {
-            let next = generation_of(old) + 1;
+            let next = generation_of(old).wrapping_add(1);
             metadata(new).insert("generation".to_owned(), json!(next));
         }
         _ => {}
@@ -238,7 +238,7 @@ fn count_generation(group: &str, kind: &str, new: &mut Object, old: &Object) {
             content(new) != content(old) || at(new, "/metadata/labels") != at(old, "/metadata/labels")
         }
     };
-    let next = generation_of(old) + i64::from(changed);
+    let next = generation_of(old).wrapping_add(i64::from(changed));
     if next > 0 {
         metadata(new).insert("generation".to_owned(), json!(next));
     }

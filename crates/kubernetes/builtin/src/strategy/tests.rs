@@ -65,6 +65,17 @@ fn generation_counts_only_changes_of_what_it_covers() {
 }
 
 #[test]
+fn a_generation_at_the_last_number_does_no_harm() {
+    let last =
+        |changed: bool| json!({"metadata": {"generation": i64::MAX}, "spec": {"podInfoOnMount": changed}});
+    for (group, kind, wanted) in [("storage.k8s.io", "CSIDriver", i64::MIN), ("apps", "Deployment", i64::MAX)]
+    {
+        let after = updated(group, kind, "", last(true), &last(false));
+        assert_eq!(after["metadata"]["generation"], wanted, "{kind}");
+    }
+}
+
+#[test]
 fn a_job_selects_the_pods_it_labels() {
     let job =
         created("batch", "Job", json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {}}}));
