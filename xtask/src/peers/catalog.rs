@@ -64,9 +64,9 @@ pub const PEERS: &[Peer] = &[
     peer("capi-controlplane", Family::ClusterApi, "sigs.k8s.io/cluster-api/controlplane/kubeadm"),
     peer("capd", Family::ClusterApi, "sigs.k8s.io/cluster-api/test/infrastructure/docker"),
     peer("clusterctl", Family::ClusterApi, "sigs.k8s.io/cluster-api/cmd/clusterctl"),
+    peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm"),
     Peer { is_test_binary: true, ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e") },
     later(peer("etcdctl", Family::Etcd, "go.etcd.io/etcd/etcdctl/v3")),
-    later(peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm")),
     later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
     later(peer("capc", Family::Capc, CAPC_MODULE)),
 ];
