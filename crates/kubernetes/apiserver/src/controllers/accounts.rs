@@ -1,15 +1,15 @@
 //! Keeps the `default` ServiceAccount and the `kube-root-ca.crt` ConfigMap in every namespace.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Changes, alive, retry::Retry};
+use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::ownership;
-use crate::shared::Shared;
+use crate::shared::{Committed, Shared};
 use crate::status::Result;
 use crate::verbs::create::create_object;
 use crate::verbs::update::{Change, Step, change};
@@ -21,39 +21,32 @@ pub(crate) fn wants(bucket: &str) -> bool {
     matches!(bucket, "/namespaces" | "/serviceaccounts" | "/configmaps")
 }
 
-/// Runs the controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
-    let mut dirty: BTreeSet<String> = BTreeSet::new();
-    let mut retry = Retry::new();
-    if let Some(shared) = alive(&shared) {
-        dirty.extend(shared.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()));
+/// Furnishes namespaces.
+pub(crate) struct Accounts;
+
+impl Keyed for Accounts {
+    const WORK: &'static str = "furnishing a namespace";
+
+    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
+        shared.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()).collect()
     }
-    loop {
-        if dirty.is_empty() {
-            tokio::select! {
-                biased;
-                change = changes.recv() => {
-                    let Some(change) = change else { return };
-                    match (&*change.bucket, change.key.split_once('/')) {
-                        ("/namespaces", None) => { dirty.insert(change.key.to_string()); }
-                        ("/serviceaccounts", Some((namespace, "default")))
-                        | ("/configmaps", Some((namespace, ROOT_CA))) => { dirty.insert(namespace.to_owned()); }
-                        _ => {}
-                    }
-                }
-                namespace = retry.next() => { dirty.insert(namespace); }
+
+    fn hear(&self, _: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+        match (&*change.bucket, change.key.split_once('/')) {
+            ("/namespaces", None) => {
+                dirty.insert(change.key.to_string());
             }
-        }
-        let Some(shared) = alive(&shared) else { return };
-        for namespace in std::mem::take(&mut dirty) {
-            match furnish(&shared, &namespace).await {
-                Ok(()) => retry.succeeded(&namespace),
-                Err(status) => {
-                    tracing::debug!(namespace, error = %status, "furnishing a namespace will be tried again");
-                    retry.failed(namespace);
-                }
+            ("/serviceaccounts", Some((namespace, "default")))
+            | ("/configmaps", Some((namespace, ROOT_CA))) => {
+                dirty.insert(namespace.to_owned());
             }
+            _ => {}
         }
+    }
+
+    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
+        furnish(shared, namespace).await?;
+        Ok(Progress::Settled)
     }
 }
 

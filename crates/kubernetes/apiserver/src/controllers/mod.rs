@@ -15,6 +15,7 @@
 pub(crate) mod accounts;
 pub(crate) mod garbage;
 mod housekeeping;
+pub(crate) mod keyed;
 pub(crate) mod namespaces;
 mod quotas;
 pub(crate) mod retry;
@@ -61,12 +62,12 @@ fn everything(_: &str) -> bool {
 /// Starts all controllers. They end when the server goes and its channels close.
 pub(crate) fn start(shared: &Weak<Shared>, changes: [Changes; FOLLOWERS]) {
     let [a, b, c, d, e, f, g] = changes;
-    tokio::spawn(crate::crd::controller::run(shared.clone(), a));
+    tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), shared.clone(), a));
     tokio::spawn(garbage::run(shared.clone(), b));
-    tokio::spawn(namespaces::run(shared.clone(), c));
-    tokio::spawn(quotas::run(shared.clone(), d));
-    tokio::spawn(accounts::run(shared.clone(), e));
-    tokio::spawn(token_secrets::run(shared.clone(), f));
+    tokio::spawn(keyed::run(namespaces::Namespaces::default(), shared.clone(), c));
+    tokio::spawn(keyed::run(quotas::Quotas, shared.clone(), d));
+    tokio::spawn(keyed::run(accounts::Accounts, shared.clone(), e));
+    tokio::spawn(keyed::run(token_secrets::TokenSecrets, shared.clone(), f));
     tokio::spawn(roles::run(shared.clone(), g));
     tokio::spawn(housekeeping::run(shared.clone()));
 }

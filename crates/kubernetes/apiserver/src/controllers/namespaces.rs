@@ -1,14 +1,14 @@
 //! Empties namespaces that are being deleted, then lets them go.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Changes, alive, retry::Retry};
+use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
-use crate::shared::Shared;
+use crate::shared::{Committed, Shared};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -17,63 +17,48 @@ const BUCKET: &str = "/namespaces";
 /// The finalizer in `spec.finalizers` that this controller serves.
 const FINALIZER: &str = "kubernetes";
 
-/// Runs the namespace controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
-    let mut terminating: BTreeSet<String> = BTreeSet::new();
-    let mut dirty: BTreeSet<String> = BTreeSet::new();
-    let mut retry = Retry::new();
-    if let Some(shared) = alive(&shared) {
-        for entry in shared.store.snapshot(BUCKET).range("", None).filter(|e| e.digest().terminating) {
-            dirty.insert(entry.key.to_string());
+/// Empties namespaces and remembers which are not empty yet.
+#[derive(Default)]
+pub(crate) struct Namespaces {
+    terminating: BTreeSet<String>,
+}
+
+impl Keyed for Namespaces {
+    const WORK: &'static str = "the deletion of a namespace";
+
+    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
+        let snapshot = shared.store.snapshot(BUCKET);
+        snapshot.range("", None).filter(|e| e.digest().terminating).map(|e| e.key.to_string()).collect()
+    }
+
+    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+        if *change.bucket == *BUCKET {
+            if shared.store.get(BUCKET, &change.key).is_some_and(|e| e.digest().terminating) {
+                dirty.insert(change.key.to_string());
+            }
+        } else if let Some((namespace, _)) = change.key.split_once('/')
+            && self.terminating.contains(namespace)
+            && change.gone
+        {
+            dirty.insert(namespace.to_owned());
         }
     }
-    loop {
-        if dirty.is_empty() {
-            tokio::select! {
-                biased;
-                change = changes.recv() => {
-                    let Some(change) = change else { return };
-                    let Some(shared) = alive(&shared) else { return };
-                    if *change.bucket == *BUCKET {
-                        let entry = shared.store.get(BUCKET, &change.key);
-                        if entry.is_some_and(|e| e.digest().terminating) {
-                            dirty.insert(change.key.to_string());
-                        }
-                    } else if let Some((namespace, _)) = change.key.split_once('/')
-                        && terminating.contains(namespace)
-                        && change.gone
-                    {
-                        dirty.insert(namespace.to_owned());
-                    }
-                }
-                namespace = retry.next() => { dirty.insert(namespace); }
-            }
+
+    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
+        self.terminating.insert(namespace.to_owned());
+        let progress = empty(shared, namespace).await?;
+        if matches!(progress, Progress::Settled) {
+            self.terminating.remove(namespace);
         }
-        let Some(shared) = alive(&shared) else { return };
-        for namespace in std::mem::take(&mut dirty) {
-            match empty(&shared, &namespace).await {
-                Ok(true) => {
-                    terminating.remove(&namespace);
-                    retry.succeeded(&namespace);
-                }
-                Ok(false) => {
-                    terminating.insert(namespace);
-                }
-                Err(status) => {
-                    tracing::debug!(namespace, error = %status, "namespace deletion will try again");
-                    terminating.insert(namespace.clone());
-                    retry.failed(namespace);
-                }
-            }
-        }
+        Ok(progress)
     }
 }
 
-/// Deletes what is in a namespace; true when the namespace could be let go.
-async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<bool> {
-    let Some(entry) = shared.store.get(BUCKET, namespace) else { return Ok(true) };
+/// Deletes what is in a namespace; settled when the namespace could be let go.
+async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
+    let Some(entry) = shared.store.get(BUCKET, namespace) else { return Ok(Progress::Settled) };
     if !entry.digest().terminating {
-        return Ok(true);
+        return Ok(Progress::Settled);
     }
     let registry = shared.registry.load_full();
     let prefix = format!("{namespace}/");
@@ -122,7 +107,7 @@ async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<bool> {
             _ => {}
         }
     }
-    Ok(remaining.is_empty())
+    Ok(if remaining.is_empty() { Progress::Settled } else { Progress::Waiting })
 }
 
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";

@@ -1,11 +1,11 @@
 //! Keeps the status of ResourceQuotas: what they allow, and what is used of it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Changes, alive, retry::Retry};
+use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
@@ -16,39 +16,31 @@ use crate::verbs::update::{Change, Step, change};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// Runs the controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
-    let mut dirty: BTreeSet<String> = match alive(&shared) {
-        Some(shared) => with_quotas(&shared),
-        None => return,
-    };
-    let mut retry = Retry::new();
-    loop {
-        if dirty.is_empty() {
-            tokio::select! {
-                biased;
-                change = changes.recv() => {
-                    let Some(change) = change else { return };
-                    let Some(shared) = alive(&shared) else { return };
-                    hear(&shared, &change, &mut dirty);
-                }
-                namespace = retry.next() => { dirty.insert(namespace); }
+/// Counts what is used, namespace by namespace.
+pub(crate) struct Quotas;
+
+impl Keyed for Quotas {
+    const WORK: &'static str = "counting the quotas of a namespace";
+
+    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
+        with_quotas(shared)
+    }
+
+    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+        if *change.bucket == *crate::crd::controller::BUCKET {
+            // A quota may name what has only now come to be served.
+            dirty.extend(with_quotas(shared));
+        } else if let Some((namespace, _)) = change.key.split_once('/') {
+            let quotas = shared.store.snapshot(BUCKET);
+            if quotas.count("") > 0 && quotas.range(&format!("{namespace}/"), None).next().is_some() {
+                dirty.insert(namespace.to_owned());
             }
         }
-        let Some(shared) = alive(&shared) else { return };
-        // One count serves everything that happened before it.
-        while let Ok(change) = changes.try_recv() {
-            hear(&shared, &change, &mut dirty);
-        }
-        for namespace in std::mem::take(&mut dirty) {
-            match count(&shared, &namespace).await {
-                Ok(()) => retry.succeeded(&namespace),
-                Err(status) => {
-                    tracing::debug!(namespace, error = %status, "quotas will be counted again");
-                    retry.failed(namespace);
-                }
-            }
-        }
+    }
+
+    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
+        count(shared, namespace).await?;
+        Ok(Progress::Settled)
     }
 }
 
@@ -56,18 +48,6 @@ fn with_quotas(shared: &Shared) -> BTreeSet<String> {
     let snapshot = shared.store.snapshot(BUCKET);
     let keys = snapshot.range("", None).map(|entry| entry.key.clone());
     keys.filter_map(|key| key.split_once('/').map(|(namespace, _)| namespace.to_owned())).collect()
-}
-
-fn hear(shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
-    if *change.bucket == *crate::crd::controller::BUCKET {
-        // A quota may name what has only now come to be served.
-        dirty.extend(with_quotas(shared));
-    } else if let Some((namespace, _)) = change.key.split_once('/') {
-        let quotas = shared.store.snapshot(BUCKET);
-        if quotas.count("") > 0 && quotas.range(&format!("{namespace}/"), None).next().is_some() {
-            dirty.insert(namespace.to_owned());
-        }
-    }
 }
 
 /// Counts for every quota of a namespace.

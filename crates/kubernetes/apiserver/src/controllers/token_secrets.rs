@@ -2,18 +2,18 @@
 //! they are for.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Changes, alive, retry::Retry};
+use super::keyed::{Keyed, Progress};
 use crate::auth::TokenSecret;
 use crate::auth::bucket::{SECRETS, SERVICE_ACCOUNTS};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::shared::Shared;
+use crate::shared::{Committed, Shared};
 use crate::status::{Result, Status};
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -25,42 +25,32 @@ pub(crate) fn wants(bucket: &str) -> bool {
     matches!(bucket, SECRETS | SERVICE_ACCOUNTS)
 }
 
-/// Runs the controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
-    let mut dirty: BTreeSet<String> = match alive(&shared) {
-        Some(shared) => holding_tokens(&shared, "").collect(),
-        None => return,
-    };
-    let mut retry = Retry::new();
-    loop {
-        if dirty.is_empty() {
-            tokio::select! {
-                biased;
-                change = changes.recv() => {
-                    let Some(change) = change else { return };
-                    let Some(shared) = alive(&shared) else { return };
-                    match (&*change.bucket, change.gone) {
-                        (SECRETS, false) => { dirty.insert(change.key.to_string()); }
-                        (SERVICE_ACCOUNTS, true) => {
-                            let namespace = change.key.split_once('/').map_or("", |(namespace, _)| namespace);
-                            dirty.extend(holding_tokens(&shared, &format!("{namespace}/")));
-                        }
-                        _ => {}
-                    }
-                }
-                key = retry.next() => { dirty.insert(key); }
+/// Looks after Secrets one by one.
+pub(crate) struct TokenSecrets;
+
+impl Keyed for TokenSecrets {
+    const WORK: &'static str = "a token secret";
+
+    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
+        holding_tokens(shared, "").collect()
+    }
+
+    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+        match (&*change.bucket, change.gone) {
+            (SECRETS, false) => {
+                dirty.insert(change.key.to_string());
             }
-        }
-        let Some(shared) = alive(&shared) else { return };
-        for key in std::mem::take(&mut dirty) {
-            match settle(&shared, &key).await {
-                Ok(()) => retry.succeeded(&key),
-                Err(status) => {
-                    tracing::debug!(secret = key, error = %status, "a token secret will be tried again");
-                    retry.failed(key);
-                }
+            (SERVICE_ACCOUNTS, true) => {
+                let namespace = change.key.split_once('/').map_or("", |(namespace, _)| namespace);
+                dirty.extend(holding_tokens(shared, &format!("{namespace}/")));
             }
+            _ => {}
         }
+    }
+
+    async fn look(&mut self, shared: &Arc<Shared>, key: &str) -> Result<Progress> {
+        settle(shared, key).await?;
+        Ok(Progress::Settled)
     }
 }
 

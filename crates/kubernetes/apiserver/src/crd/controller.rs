@@ -2,19 +2,18 @@
 //! are deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::CLEANUP_FINALIZER;
 use crate::call::Call;
-use crate::controllers::retry::Retry;
-use crate::controllers::{Changes, alive};
+use crate::controllers::keyed::{Keyed, Progress};
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::registry::{Resource, build};
-use crate::shared::Shared;
+use crate::shared::{Committed, Shared};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -166,51 +165,46 @@ pub(crate) fn load(shared: &Shared) {
     }
 }
 
-/// Runs the controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
-    let mut dirty: BTreeSet<String> = BTreeSet::new();
-    let mut emptying: BTreeMap<String, String> = BTreeMap::new();
-    let mut retry = Retry::new();
-    if let Some(shared) = alive(&shared) {
-        dirty.extend(shared.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()));
+/// Looks after definitions, and remembers whose objects are being deleted.
+#[derive(Default)]
+pub(crate) struct DefinitionController {
+    emptying: BTreeMap<String, String>,
+}
+
+impl Keyed for DefinitionController {
+    const WORK: &'static str = "a definition";
+
+    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
+        shared.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()).collect()
     }
-    loop {
-        if dirty.is_empty() {
-            tokio::select! {
-                biased;
-                change = changes.recv() => {
-                    let Some(change) = change else { return };
-                    if *change.bucket == *BUCKET {
-                        dirty.insert(change.key.to_string());
-                    } else if change.gone && let Some(name) = emptying.get(&*change.bucket) {
-                        dirty.insert(name.clone());
-                    }
-                }
-                name = retry.next() => { dirty.insert(name); }
-            }
+
+    fn hear(&self, _: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+        if *change.bucket == *BUCKET {
+            dirty.insert(change.key.to_string());
+        } else if change.gone
+            && let Some(name) = self.emptying.get(&*change.bucket)
+        {
+            dirty.insert(name.clone());
         }
-        let Some(shared) = alive(&shared) else { return };
-        for name in std::mem::take(&mut dirty) {
-            match reconcile(&shared, &name).await {
-                Ok(Progress::Settled) => retry.succeeded(&name),
-                Ok(Progress::Emptying(bucket)) => {
-                    emptying.insert(bucket, name);
-                }
-                Err(status) => {
-                    tracing::debug!(crd = name, error = %status, "a definition will be looked at again");
-                    retry.failed(name);
-                }
+    }
+
+    async fn look(&mut self, shared: &Arc<Shared>, name: &str) -> Result<Progress> {
+        Ok(match reconcile(shared, name).await? {
+            Stage::Settled => Progress::Settled,
+            Stage::Emptying(bucket) => {
+                self.emptying.insert(bucket, name.to_owned());
+                Progress::Waiting
             }
-        }
+        })
     }
 }
 
-enum Progress {
+enum Stage {
     Settled,
     Emptying(String),
 }
 
-async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Progress> {
+async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Stage> {
     let Some(crd) = read(shared, name) else {
         if shared.definitions.forget(name) {
             publish(shared);
@@ -222,7 +216,7 @@ async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Progress> {
                 }
             }
         }
-        return Ok(Progress::Settled);
+        return Ok(Stage::Settled);
     };
     if crd.is_terminating() {
         if shared.definitions.serves(name) && shared.definitions.learn(&crd) {
@@ -241,19 +235,19 @@ async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Progress> {
             return Err(status);
         }
         publish(shared);
-        return Ok(Progress::Settled);
+        return Ok(Stage::Settled);
     }
     if learned {
         publish(shared);
     }
     edit_status(shared, name, Edit::Names(conflict)).await?;
-    Ok(Progress::Settled)
+    Ok(Stage::Settled)
 }
 
 /// Deletes the objects of a definition that is being deleted; lets it go when none is left.
-async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Progress> {
+async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Stage> {
     if !crd.finalizers().iter().any(|f| f == CLEANUP_FINALIZER) {
-        return Ok(Progress::Settled);
+        return Ok(Stage::Settled);
     }
     let spec = &crd["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -276,16 +270,16 @@ async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Progress
         let left = shared.store.snapshot(&bucket).count("");
         if left > 0 {
             edit_status(shared, name, Edit::InProgress(left)).await?;
-            return Ok(Progress::Emptying(bucket));
+            return Ok(Stage::Emptying(bucket));
         }
     }
     let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
-        return Ok(Progress::Settled);
+        return Ok(Stage::Settled);
     };
     let call = shared.internal_call(USER, resource.clone(), "", name);
     match change(&call, &Edit::LetGo, &WriteOptions::default(), WriteKind::Update).await {
         Err(status) if status.reason != "NotFound" => Err(status),
-        _ => Ok(Progress::Settled),
+        _ => Ok(Stage::Settled),
     }
 }
 
