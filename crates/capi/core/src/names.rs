@@ -9,7 +9,7 @@ use capstan_object::ObjectMeta;
 use sha2::{Digest, Sha256};
 
 /// The owner's counter: the number of the next name.
-pub const COUNTER: &str = capstan_controller::NEXT_CHILD;
+pub const COUNTER: &str = "capstan.dev/next-child";
 
 /// Letters and digits of generated names, as Kubernetes uses them: no vowels, so no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
