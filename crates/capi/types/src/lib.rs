@@ -25,4 +25,5 @@ pub mod ipam;
 pub mod kubernetes;
 pub mod schema;
 pub mod v1beta1;
+pub mod version;
 mod wire;

@@ -3,7 +3,7 @@
 use semver::{BuildMetadata, Prerelease, Version};
 
 /// A version with leading `v` and missing parts allowed: `v1.30` is `1.30.0`.
-pub(super) fn tolerant(text: &str) -> Option<Version> {
+pub fn tolerant(text: &str) -> Option<Version> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let end = text.find(['-', '+']).unwrap_or(text.len());
@@ -21,22 +21,22 @@ pub(super) fn tolerant(text: &str) -> Option<Version> {
 }
 
 /// Tags of images cannot have `+`, so they have `_`.
-pub(super) fn of_image_tag(tag: &str) -> Option<Version> {
+pub(crate) fn of_image_tag(tag: &str) -> Option<Version> {
     tolerant(&tag.replace('_', "+"))
 }
 
 /// Whether the text after an optional `v` is a whole semantic version.
-pub(super) fn is_semantic(text: &str) -> bool {
+pub(crate) fn is_semantic(text: &str) -> bool {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).is_ok()
 }
 
 /// Without pre-release and build.
-pub(super) fn plain(version: &Version) -> Version {
+pub(crate) fn plain(version: &Version) -> Version {
     Version { pre: Prerelease::EMPTY, build: BuildMetadata::EMPTY, ..version.clone() }
 }
 
 /// More than one minor version at a time.
-pub(super) fn skips_a_minor(from: &Version, to: &Version) -> bool {
+pub(crate) fn skips_a_minor(from: &Version, to: &Version) -> bool {
     plain(to) >= Version::new(from.major, from.minor + 2, 0)
 }
 
@@ -51,7 +51,7 @@ const COREDNS: &[&str] = &[
 ];
 
 /// What keeps CoreDNS from being upgraded from one version to another.
-pub(super) fn coredns_upgrade(from: &Version, to: &Version) -> Result<(), String> {
+pub(crate) fn coredns_upgrade(from: &Version, to: &Version) -> Result<(), String> {
     let (from, to) = (plain(from).to_string(), plain(to).to_string());
     let start = COREDNS
         .iter()

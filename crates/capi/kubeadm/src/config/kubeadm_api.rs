@@ -1,5 +1,6 @@
 //! Versions: Kubernetes' and those of kubeadm's configuration.
 
+use capstan_capi_types::version;
 use semver::Version;
 
 use crate::Error;
@@ -36,17 +37,5 @@ impl KubeadmApi {
 /// Reads a Kubernetes version as tolerantly as upstream: an optional `v`, missing parts are zero, zeros in front
 /// are dropped.
 pub fn kubernetes_version(text: &str) -> Result<Version, Error> {
-    let error = || Error::Version(text.to_owned());
-    let bare = text.trim().trim_start_matches('v');
-    let end = bare.find(['-', '+']).unwrap_or(bare.len());
-    let (numbers, rest) = bare.split_at(end);
-    let mut parts = Vec::new();
-    for part in numbers.split('.') {
-        parts.push(part.parse::<u64>().map_err(|_| error())?);
-    }
-    if parts.len() > 3 || (parts.len() < 3 && !rest.is_empty()) {
-        return Err(error());
-    }
-    parts.resize(3, 0);
-    Version::parse(&format!("{}.{}.{}{rest}", parts[0], parts[1], parts[2])).map_err(|_| error())
+    version::tolerant(text).ok_or_else(|| Error::Version(text.to_owned()))
 }

@@ -4,9 +4,10 @@ use capstan_schema::meta;
 use ipnet::IpNet;
 
 use super::common::{shown, validate_rolling_update, validate_taints, validate_template_meta};
-use super::{Admission, Features, FieldError, version};
+use super::{Admission, Features, FieldError};
 use crate::core::topology::{MachineDeploymentTopology, Topology};
 use crate::core::{Cluster, annotation};
+use crate::version;
 
 const TOPOLOGY: &str = "spec.topology";
 

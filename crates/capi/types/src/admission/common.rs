@@ -10,12 +10,13 @@ use capstan_schema::selector::LabelSelector as Selector;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Features, version};
+use super::Features;
 use crate::core::naming;
 use crate::core::{
     Bootstrap, ContractVersionedObjectReference, MachineNamingSpec, MachineSetPreflightCheck, MachineSpec,
     MachineTaint, TemplateMeta, annotation, label,
 };
+use crate::version;
 
 /// The text of a changed field that may not change.
 pub(super) const IMMUTABLE: &str = "field is immutable";

@@ -4,7 +4,7 @@ use capstan_object::IntOrString;
 use serde_json::Value;
 
 use super::common::{shown, validate_naming, validate_taints, validate_template_meta};
-use super::{Admission, Features, FieldError, kubeadm_config, version};
+use super::{Admission, Features, FieldError, kubeadm_config};
 use crate::bootstrap::{
     ClusterConfiguration, Etcd, ExternalEtcd, Format, KubeConfigAuthExec, KubeadmConfigSpec, LocalEtcd,
     PullPolicy,
@@ -14,6 +14,7 @@ use crate::controlplane::{
     KubeadmControlPlane, KubeadmControlPlaneRolloutSpec, KubeadmControlPlaneRolloutStrategy,
     KubeadmControlPlaneRolloutStrategyType, KubeadmControlPlaneTemplate,
 };
+use crate::version;
 
 /// Days that certificate authorities are valid unless said otherwise.
 const CA_VALIDITY_DAYS: i32 = 3650;

@@ -18,7 +18,6 @@ mod machine_deployment;
 mod machine_drain_rule;
 mod machine_health_check;
 mod machine_set;
-mod version;
 
 use capstan_object::Object;
 pub use capstan_schema::field::FieldError;
