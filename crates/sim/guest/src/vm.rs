@@ -1,0 +1,77 @@
+//! Machines as a cloud sees them.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What a cloud says about a machine that it wants.
+#[derive(Debug, Clone)]
+pub struct VmSpec {
+    /// The cloud's id; unique for ever.
+    pub id: String,
+    /// Host name.
+    pub name: String,
+    /// Cloud-config or Ignition, as text or gzip.
+    pub user_data: Vec<u8>,
+    /// What it boots from.
+    pub image: Image,
+    /// Address in the cloud's network; chosen by the site if none is given.
+    pub address: Option<Ipv4Addr>,
+    /// Identity that the kubelet reports, such as `sim://1234`; templates in the user data may say the same.
+    pub provider_id: Option<String>,
+    /// Cores.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// What goes wrong with it.
+    pub faults: Vec<GuestFault>,
+}
+
+/// A disk image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Kubernetes on it, such as `v1.36.0`; none if the image has no kubeadm.
+    pub kubernetes: Option<String>,
+}
+
+/// What goes wrong in a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuestFault {
+    /// It takes this much longer to boot.
+    SlowBoot(Duration),
+    /// It never gets past its firmware.
+    NeverBoots,
+    /// Its disk is full when files are written.
+    DiskFull,
+    /// It boots but cannot reach the network.
+    NoNetwork,
+    /// Its kubelet stops this long after it joined.
+    KubeletDies(Duration),
+}
+
+/// How far a machine is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// It boots and executes its user data.
+    Booting,
+    /// Its user data is done, and the machine runs.
+    Booted,
+    /// Its user data failed; the machine runs without being a node. The last line of the console.
+    Failed(String),
+    /// It is switched off.
+    Off,
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub struct Vm {
+    /// The cloud's id.
+    pub id: String,
+    /// Host name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// How far it is.
+    pub phase: Phase,
+    /// Name of its Node once it has joined.
+    pub node: Option<String>,
+}
