@@ -1,5 +1,6 @@
 //! Machines as a cloud sees them.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct VmSpec {
     pub cpus: u32,
     /// Memory in MiB.
     pub memory_mib: u64,
+    /// What the cloud's user wrote on it, such as whose machine it is.
+    pub tags: BTreeMap<String, String>,
     /// What goes wrong with it.
     pub faults: Vec<GuestFault>,
 }
@@ -74,4 +77,6 @@ pub struct Vm {
     pub phase: Phase,
     /// Name of its Node once it has joined.
     pub node: Option<String>,
+    /// What the cloud's user wrote on it when it was made.
+    pub tags: BTreeMap<String, String>,
 }
