@@ -8,8 +8,16 @@
 //!   site/      all machines and clusters of a world, their addresses and load balancers, and ways to reach them
 //! ```
 //!
-//! Nothing here knows Cluster API or any cloud: a simulated cloud hands user data to a [`Site`](vm::VmSpec) and asks
+//! Nothing here knows Cluster API or any cloud: a simulated cloud hands user data to a [`Site`] and asks
 //! what became of the machine. A site is not part of the plane's process: it lives on when that crashes.
 
+#![allow(dead_code, reason = "machines do not execute their user data yet")]
+
+mod cluster;
+mod console;
 pub mod request;
+mod site;
 pub mod vm;
+
+pub use cluster::GuestCluster;
+pub use site::{Site, SiteError, SiteOptions, Timings};

@@ -3,7 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
+
+/// The rest of the world, as kubeadm on one machine sees it: the network, and the cluster behind it.
+pub(crate) trait Control: Send + Sync {
+    /// Makes this machine the first of a cluster; returns when the control plane answers.
+    fn init<'a>(&'a self, request: InitRequest) -> BoxFuture<'a, Result<(), KubeadmError>>;
+
+    /// Takes this machine into a cluster.
+    fn join<'a>(&'a self, request: JoinRequest) -> BoxFuture<'a, Result<(), KubeadmError>>;
+}
 
 /// Files below a directory, by path relative to it.
 pub type Files = BTreeMap<String, Vec<u8>>;

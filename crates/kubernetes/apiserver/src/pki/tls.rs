@@ -14,13 +14,13 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::time_provider::TimeProvider;
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use sha2::{Digest, Sha256};
 
-use super::{Leaf, Pki, PkiError, certificate};
+use super::{Credential, Leaf, Pki, PkiError, certificate};
 use crate::auth::User;
 use crate::env::Env;
 
@@ -30,10 +30,21 @@ impl Pki {
         let resolver = Serving { pki: self.clone(), names: names.to_vec(), current: Mutex::new(None) };
         // Fails now rather than at the first handshake.
         resolver.certified()?;
+        self.server_config_by(Arc::new(resolver))
+    }
+
+    /// What a TLS server with a certificate of its own needs, such as one of several servers of a cluster.
+    pub fn server_config_with(&self, serving: &Credential) -> Result<Arc<ServerConfig>, PkiError> {
+        let key = rustls::crypto::ring::sign::any_supported_type(&serving.key.to_rustls())?;
+        let certified = CertifiedKey::new(vec![serving.certificate.clone()], key);
+        self.server_config_by(Arc::new(SingleCertAndKey::from(certified)))
+    }
+
+    fn server_config_by(&self, resolver: Arc<dyn ResolvesServerCert>) -> Result<Arc<ServerConfig>, PkiError> {
         let mut config = ServerConfig::builder_with_details(provider(), tls_time(&self.env))
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(Arc::new(AnyClientCertificate(self.client_verifier()?)))
-            .with_cert_resolver(Arc::new(resolver));
+            .with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }

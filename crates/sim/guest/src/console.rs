@@ -1,0 +1,49 @@
+//! What a machine prints.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Older lines go when a console holds more than this many bytes: a machine that boots in a loop must not fill memory.
+const LIMIT: usize = 64 * 1024;
+
+/// The serial console of a machine. Clones write to the same one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Console(Arc<Mutex<String>>);
+
+impl Console {
+    /// Prints a line.
+    pub(crate) fn line(&self, text: impl AsRef<str>) {
+        let mut held = self.0.lock();
+        held.push_str(text.as_ref());
+        held.push('\n');
+        if held.len() > LIMIT {
+            let from = held.len() - LIMIT;
+            let cut =
+                held.as_bytes().iter().skip(from).position(|byte| *byte == b'\n').map(|at| from + at + 1);
+            // A newline is one byte, so what follows it begins a character.
+            held.drain(..cut.unwrap_or(0));
+        }
+    }
+
+    /// Everything that is still held.
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_forgets_its_oldest_lines_and_nothing_else() {
+        let console = Console::default();
+        for n in 0..20_000 {
+            console.line(format!("line {n} ü"));
+        }
+        let text = console.text();
+        assert!(text.len() <= LIMIT);
+        assert!(text.starts_with("line ") && text.ends_with("line 19999 ü\n"));
+    }
+}

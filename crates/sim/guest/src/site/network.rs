@@ -1,0 +1,134 @@
+//! Addresses: load balancers in 127.0.0.0/8, machines in 172.16.0.0/12.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use sha2::{Digest, Sha256};
+
+/// Where API servers of machines listen.
+pub(crate) const API_PORT: u16 = 6443;
+
+/// First address of the network that machines get addresses of, and how many it has.
+const MACHINES: (u32, u32) = (u32::from_be_bytes([172, 16, 0, 0]), 1 << 20);
+
+/// Load balancers and their members.
+pub(super) struct Network {
+    port: u16,
+    names: BTreeMap<String, SocketAddrV4>,
+    balancers: BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>,
+    /// Addresses that were handed out to machines; none is used twice.
+    machines: BTreeSet<Ipv4Addr>,
+    next: u32,
+}
+
+impl Network {
+    pub(super) fn new(port: u16) -> Self {
+        Self {
+            port,
+            names: BTreeMap::new(),
+            balancers: BTreeMap::new(),
+            machines: BTreeSet::new(),
+            // Leaves what looks like a network or a gateway alone.
+            next: 2,
+        }
+    }
+
+    /// The address of a load balancer.
+    pub(super) fn endpoint(&mut self, name: &str) -> SocketAddrV4 {
+        if let Some(endpoint) = self.names.get(name) {
+            return *endpoint;
+        }
+        let hash = Sha256::digest(name);
+        let mut at = u32::from_be_bytes([0, hash[0], hash[1], hash[2]]);
+        let endpoint = loop {
+            let [_, b, c, d] = at.to_be_bytes();
+            let endpoint = SocketAddrV4::new(Ipv4Addr::new(127, b, c, d), self.port);
+            // 127.0.x.y is left to the machine's own services and resolvers.
+            if b != 0 && d != 0 && d != 255 && !self.balancers.contains_key(&endpoint) {
+                break endpoint;
+            }
+            at = at.wrapping_add(1) & 0x00ff_ffff;
+        };
+        self.names.insert(name.to_owned(), endpoint);
+        self.balancers.insert(endpoint, BTreeSet::new());
+        endpoint
+    }
+
+    pub(super) fn balance(&mut self, endpoint: SocketAddrV4, members: BTreeSet<Ipv4Addr>) {
+        if let Some(held) = self.balancers.get_mut(&endpoint) {
+            *held = members;
+        }
+    }
+
+    pub(super) fn release(&mut self, endpoint: SocketAddrV4) {
+        self.balancers.remove(&endpoint);
+        self.names.retain(|_, held| *held != endpoint);
+    }
+
+    /// Machines behind an address: those of a load balancer, or the machine itself. `None` if nobody has the address.
+    pub(super) fn behind(&self, address: Ipv4Addr, port: u16) -> Option<Vec<Ipv4Addr>> {
+        if let Some(members) = self.balancers.get(&SocketAddrV4::new(address, port)) {
+            return Some(members.iter().copied().collect());
+        }
+        (port == API_PORT && self.machines.contains(&address)).then(|| vec![address])
+    }
+
+    /// An address for a machine: the one that is asked for, or one that no machine ever had. `None` if it is taken.
+    pub(super) fn assign(&mut self, wanted: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
+        if let Some(address) = wanted {
+            return self.machines.insert(address).then_some(address);
+        }
+        while self.next < MACHINES.1 {
+            let address = Ipv4Addr::from(MACHINES.0 + self.next);
+            self.next += 1;
+            if !matches!(address.octets()[3], 0 | 255) && self.machines.insert(address) {
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// A machine that brought its address along has gone: its cloud may give the address to another.
+    pub(super) fn unassign(&mut self, address: Ipv4Addr) {
+        self.machines.remove(&address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_name_has_the_same_address_in_every_site() {
+        let (mut one, mut other) = (Network::new(6443), Network::new(6443));
+        other.endpoint("another");
+        let endpoint = one.endpoint("default/c1");
+        assert_eq!(endpoint, one.endpoint("default/c1"));
+        assert_eq!(endpoint, other.endpoint("default/c1"));
+        assert_ne!(endpoint, one.endpoint("default/c2"));
+        assert!(endpoint.ip().is_loopback() && endpoint.ip().octets()[1] != 0);
+    }
+
+    #[test]
+    fn a_released_address_leads_nowhere_and_can_be_had_again() {
+        let mut network = Network::new(6443);
+        let endpoint = network.endpoint("a");
+        network.balance(endpoint, BTreeSet::from([Ipv4Addr::new(172, 16, 0, 2)]));
+        assert_eq!(network.behind(*endpoint.ip(), 6443).map(|all| all.len()), Some(1));
+        network.release(endpoint);
+        assert_eq!(network.behind(*endpoint.ip(), 6443), None);
+        assert_eq!(network.endpoint("a"), endpoint);
+        assert_eq!(network.behind(*endpoint.ip(), 6443), Some(Vec::new()));
+    }
+
+    #[test]
+    fn no_address_is_given_to_two_machines() {
+        let mut network = Network::new(6443);
+        let asked = Ipv4Addr::new(172, 16, 0, 3);
+        assert_eq!(network.assign(Some(asked)), Some(asked));
+        assert_eq!(network.assign(Some(asked)), None);
+        let chosen: BTreeSet<_> = (0..600).filter_map(|_| network.assign(None)).collect();
+        assert_eq!(chosen.len(), 600);
+        assert!(!chosen.contains(&asked));
+    }
+}
