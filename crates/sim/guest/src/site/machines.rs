@@ -42,6 +42,7 @@ impl Machine {
             address: self.address,
             phase: self.phase.clone(),
             node: self.node.as_ref().map(|(_, node)| node.clone()),
+            tags: self.spec.tags.clone(),
         }
     }
 
