@@ -63,9 +63,10 @@ pub fn authority_key_id(id: &[u8]) -> Vec<u8> {
     extension(AUTHORITY_KEY_ID, false, &der::sequence(&[der::implicit(0, id)]))
 }
 
-/// Extended use, such as [`CLIENT_AUTH`].
-pub fn extended_key_usage(use_: &[u32]) -> Vec<u8> {
-    extension(EXTENDED_KEY_USAGE, false, &der::sequence(&[der::oid(use_)]))
+/// Extended uses, such as [`CLIENT_AUTH`].
+pub fn extended_key_usage(uses: &[&[u32]]) -> Vec<u8> {
+    let uses: Vec<Vec<u8>> = uses.iter().map(|&use_| der::oid(use_)).collect();
+    extension(EXTENDED_KEY_USAGE, false, &der::sequence(&uses))
 }
 
 /// Host names and addresses of the subject.

@@ -95,7 +95,7 @@ impl Authority {
             public_key_info: &public,
             extensions: &[
                 x509::key_usage(&[KeyUse::DigitalSignature, KeyUse::KeyEncipherment]),
-                x509::extended_key_usage(x509::CLIENT_AUTH),
+                x509::extended_key_usage(&[x509::CLIENT_AUTH]),
                 x509::authority_key_id(&own_id),
             ],
         };

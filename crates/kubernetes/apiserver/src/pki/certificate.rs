@@ -33,6 +33,41 @@ pub enum Leaf {
         /// Groups.
         groups: Vec<String>,
     },
+    /// A server that is also a client of its peers, as members of etcd are.
+    Peer {
+        /// Its name.
+        name: String,
+        /// Host names and IP addresses.
+        names: Vec<String>,
+    },
+}
+
+impl Leaf {
+    /// The subject of the certificate.
+    fn subject(&self) -> Vec<u8> {
+        match self {
+            Self::Server { .. } => name::<&str>(Some("kube-apiserver"), &[]),
+            Self::Client { name: user, groups } => name(Some(user), groups),
+            Self::Peer { name: peer, .. } => name::<&str>(Some(peer), &[]),
+        }
+    }
+
+    /// Host names and addresses that the certificate is for, if it is a server's.
+    fn names(&self) -> Option<&[String]> {
+        match self {
+            Self::Server { names } | Self::Peer { names, .. } => Some(names),
+            Self::Client { .. } => None,
+        }
+    }
+
+    /// What the certificate may be used for in TLS.
+    fn uses(&self) -> &'static [&'static [u32]] {
+        match self {
+            Self::Server { .. } => &[x509::SERVER_AUTH],
+            Self::Client { .. } => &[x509::CLIENT_AUTH],
+            Self::Peer { .. } => &[x509::SERVER_AUTH, x509::CLIENT_AUTH],
+        }
+    }
 }
 
 /// A certificate with its private key.
@@ -78,7 +113,17 @@ pub struct Authority {
 impl Authority {
     /// A new authority with a given key.
     pub fn create(env: &Env, key: PrivateKey) -> Result<Self, PkiError> {
-        let subject = name::<&str>(Some("kubernetes"), &[]);
+        Self::named(env, "kubernetes", key, DAY * AUTHORITY_DAYS)
+    }
+
+    /// A new authority with a name of its own, valid for some time from now.
+    pub fn named(
+        env: &Env,
+        common_name: &str,
+        key: PrivateKey,
+        valid_for: SignedDuration,
+    ) -> Result<Self, PkiError> {
+        let subject = name::<&str>(Some(common_name), &[]);
         let extensions = [
             x509::key_usage(&[
                 KeyUse::DigitalSignature,
@@ -88,8 +133,7 @@ impl Authority {
             x509::basic_constraints(true, None),
             x509::subject_key_id(&key_id(&key)),
         ];
-        let body =
-            Body { env, days: AUTHORITY_DAYS, subject: subject.clone(), key: &key, extensions: &extensions };
+        let body = Body { env, valid_for, subject: subject.clone(), key: &key, extensions: &extensions };
         let certificate = body.signed(&subject, &key)?;
         Ok(Self { credential: Credential { certificate, key } })
     }
@@ -106,22 +150,26 @@ impl Authority {
 
     /// Signs a certificate for a fresh key.
     pub fn issue(&self, env: &Env, leaf: &Leaf) -> Result<Credential, PkiError> {
-        let key = PrivateKey::generate()?;
+        self.issue_for(env, leaf, PrivateKey::generate()?, DAY * LEAF_DAYS)
+    }
+
+    /// Signs a certificate for a given key, valid for some time from now.
+    pub fn issue_for(
+        &self,
+        env: &Env,
+        leaf: &Leaf,
+        key: PrivateKey,
+        valid_for: SignedDuration,
+    ) -> Result<Credential, PkiError> {
         let authority = parse(&self.credential.certificate)?;
         let mut extensions = vec![
             x509::key_usage(&[KeyUse::DigitalSignature, KeyUse::KeyEncipherment]),
             x509::basic_constraints(false, None),
             x509::authority_key_id(&subject_key_id(&authority, &self.credential.key)),
         ];
-        let (subject, usage) = match leaf {
-            Leaf::Server { names } => {
-                extensions.push(x509::subject_alternative_names(names));
-                (name::<&str>(Some("kube-apiserver"), &[]), x509::SERVER_AUTH)
-            }
-            Leaf::Client { name: user, groups } => (name(Some(user), groups), x509::CLIENT_AUTH),
-        };
-        extensions.push(x509::extended_key_usage(usage));
-        let body = Body { env, days: LEAF_DAYS, subject, key: &key, extensions: &extensions };
+        extensions.extend(leaf.names().map(x509::subject_alternative_names));
+        extensions.push(x509::extended_key_usage(leaf.uses()));
+        let body = Body { env, valid_for, subject: leaf.subject(), key: &key, extensions: &extensions };
         let certificate = body.signed(authority.subject().as_raw(), &self.credential.key)?;
         Ok(Credential { certificate, key })
     }
@@ -131,32 +179,25 @@ impl Authority {
         let (Ok(own), Ok(other)) = (parse(&self.credential.certificate), parse(certificate)) else {
             return false;
         };
-        let subject = match leaf {
-            Leaf::Server { .. } => name::<&str>(Some("kube-apiserver"), &[]),
-            Leaf::Client { name: user, groups } => name(Some(user), groups),
-        };
-        let names = match leaf {
-            Leaf::Client { .. } => true,
-            Leaf::Server { names } => {
-                let wanted = x509::alternative_names(names);
-                other.extensions().iter().any(|e| {
-                    e.oid.as_bytes() == &der::oid(x509::SUBJECT_ALTERNATIVE_NAMES)[2..] && e.value == wanted
-                })
-            }
-        };
+        let names = leaf.names().is_none_or(|names| {
+            let wanted = x509::alternative_names(names);
+            other.extensions().iter().any(|e| {
+                e.oid.as_bytes() == &der::oid(x509::SUBJECT_ALTERNATIVE_NAMES)[2..] && e.value == wanted
+            })
+        });
         // x509-parser is built without signature checking: the issuer's key id tells authorities apart.
         let issuer_id = der::sequence(&[der::implicit(0, &subject_key_id(&own, &self.credential.key))]);
         let by_us = other
             .extensions()
             .iter()
             .any(|e| e.oid.as_bytes() == &der::oid(x509::AUTHORITY_KEY_ID)[2..] && e.value == issuer_id);
-        names && by_us && other.subject().as_raw() == subject
+        names && by_us && other.subject().as_raw() == leaf.subject()
     }
 }
 
 struct Body<'a> {
     env: &'a Env,
-    days: i32,
+    valid_for: SignedDuration,
     subject: Vec<u8>,
     key: &'a PrivateKey,
     extensions: &'a [Vec<u8>],
@@ -168,7 +209,7 @@ impl Body<'_> {
         let template = Template {
             serial: &serial(self.env),
             not_before: now - BACKDATE,
-            not_after: now + DAY * self.days,
+            not_after: now + self.valid_for,
             subject: &self.subject,
             public_key_info: &self.key.public_key_info(),
             extensions: self.extensions,
