@@ -16,6 +16,7 @@ use crate::http::info::RequestInfo;
 use crate::http::options::{FieldValidation, Query};
 use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
+use crate::portforward::Upgrade;
 use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
 use crate::scale;
@@ -35,6 +36,8 @@ pub(crate) struct Call {
     pub content_type: Option<String>,
     pub accepted: Accepted,
     pub warnings: Warnings,
+    /// What the client wants to speak instead of HTTP.
+    pub upgrade: Option<Upgrade>,
     /// Held by a request that takes of a quota, until it is over.
     pub turn: Mutex<Option<Turn>>,
 }

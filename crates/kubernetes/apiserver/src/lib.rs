@@ -30,6 +30,7 @@ pub mod openapi;
 mod ownership;
 pub mod pki;
 pub mod plane;
+mod portforward;
 mod quota;
 pub mod registry;
 mod reply;
@@ -46,7 +47,9 @@ mod subresources;
 pub mod table;
 mod verbs;
 pub mod webhook_client;
+pub mod websocket;
 
 pub use digest::Digest;
+pub use portforward::{PodStreamError, PodStreams, Stream};
 pub use reply::{Reply, ReplyBody};
 pub use server::Server;

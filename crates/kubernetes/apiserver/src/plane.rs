@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::env::Env;
 use crate::front;
 use crate::pki::{Pki, PkiError};
+use crate::portforward::PodStreams;
 use crate::server::{Parts, Server};
 use crate::webhook_client::WebhookClient;
 
@@ -27,6 +28,7 @@ pub struct Config {
     store: Option<Store<Digest>>,
     env: Env,
     trust_everybody: bool,
+    pods: Option<Arc<dyn PodStreams>>,
 }
 
 /// Why a plane does not start.
@@ -46,7 +48,7 @@ pub enum StartError {
 impl Config {
     /// Objects live in memory and go with the plane.
     pub fn in_memory() -> Self {
-        Self { data_dir: None, store: None, env: Env::system(), trust_everybody: false }
+        Self { data_dir: None, store: None, env: Env::system(), trust_everybody: false, pods: None }
     }
 
     /// Objects live in a directory.
@@ -72,6 +74,13 @@ impl Config {
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
         self.trust_everybody = true;
+        self
+    }
+
+    /// Somebody runs the Pods that are stored, so that their ports can be reached.
+    #[must_use]
+    pub fn with_pods(mut self, pods: Arc<dyn PodStreams>) -> Self {
+        self.pods = Some(pods);
         self
     }
 }
@@ -118,6 +127,7 @@ impl Plane {
             conversions: Conversions::new(client, config.env.clone()),
             root_ca: pki.ca_pem()?.into(),
             pki: pki.clone(),
+            pods: config.pods,
             env: config.env,
         });
         bootstrap::bootstrap(&server).await.map_err(StartError::Bootstrap)?;

@@ -28,6 +28,7 @@ use crate::http::options::Query;
 use crate::metrics::{Labels, Metrics};
 use crate::negotiation::{self, Endpoint};
 use crate::pki::{PeerIdentity, Pki};
+use crate::portforward::{PodStreams, Upgrade};
 use crate::registry::{Resource, build};
 use crate::reply::{self, Reply};
 use crate::shared::Shared;
@@ -61,6 +62,8 @@ pub struct Parts {
     pub root_ca: Arc<str>,
     /// Keys and certificates, for backups.
     pub pki: Arc<Pki>,
+    /// Whoever runs Pods, for `portforward`.
+    pub pods: Option<Arc<dyn PodStreams>>,
 }
 
 impl Server {
@@ -83,6 +86,7 @@ impl Server {
             openapi: Default::default(),
             root_ca: parts.root_ca,
             pki: parts.pki,
+            pods: parts.pods,
             metrics: Metrics::default(),
             turns: Default::default(),
         });
@@ -210,6 +214,7 @@ impl Server {
             content_type: text(&head.headers, header::CONTENT_TYPE),
             accepted,
             warnings: warnings.clone(),
+            upgrade: Upgrade::wanted(head),
             turn: Default::default(),
             info,
         });

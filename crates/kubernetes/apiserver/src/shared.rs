@@ -27,6 +27,7 @@ use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
 use crate::pki::Pki;
+use crate::portforward::PodStreams;
 use crate::quota::{self, Turns};
 use crate::registry::{Origin, Registry, Resource};
 use crate::spelling::{self, Spelling};
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     pub root_ca: Arc<str>,
     /// Keys and certificates, for backups.
     pub pki: Arc<Pki>,
+    /// Whoever runs Pods, if anybody does.
+    pub pods: Option<Arc<dyn PodStreams>>,
     pub metrics: Metrics,
     /// Who may take of which namespace's quotas.
     pub turns: Turns,
@@ -322,6 +325,7 @@ impl Shared {
             content_type: None,
             accepted: Accepted { encoding: Encoding::Json, shape: Shape::Whole, pretty: false },
             warnings: Warnings::default(),
+            upgrade: None,
             turn: Default::default(),
         }
     }

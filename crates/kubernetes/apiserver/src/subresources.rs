@@ -1,5 +1,5 @@
 //! Subresources: `status` and its like are views of the object itself; `scale`, `token` and `eviction`
-//! have bodies of their own.
+//! have bodies of their own; `portforward` leaves HTTP.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::registry::Subresource;
 use crate::status::{Result, Status};
 use crate::verbs::update::{Change, Step};
 use crate::verbs::{self, Answer};
-use crate::{reviews, scale};
+use crate::{portforward, reviews, scale};
 
 /// Serves a subresource.
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
@@ -23,6 +23,9 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
         ("token", "create") => reviews::create_token(call, &call.shared.authenticator, body),
         ("eviction", "create") => evict(call, body).await,
         ("binding", "create") => bind(call, body).await,
+        ("portforward", _) => portforward::serve(call).await,
+        // Whoever runs Pods lends their ports and nothing else yet.
+        (what @ ("attach" | "exec" | "log" | "proxy"), _) => Err(portforward::runs_no_pods(what)),
         (_, "get") => verbs::read::get(call).await,
         (_, "update") => verbs::update::update(call, body).await,
         (_, "patch") => verbs::patch::patch(call, body).await,

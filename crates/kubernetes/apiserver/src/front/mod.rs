@@ -67,7 +67,7 @@ pub async fn serve(
             let mut builder = protocol(stream.get_ref().1.alpn_protocol());
             builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
             let connection = builder
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+                .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service))
                 .into_owned();
             if let Err(error) = watcher.watch(connection).await {
                 tracing::debug!(%error, "a connection ended early");
@@ -89,7 +89,8 @@ where
     let acceptor = TlsAcceptor::from(tls);
     let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
     let builder = protocol(stream.get_ref().1.alpn_protocol());
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection =
+        builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
     if let Err(error) = connection.await {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -13,7 +13,6 @@ mod dial;
 mod forward;
 mod kubeconfig;
 mod transport;
-mod websocket;
 
 pub use dial::{Dial, TcpDial};
 pub use kubeconfig::{Access, KubeconfigError};

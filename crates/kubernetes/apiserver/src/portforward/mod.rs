@@ -1,0 +1,157 @@
+//! Streams to ports of Pods: `pods/{name}/portforward`.
+//!
+//! ```text
+//! GET, POST ─► may they create ─► is there such a Pod ─► what the client speaks ─► 101, then per port PodStreams::connect
+//!                                                          └─ WebSocket, v4.channel.k8s.io    channels.rs
+//! ```
+//!
+//! This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`].
+
+mod channels;
+mod upgrade;
+
+use std::sync::Arc;
+
+use ::http::StatusCode;
+use futures::future::BoxFuture;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::call::Call;
+use crate::object::Meta;
+use crate::status::{Result, Status};
+use crate::verbs::Answer;
+pub(crate) use upgrade::Upgrade;
+
+/// A byte stream to a port.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Why a port of a Pod cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PodStreamError {
+    /// The Pod exists and does not run.
+    #[error("the pod is not running")]
+    NotRunning,
+    /// Nothing listens on the port.
+    #[error("connection refused")]
+    Refused,
+    /// Something else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Whoever runs the Pods of a server.
+pub trait PodStreams: Send + Sync {
+    /// Connects to a port of a Pod that is stored.
+    fn connect<'a>(
+        &'a self,
+        namespace: &'a str,
+        pod: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, PodStreamError>>;
+}
+
+/// Most ports of one request: two channels each, numbered with a byte.
+const MOST_PORTS: usize = 128;
+
+/// The Pod a request is about, and who runs it.
+#[derive(Clone)]
+struct Target {
+    pods: Arc<dyn PodStreams>,
+    namespace: String,
+    pod: String,
+}
+
+impl Target {
+    /// Connects to a port; an error reads as the kubelet's.
+    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>, String> {
+        let connected = self.pods.connect(&self.namespace, &self.pod, port).await;
+        connected.map_err(|error| self.failure(port, &error))
+    }
+
+    fn failure(&self, port: u16, why: &dyn std::fmt::Display) -> String {
+        format!("error forwarding port {port} to pod {}: {why}", self.pod)
+    }
+}
+
+/// Answers a request to forward ports.
+pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
+    // Upstream asks for `create` whatever the method, since WebSockets begin with GET (kubernetes#133515).
+    if call.info.verb != "create" {
+        call.shared.authorize(&call.attributes("create"))?;
+    }
+    let entry = call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let pod = call.shared.load(call, &entry).await?;
+    let Some(pods) = call.shared.pods.clone() else { return Err(runs_no_pods(&call.info.subresource)) };
+    if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
+        return Err(Status::bad_request(format!("pod {} does not have a host assigned", pod.name())));
+    }
+    let Some(upgrade) = &call.upgrade else { return Err(Status::bad_request("Upgrade request required")) };
+    let target = Target { pods, namespace: call.info.namespace.clone(), pod: call.info.name.clone() };
+    match upgrade {
+        Upgrade::WebSocket { on, key, protocols } => {
+            let Some(protocol) = protocols.iter().find(|offered| *offered == channels::PROTOCOL) else {
+                return Err(Status::bad_request(format!(
+                    "none of the WebSocket protocols {protocols:?} is served: ask for {}",
+                    channels::PROTOCOL
+                )));
+            };
+            let ports = ports(call.query.all("ports"))?;
+            let socket = on.clone();
+            tokio::spawn(async move {
+                let served = match socket.await {
+                    Ok(socket) => channels::serve(TokioIo::new(socket), &target, &ports).await,
+                    Err(error) => Err(std::io::Error::other(error)),
+                };
+                if let Err(error) = served {
+                    tracing::debug!(%error, pod = target.pod, "a forwarded port was closed");
+                }
+            });
+            Ok(Answer::Reply(upgrade::to_websocket(key, protocol)?))
+        }
+    }
+}
+
+/// The answer to whoever wants to reach into a Pod where none run.
+pub(crate) fn runs_no_pods(what: &str) -> Status {
+    Status::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "NotImplemented",
+        format!("this server runs no pods: {what} is not available"),
+    )
+}
+
+/// The ports asked for: the parameter is repeated, and each may be a list.
+fn ports<'a>(values: impl Iterator<Item = &'a str>) -> Result<Vec<u16>> {
+    let mut ports = Vec::new();
+    for text in values.flat_map(|value| value.split(',')) {
+        match text.parse::<u16>() {
+            Ok(port) if port > 0 => ports.push(port),
+            _ => return Err(Status::bad_request(format!("unable to parse {text:?} as a port"))),
+        }
+    }
+    match ports.len() {
+        0 => Err(Status::bad_request("query parameter \"ports\" is required")),
+        1..=MOST_PORTS => Ok(ports),
+        many => Err(Status::bad_request(format!("{many} ports are too many: the limit is {MOST_PORTS}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_from_lists_and_repetitions() {
+        let read = |values: &[&str]| ports(values.iter().copied()).map_err(|status| status.message);
+        assert_eq!(read(&["2379"]), Ok(vec![2379]));
+        assert_eq!(read(&["1,2", "3"]), Ok(vec![1, 2, 3]));
+        assert_eq!(read(&[]), Err("query parameter \"ports\" is required".into()));
+        for bad in ["0", "65536", "-1", "x", ""] {
+            assert_eq!(read(&[bad]), Err(format!("unable to parse {bad:?} as a port")));
+        }
+        assert!(read(&vec!["1"; MOST_PORTS + 1]).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Leaving HTTP for another protocol on the same connection.
+
+use ::http::{HeaderMap, HeaderValue, Response, StatusCode, header, request};
+use hyper::upgrade::OnUpgrade;
+
+use crate::reply::{Reply, ReplyBody};
+use crate::status::{Result, Status};
+use crate::websocket;
+
+/// What a client wants to speak instead of HTTP.
+pub(crate) enum Upgrade {
+    /// WebSocket.
+    WebSocket {
+        /// The connection, when it has been left.
+        on: OnUpgrade,
+        /// To be answered with its digest.
+        key: HeaderValue,
+        /// Subprotocols in the client's order.
+        protocols: Vec<String>,
+    },
+}
+
+impl Upgrade {
+    /// What a request wants, if its connection can be left at all and we know the protocol.
+    pub fn wanted(head: &request::Parts) -> Option<Self> {
+        let on = head.extensions.get::<OnUpgrade>()?.clone();
+        let headers = &head.headers;
+        if !lists(headers, header::CONNECTION, "upgrade") {
+            return None;
+        }
+        if lists(headers, header::UPGRADE, "websocket") {
+            let key = headers.get(header::SEC_WEBSOCKET_KEY)?.clone();
+            return Some(Self::WebSocket { on, key, protocols: websocket::offered(headers) });
+        }
+        None
+    }
+}
+
+/// Whether a header with a list of words has one of them.
+fn lists(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case(word))
+}
+
+/// The answer after which WebSocket is spoken.
+pub(super) fn to_websocket(key: &HeaderValue, protocol: &str) -> Result<Reply> {
+    let accept = websocket::accept(key.as_bytes());
+    switching(
+        "websocket",
+        [(header::SEC_WEBSOCKET_ACCEPT, &accept), (header::SEC_WEBSOCKET_PROTOCOL, protocol)],
+    )
+}
+
+fn switching<const N: usize>(to: &str, headers: [(header::HeaderName, &str); N]) -> Result<Reply> {
+    let mut reply = Response::builder()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, to);
+    for (name, value) in headers {
+        reply = reply.header(name, value);
+    }
+    reply.body(ReplyBody::full("")).map_err(Status::internal)
+}
