@@ -13,6 +13,9 @@
 //!
 //! No client, no server, no clock here.
 
+// What the macros of `wire` write must mean the same here and in other crates.
+extern crate self as capstan_capi_types;
+
 pub mod addons;
 pub mod admission;
 pub mod bootstrap;
@@ -26,4 +29,4 @@ pub mod kubernetes;
 pub mod schema;
 pub mod v1beta1;
 pub mod version;
-mod wire;
+pub mod wire;

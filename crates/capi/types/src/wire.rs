@@ -1,11 +1,13 @@
-//! How structs and enums of this crate are written on the wire.
+//! How structs and enums of Cluster API are written on the wire, here and in the crates of providers.
 
 /// A field with this value is left out.
-pub(crate) fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
+pub fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 /// Structs of the API: camel case, every field may be missing, and one with its default value is not written.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! wire {
     ($(
         $(#[$meta:meta])*
@@ -22,7 +24,7 @@ macro_rules! wire {
         pub struct $name {
             $(
                 $(#[$attribute])*
-                #[serde(skip_serializing_if = "crate::wire::is_absent")]
+                #[serde(skip_serializing_if = "capstan_capi_types::wire::is_absent")]
                 pub $field: $type,
             )*
         }
@@ -30,6 +32,8 @@ macro_rules! wire {
 }
 
 /// An enum of the API: one of a few words.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -81,4 +85,4 @@ macro_rules! choice {
     };
 }
 
-pub(crate) use {choice, wire};
+pub use {choice, wire};

@@ -20,4 +20,4 @@ mod site;
 pub mod vm;
 
 pub use cluster::GuestCluster;
-pub use site::{Site, SiteError, SiteOptions, Timings};
+pub use site::{Balancer, Site, SiteError, SiteOptions, Timings};

@@ -19,7 +19,7 @@ use crate::core::{
 use crate::version;
 
 /// The text of a changed field that may not change.
-pub(super) const IMMUTABLE: &str = "field is immutable";
+pub const IMMUTABLE: &str = "field is immutable";
 
 /// A bad value as messages show it.
 pub(super) fn shown<T: Serialize>(value: &T) -> Value {
@@ -107,7 +107,7 @@ pub(super) fn selects(selector: &Selector, labels: &BTreeMap<String, String>) ->
 }
 
 /// Labels and annotations of a template are ones an object may have.
-pub(super) fn validate_template_meta(meta: &TemplateMeta, path: &str, errors: &mut Vec<FieldError>) {
+pub fn validate_template_meta(meta: &TemplateMeta, path: &str, errors: &mut Vec<FieldError>) {
     let path = Path::at(path);
     errors.extend(meta::validate_labels(Some(&shown(&meta.labels)), &path.field("labels")));
     errors.extend(meta::validate_annotations(Some(&shown(&meta.annotations)), &path.field("annotations")));

@@ -23,6 +23,7 @@ use capstan_object::Object;
 pub use capstan_schema::field::FieldError;
 use serde_json::Value;
 
+pub use common::{IMMUTABLE, validate_template_meta};
 pub use ipam::pool_differs_from_claim;
 pub use kubeadm_control_plane::validate_scale;
 
@@ -79,6 +80,13 @@ pub struct Rules {
     pub validate: fn(&Value, Option<&Value>, &Features) -> Verdict,
 }
 
+impl Rules {
+    /// The rules of a kind.
+    pub fn of<T: Admission>() -> Self {
+        Self { default: default_value::<T>, validate: validate_value::<T> }
+    }
+}
+
 /// What is wrong with an object, if it can be read at all.
 pub type Verdict = Result<Vec<FieldError>, AdmissionError>;
 
@@ -101,7 +109,7 @@ pub enum AdmissionError {
 /// Defaults and rules of a kind in its stored version; `None` for kinds of others.
 pub fn rules(group: &str, kind: &str) -> Option<Rules> {
     fn of<T: Admission>() -> (&'static str, &'static str, Rules) {
-        (T::KIND.group, T::KIND.kind, Rules { default: default_value::<T>, validate: validate_value::<T> })
+        (T::KIND.group, T::KIND.kind, Rules::of::<T>())
     }
     let all = [
         of::<Cluster>(),

@@ -2,7 +2,7 @@
 
 use capstan_object::Object;
 
-use super::{Column, Definition, Version, age, boolean, integer, text};
+use super::{CLUSTER_LABEL, CLUSTERCTL, Column, Definition, Version, age, boolean, integer, paused, text};
 use crate::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use crate::clusterctl::Provider;
@@ -11,8 +11,6 @@ use crate::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, Machine
 use crate::ipam::{IPAddress, IPAddressClaim};
 use crate::v1beta1;
 
-/// On every definition: clusterctl counts it as installed.
-const CLUSTERCTL: (&str, &str) = ("clusterctl.cluster.x-k8s.io", "");
 const CORE: &[(&str, &str)] = &[CLUSTERCTL, ("cluster.x-k8s.io/provider", "cluster-api")];
 /// Which of a provider's versions speaks which contract.
 const BOOTSTRAP: &[(&str, &str)] = &[
@@ -29,13 +27,8 @@ const CONTROL_PLANE: &[(&str, &str)] = &[
 ];
 const INVENTORY: &[(&str, &str)] = &[CLUSTERCTL, ("clusterctl.cluster.x-k8s.io/core", "inventory")];
 
-const CLUSTER_LABEL: &str = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']";
 const AVAILABLE: &str = r#".status.conditions[?(@.type=="Available")].status"#;
 const CLUSTER_CLASS_OWNER: &str = r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#;
-
-fn paused() -> Column {
-    text("Paused", r#".status.conditions[?(@.type=="Paused")].status"#).wide()
-}
 
 fn definition<T: Object>(
     short_names: &'static [&'static str],

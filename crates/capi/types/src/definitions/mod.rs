@@ -4,6 +4,8 @@
 //! type ── derive ──▶ JSON schema ── structural ──▶ structural schema ─┐
 //! names, columns, subresources of each kind (kinds) ──────────────────┴──▶ definitions()
 //! ```
+//!
+//! Providers describe their kinds in the same words: see [`Definition`].
 
 mod kinds;
 mod structural;
@@ -15,16 +17,19 @@ use serde_json::{Map, Value, json};
 pub use structural::structural;
 
 /// What a definition says about a kind beside its schemas.
-struct Definition {
-    kind: Kind,
-    short_names: &'static [&'static str],
-    labels: &'static [(&'static str, &'static str)],
+pub struct Definition {
+    /// Names.
+    pub kind: Kind,
+    /// Short names for `kubectl`.
+    pub short_names: &'static [&'static str],
+    /// Labels of the definition, among them those that say which version follows which contract.
+    pub labels: &'static [(&'static str, &'static str)],
     /// Oldest first; the last one is stored.
-    versions: Vec<Version>,
+    pub versions: Vec<Version>,
 }
 
 /// One version of a kind.
-struct Version {
+pub struct Version {
     name: &'static str,
     deprecated: bool,
     schema: Value,
@@ -34,7 +39,7 @@ struct Version {
 }
 
 /// A column of `kubectl get`.
-struct Column {
+pub struct Column {
     name: &'static str,
     kind: &'static str,
     path: &'static str,
@@ -42,24 +47,41 @@ struct Column {
     wide: bool,
 }
 
-fn text(name: &'static str, path: &'static str) -> Column {
+/// A column of words.
+pub fn text(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "string", path, wide: false }
 }
 
-fn integer(name: &'static str, path: &'static str) -> Column {
+/// A column of numbers.
+pub fn integer(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "integer", path, wide: false }
 }
 
-fn boolean(name: &'static str, path: &'static str) -> Column {
+/// A column of `true` and `false`.
+pub fn boolean(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "boolean", path, wide: false }
 }
 
-fn age() -> Column {
+/// How old the object is.
+pub fn age() -> Column {
     Column { name: "Age", kind: "date", path: ".metadata.creationTimestamp", wide: false }
 }
 
+/// Whether the object is paused.
+pub fn paused() -> Column {
+    text("Paused", r#".status.conditions[?(@.type=="Paused")].status"#).wide()
+}
+
+/// The cluster that the object belongs to.
+pub const CLUSTER_LABEL: &str = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']";
+
+/// On every definition: clusterctl counts it as installed.
+pub const CLUSTERCTL: (&str, &str) = ("clusterctl.cluster.x-k8s.io", "");
+
 impl Column {
-    fn wide(self) -> Self {
+    /// Shown with `-o wide` alone.
+    #[must_use]
+    pub fn wide(self) -> Self {
         Self { wide: true, ..self }
     }
 
@@ -76,7 +98,8 @@ impl Column {
 }
 
 impl Version {
-    fn of<T: Object + JsonSchema>(columns: Vec<Column>) -> Self {
+    /// The version that a type describes.
+    pub fn of<T: Object + JsonSchema>(columns: Vec<Column>) -> Self {
         Self {
             name: T::KIND.version,
             deprecated: false,
@@ -87,15 +110,21 @@ impl Version {
         }
     }
 
-    fn with_status(self) -> Self {
+    /// With a status of its own.
+    #[must_use]
+    pub fn with_status(self) -> Self {
         Self { status: true, ..self }
     }
 
-    fn with_scale(self) -> Self {
+    /// With a number of replicas to be scaled.
+    #[must_use]
+    pub fn with_scale(self) -> Self {
         Self { scale: true, ..self }
     }
 
-    fn deprecated(self) -> Self {
+    /// Clients are warned.
+    #[must_use]
+    pub fn deprecated(self) -> Self {
         Self { deprecated: true, ..self }
     }
 
@@ -130,7 +159,8 @@ impl Version {
 }
 
 impl Definition {
-    fn to_value(&self) -> Value {
+    /// The CustomResourceDefinition.
+    pub fn to_value(&self) -> Value {
         let Kind { group, kind, plural, scope, .. } = self.kind;
         let mut names = json!({
             "kind": kind,

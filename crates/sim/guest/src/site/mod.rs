@@ -25,6 +25,7 @@ use tokio::sync::{Notify, broadcast};
 use crate::cluster::GuestCluster;
 use crate::vm::{Vm, VmSpec};
 use machines::Machines;
+pub use network::Balancer;
 use network::Network;
 
 /// Changes that a slow listener may be behind before it has to look at everything again.
@@ -175,6 +176,11 @@ impl Site {
     /// address in every site, unless another name that hashes alike came first.
     pub fn endpoint(&self, name: &str) -> SocketAddrV4 {
         self.inner.network.lock().endpoint(name)
+    }
+
+    /// A load balancer, if its address is allocated.
+    pub fn balancer(&self, name: &str) -> Option<Balancer> {
+        self.inner.network.lock().balancer(name)
     }
 
     /// Says which machines a load balancer sends clients to, on port 6443. It knows which of them are healthy.

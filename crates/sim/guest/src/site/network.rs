@@ -11,6 +11,15 @@ pub(crate) const API_PORT: u16 = 6443;
 /// First address of the network that machines get addresses of, and how many it has.
 const MACHINES: (u32, u32) = (u32::from_be_bytes([172, 16, 0, 0]), 1 << 20);
 
+/// A load balancer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Balancer {
+    /// Where clients reach it.
+    pub endpoint: SocketAddrV4,
+    /// The machines it leads to.
+    pub members: BTreeSet<Ipv4Addr>,
+}
+
 /// Load balancers and their members.
 pub(super) struct Network {
     port: u16,
@@ -52,6 +61,13 @@ impl Network {
         self.names.insert(name.to_owned(), endpoint);
         self.balancers.insert(endpoint, BTreeSet::new());
         endpoint
+    }
+
+    /// A load balancer that is allocated.
+    pub(super) fn balancer(&self, name: &str) -> Option<Balancer> {
+        let endpoint = *self.names.get(name)?;
+        let members = self.balancers.get(&endpoint).cloned().unwrap_or_default();
+        Some(Balancer { endpoint, members })
     }
 
     pub(super) fn balance(&mut self, endpoint: SocketAddrV4, members: BTreeSet<Ipv4Addr>) {
@@ -115,7 +131,9 @@ mod tests {
         let endpoint = network.endpoint("a");
         network.balance(endpoint, BTreeSet::from([Ipv4Addr::new(172, 16, 0, 2)]));
         assert_eq!(network.behind(*endpoint.ip(), 6443).map(|all| all.len()), Some(1));
+        assert_eq!(network.balancer("a").map(|held| held.members.len()), Some(1));
         network.release(endpoint);
+        assert_eq!(network.balancer("a"), None);
         assert_eq!(network.behind(*endpoint.ip(), 6443), None);
         assert_eq!(network.endpoint("a"), endpoint);
         assert_eq!(network.behind(*endpoint.ip(), 6443), Some(Vec::new()));

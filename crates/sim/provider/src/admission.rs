@@ -1,0 +1,175 @@
+//! What a user may say about the kinds, and what may not change.
+
+use capstan_capi_types::admission::{
+    Admission, Features, FieldError, IMMUTABLE, Rules, validate_template_meta,
+};
+use capstan_capi_types::core::APIEndpoint;
+use capstan_object::Object;
+
+use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineSpec, SimMachineTemplate};
+
+/// Defaults and rules of a kind of this provider; `None` for kinds of others.
+pub fn rules(group: &str, kind: &str) -> Option<Rules> {
+    fn of<T: Admission>() -> (&'static str, &'static str, Rules) {
+        (T::KIND.group, T::KIND.kind, Rules::of::<T>())
+    }
+    let all =
+        [of::<SimCluster>(), of::<SimClusterTemplate>(), of::<SimMachine>(), of::<SimMachineTemplate>()];
+    all.into_iter().find(|(g, k, _)| (*g, *k) == (group, kind)).map(|(_, _, rules)| rules)
+}
+
+impl Admission for SimCluster {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let path = "spec.controlPlaneEndpoint";
+        let endpoint = &self.spec.control_plane_endpoint;
+        let moved = old.is_some_and(|old| {
+            let before = &old.spec.control_plane_endpoint;
+            *before != APIEndpoint::default() && before != endpoint
+        });
+        let mut errors = Vec::new();
+        if moved {
+            errors.push(FieldError::forbidden(path, IMMUTABLE));
+        }
+        if endpoint.host.is_empty() != (endpoint.port == 0) {
+            errors.push(FieldError::required(path, "a host and a port belong together"));
+        }
+        errors
+    }
+}
+
+impl Admission for SimMachine {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate_machine(&self.spec, "spec", &mut errors);
+        let Some(old) = old else { return errors };
+        let named = !old.spec.provider_id.is_empty();
+        if named && old.spec.provider_id != self.spec.provider_id {
+            errors.push(FieldError::forbidden("spec.providerID", IMMUTABLE));
+        }
+        let unnamed = |spec: &SimMachineSpec| SimMachineSpec { provider_id: String::new(), ..spec.clone() };
+        if unnamed(&old.spec) != unnamed(&self.spec) {
+            errors.push(FieldError::forbidden("spec", IMMUTABLE));
+        }
+        errors
+    }
+}
+
+impl Admission for SimClusterTemplate {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let template = &self.spec.template;
+        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
+        template_stays::<Self>(old.is_some_and(|old| old.spec.template.spec != template.spec), &mut errors);
+        errors
+    }
+}
+
+impl Admission for SimMachineTemplate {
+    fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let template = &self.spec.template;
+        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
+        validate_machine(&template.spec, "spec.template.spec", &mut errors);
+        if !template.spec.provider_id.is_empty() {
+            errors.push(FieldError::forbidden("spec.template.spec.providerID", "cannot be set in templates"));
+        }
+        template_stays::<Self>(old.is_some_and(|old| old.spec.template.spec != template.spec), &mut errors);
+        errors
+    }
+}
+
+/// What machines are made from does not change under those that were made.
+fn template_stays<T: Object>(changed: bool, errors: &mut Vec<FieldError>) {
+    if changed {
+        let kind = T::KIND.kind;
+        let what =
+            format!("{kind} spec.template.spec field is immutable. Please create a new resource instead.");
+        errors.push(FieldError::forbidden("spec.template.spec", what));
+    }
+}
+
+fn validate_machine(spec: &SimMachineSpec, path: &str, errors: &mut Vec<FieldError>) {
+    for (at, fault) in spec.faults.iter().enumerate() {
+        let Some(kind) = fault.kind else { continue };
+        let path = format!("{path}.faults[{at}].seconds");
+        match (kind.takes_time(), fault.seconds) {
+            (true, None) => errors.push(FieldError::required(path, format!("{kind} says how long"))),
+            (false, Some(_)) => errors.push(FieldError::forbidden(path, format!("{kind} takes no time"))),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn verdict(kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let rules = rules("infrastructure.cluster.x-k8s.io", kind).expect("rules");
+        let errors = (rules.validate)(new, old, &Features::default()).expect("an object");
+        errors.iter().map(|error| format!("{}: {}", error.field, error.body())).collect()
+    }
+
+    #[test]
+    fn what_is_set_once_stays_and_the_rest_is_admitted() {
+        let spec = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
+        let template = |spec: Value| json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": spec}}});
+        let here = json!({"controlPlaneEndpoint": {"host": "127.1.2.3", "port": 6443}});
+        let there = json!({"controlPlaneEndpoint": {"host": "127.3.2.1", "port": 6443}});
+        for (kind, old, new, field) in [
+            ("SimCluster", Some(spec(json!({}))), spec(here.clone()), None),
+            ("SimCluster", Some(spec(here.clone())), spec(here.clone()), None),
+            ("SimCluster", Some(spec(here.clone())), spec(there), Some("spec.controlPlaneEndpoint")),
+            (
+                "SimCluster",
+                None,
+                spec(json!({"controlPlaneEndpoint": {"host": "x"}})),
+                Some("spec.controlPlaneEndpoint"),
+            ),
+            (
+                "SimMachine",
+                Some(spec(json!({"cpus": 2}))),
+                spec(json!({"cpus": 2, "providerID": "sim://a"})),
+                None,
+            ),
+            (
+                "SimMachine",
+                Some(spec(json!({"providerID": "sim://a"}))),
+                spec(json!({"providerID": "sim://b"})),
+                Some("spec.providerID"),
+            ),
+            ("SimMachine", Some(spec(json!({"cpus": 2}))), spec(json!({"cpus": 4})), Some("spec")),
+            (
+                "SimMachine",
+                None,
+                spec(json!({"faults": [{"type": "DiskFull", "seconds": 3}]})),
+                Some("spec.faults[0].seconds"),
+            ),
+            (
+                "SimMachineTemplate",
+                None,
+                template(json!({"faults": [{"type": "SlowBoot"}]})),
+                Some("spec.template.spec.faults[0].seconds"),
+            ),
+            (
+                "SimMachineTemplate",
+                Some(template(json!({"cpus": 2}))),
+                template(json!({"cpus": 4})),
+                Some("spec.template.spec"),
+            ),
+            (
+                "SimMachineTemplate",
+                None,
+                template(json!({"providerID": "sim://a"})),
+                Some("spec.template.spec.providerID"),
+            ),
+            ("SimClusterTemplate", Some(template(json!({}))), template(here), Some("spec.template.spec")),
+        ] {
+            let errors = verdict(kind, &new, old.as_ref());
+            let fields: Vec<&str> = errors.iter().filter_map(|error| error.split(": ").next()).collect();
+            assert_eq!(fields, field.into_iter().collect::<Vec<_>>(), "{kind} {old:?} {new} {errors:?}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `SimCluster`: a load balancer before the API servers of a cluster.
+//!
+//! Owns: SimClusters, their finalizer, endpoint and status; the load balancer of the same name. Reads: the Cluster
+//! that owns it, the cluster's SimMachines, the site. On deletion: the load balancer goes after the machines.
+
+mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_controller::{
+    Caches, Call, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View,
+    Watches,
+};
+use capstan_guest::Site;
+use capstan_object::{Key, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::owner;
+use crate::types::{SimCluster, SimMachine};
+
+pub use observe::Seen;
+
+/// Keeps a SimCluster until its load balancer is gone.
+pub const FINALIZER: &str = "simcluster.infrastructure.cluster.x-k8s.io";
+
+/// The controller of SimClusters.
+pub struct SimClusters {
+    site: Site,
+}
+
+impl SimClusters {
+    /// A controller whose load balancers are in a site.
+    pub fn new(site: Site) -> Self {
+        Self { site }
+    }
+}
+
+/// What is asked of the site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "camelCase")]
+pub enum BalancerCall {
+    /// Make a load balancer.
+    Allocate {
+        /// Its name.
+        balancer: String,
+    },
+    /// Say which machines it leads to.
+    Balance {
+        /// Its name.
+        balancer: String,
+        /// Addresses of machines.
+        members: BTreeSet<Ipv4Addr>,
+    },
+    /// Give it back.
+    Release {
+        /// Its name.
+        balancer: String,
+    },
+}
+
+impl Call for BalancerCall {
+    fn idempotency_key(&self) -> String {
+        match self {
+            Self::Allocate { balancer } | Self::Balance { balancer, .. } | Self::Release { balancer } => {
+                balancer.clone()
+            }
+        }
+    }
+
+    fn journalled(&self) -> bool {
+        !matches!(self, Self::Balance { .. })
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::Allocate { balancer } => format!("create-balancer {balancer}"),
+            Self::Balance { balancer, members } => {
+                let members: Vec<String> = members.iter().map(Ipv4Addr::to_string).collect();
+                format!("set-members {balancer} [{}]", members.join(" "))
+            }
+            Self::Release { balancer } => format!("destroy-balancer {balancer}"),
+        }
+    }
+}
+
+/// The name of a cluster's load balancer. Names of SimClusters are unique while one exists, and a finalizer keeps
+/// it until its load balancer is gone.
+pub(crate) fn balancer_of(key: &Key) -> String {
+    format!("{}/{}", key.namespace, key.name)
+}
+
+impl Controller for SimClusters {
+    const NAME: &'static str = "simcluster";
+    type Kind = SimCluster;
+    type Seen = Seen;
+    type Call = BalancerCall;
+
+    fn watches(&self, watches: &mut Watches<SimCluster>) {
+        watches.read::<Machine>();
+        watches.index_label::<SimMachine>(label::CLUSTER_NAME);
+        watches.related::<Cluster>(|change, _| {
+            if !paused::concerns_members(change) {
+                return Vec::new();
+            }
+            change.latest().and_then(|cluster| infrastructure_of(cluster)).into_iter().collect()
+        });
+        watches.related::<SimMachine>(machine_matters);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED]
+    }
+
+    fn paused(&self, object: &SimCluster, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = owner::of::<Cluster>(&object.metadata, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, SimCluster::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<SimCluster>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, &self.site)
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &BalancerCall, _: &Arc<SimCluster>, _: &View) -> Outcome {
+        match call {
+            BalancerCall::Allocate { balancer } => {
+                self.site.endpoint(balancer);
+            }
+            BalancerCall::Balance { balancer, members } => {
+                // One that is gone is made again by the next look, not here.
+                if let Some(held) = self.site.balancer(balancer) {
+                    self.site.balance(held.endpoint, members.clone());
+                }
+            }
+            BalancerCall::Release { balancer } => {
+                if let Some(held) = self.site.balancer(balancer) {
+                    self.site.release(held.endpoint);
+                }
+            }
+        }
+        Outcome::done()
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<BalancerCall>,
+        _: &Arc<SimCluster>,
+        _: &View,
+    ) -> Result<Resolution, ObserveError> {
+        let there = self.site.balancer(&intent.key).is_some();
+        let wanted = !matches!(intent.call, BalancerCall::Release { .. });
+        Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
+    }
+}
+
+/// The SimCluster of a cluster.
+fn infrastructure_of(cluster: &Cluster) -> Option<Key> {
+    let reference = &cluster.spec.infrastructure_ref;
+    let ours = reference.kind == SimCluster::KIND.kind && reference.api_group == SimCluster::KIND.group;
+    ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
+}
+
+/// A machine wakes its SimCluster when it comes, goes, begins to go, or gets another address.
+fn machine_matters(change: &Change<SimMachine>, caches: &Caches) -> Vec<Key> {
+    let told = |machine: &Arc<SimMachine>| {
+        (
+            machine.status.addresses.clone(),
+            machine.metadata.is_deleting(),
+            machine.metadata.labels.clone(),
+            machine.metadata.owner_references.clone(),
+        )
+    };
+    if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+        return Vec::new();
+    }
+    let clusters = change.both().filter_map(|machine| {
+        let cluster = machine.metadata.labels.get(label::CLUSTER_NAME)?;
+        let key = Key::new(machine.metadata.namespace.as_str(), cluster.as_str());
+        infrastructure_of(&*caches.get::<Cluster>(&key).ok()??)
+    });
+    let clusters: BTreeSet<Key> = clusters.collect();
+    clusters.into_iter().collect()
+}

@@ -1,0 +1,136 @@
+//! Decisions about SimClusters, as a table.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+use capstan_capi_types::core::{APIEndpoint, Cluster, FailureDomain, annotation};
+use capstan_controller::{Effect, Look};
+use capstan_guest::Balancer;
+use capstan_object::{Conditions, ObjectMeta};
+use jiff::Timestamp;
+
+use super::decide::decide;
+use super::{BalancerCall, FINALIZER, Seen, SimClusters};
+use crate::types::SimCluster;
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 1, 2, 3);
+
+fn object() -> SimCluster {
+    let mut cluster = SimCluster { metadata: ObjectMeta::named("ns", "c"), ..SimCluster::default() };
+    cluster.metadata.finalizers.push(FINALIZER.to_owned());
+    cluster
+}
+
+fn placed() -> SimCluster {
+    let mut cluster = object();
+    cluster.spec.control_plane_endpoint = APIEndpoint { host: ADDRESS.to_string(), port: 6443 };
+    cluster
+}
+
+fn deleted(mut cluster: SimCluster) -> SimCluster {
+    cluster.metadata.deletion_timestamp = Some(now().into());
+    cluster
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn members(last: &[u8]) -> BTreeSet<Ipv4Addr> {
+    last.iter().map(|last| Ipv4Addr::new(172, 16, 0, *last)).collect()
+}
+
+fn seen(balancer: Option<&[u8]>, machines: &[u8]) -> Seen {
+    let endpoint = SocketAddrV4::new(ADDRESS, 6443);
+    Seen {
+        cluster: Some(Arc::new(Cluster::default())),
+        machines: machines.iter().map(|last| format!("m{last}")).collect(),
+        control_plane: members(machines),
+        balancer: balancer.map(|held| Balancer { endpoint, members: members(held) }),
+    }
+}
+
+fn calls(decision: &capstan_controller::Decision<SimClusters>) -> Vec<BalancerCall> {
+    let call = |planned: &capstan_controller::Planned<BalancerCall>| match &planned.effect {
+        Effect::Call(call) => call.clone(),
+        other => panic!("{other:?}"),
+    };
+    decision.effects.iter().map(call).collect()
+}
+
+#[test]
+fn a_load_balancer_is_made_filled_and_given_back() {
+    let balancer = || "ns/c".to_owned();
+    let allocate = || vec![BalancerCall::Allocate { balancer: balancer() }];
+    let release = || vec![BalancerCall::Release { balancer: balancer() }];
+    let balance = |last: &[u8]| vec![BalancerCall::Balance { balancer: balancer(), members: members(last) }];
+    for (what, object, seen, expected) in [
+        ("nothing is there", object(), seen(None, &[]), allocate()),
+        ("it is there", object(), seen(Some(&[]), &[]), vec![]),
+        ("a control plane machine came", placed(), seen(Some(&[]), &[4]), balance(&[4])),
+        ("one went", placed(), seen(Some(&[4, 5]), &[5]), balance(&[5])),
+        ("all is well", placed(), seen(Some(&[4]), &[4]), vec![]),
+        ("the site forgot it", placed(), seen(None, &[4]), allocate()),
+        ("deleted, with machines", deleted(placed()), seen(Some(&[4]), &[4]), vec![]),
+        ("deleted, without machines", deleted(placed()), seen(Some(&[4]), &[]), release()),
+        ("deleted and gone", deleted(placed()), seen(None, &[]), vec![]),
+    ] {
+        let decision = decide(&Look::new(Arc::new(object), seen, now()));
+        assert_eq!(calls(&decision), expected, "{what}");
+    }
+}
+
+#[test]
+fn the_contract_is_fulfilled_once_the_load_balancer_is_there() {
+    let mut cluster = object();
+    cluster.spec.failure_domains = vec![FailureDomain { name: "a".to_owned(), ..FailureDomain::default() }];
+    let decision = decide(&Look::new(Arc::new(cluster), seen(Some(&[]), &[]), now())).object;
+    assert_eq!(
+        decision.spec.control_plane_endpoint,
+        APIEndpoint { host: "127.1.2.3".to_owned(), port: 6443 }
+    );
+    assert_eq!(decision.status.initialization.provisioned, Some(true));
+    assert_eq!(decision.status.failure_domains.len(), 1);
+    assert!(decision.status.conditions.is_condition_true("Ready"));
+    assert_eq!(
+        decision.status.conditions.condition("Paused").map(|paused| paused.reason.as_str()),
+        Some("NotPaused")
+    );
+}
+
+#[test]
+fn an_endpoint_elsewhere_is_told_and_nothing_is_done() {
+    let mut cluster = object();
+    cluster.spec.control_plane_endpoint = APIEndpoint { host: "10.0.0.1".to_owned(), port: 443 };
+    let decision = decide(&Look::new(Arc::new(cluster), seen(Some(&[]), &[4]), now()));
+    assert!(decision.effects.is_empty());
+    let ready = decision.object.status.conditions.condition("Ready").expect("a condition");
+    assert_eq!(ready.reason, "EndpointElsewhere");
+    assert_eq!(decision.object.status.initialization.provisioned, None);
+}
+
+#[test]
+fn the_finalizer_goes_last_and_somebody_elses_object_is_left_alone() {
+    let gone = decide(&Look::new(Arc::new(deleted(placed())), seen(None, &[]), now()));
+    assert!(gone.object.metadata.finalizers.is_empty());
+    let waiting = decide(&Look::new(Arc::new(deleted(placed())), seen(Some(&[4]), &[4]), now()));
+    assert_eq!(waiting.object.metadata.finalizers, [FINALIZER]);
+    assert_eq!(waiting.waits[0].reason, "WaitingForMachines");
+
+    let mut managed = object();
+    managed.metadata.annotations.insert(annotation::MANAGED_BY.to_owned(), String::new());
+    let decision = decide(&Look::new(Arc::new(managed.clone()), seen(None, &[]), now()));
+    assert!(decision.effects.is_empty());
+    assert_eq!(decision.object, managed);
+}
+
+#[test]
+fn a_paused_cluster_says_so_and_keeps_its_members() {
+    let mut look = Look::new(Arc::new(placed()), seen(Some(&[4]), &[5]), now());
+    look.paused = Some("Cluster spec.paused is set to true".to_owned());
+    let decision = decide(&look);
+    assert!(decision.effects.is_empty());
+    assert!(decision.object.status.conditions.is_condition_true("Paused"));
+    assert!(decision.object.status.conditions.condition("Ready").is_none());
+}

@@ -1,0 +1,67 @@
+//! Machines that change behind our back wake the objects they belong to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_controller::Wake;
+use capstan_guest::Site;
+use capstan_object::Key;
+use parking_lot::Mutex;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+/// Follows the changes of a site for as long as the controller lives.
+pub(super) struct Follower {
+    site: Site,
+    known: Arc<Mutex<BTreeMap<String, Key>>>,
+    task: Mutex<Option<AbortHandle>>,
+}
+
+impl Follower {
+    pub(super) fn new(site: Site) -> Self {
+        Self { site, known: Arc::default(), task: Mutex::new(None) }
+    }
+
+    /// Wakes an object whenever the machine of an id changes from here on.
+    pub(super) fn follow(&self, id: &str, key: &Key, wake: impl FnOnce() -> Wake) {
+        self.known.lock().entry(id.to_owned()).or_insert_with(|| key.clone());
+        let mut task = self.task.lock();
+        if task.is_none() {
+            // Subscribed before the first look at any machine, so that no change falls in between.
+            let (changes, known, wake) = (self.site.changes(), self.known.clone(), wake());
+            *task = Some(tokio::spawn(listen(changes, known, wake)).abort_handle());
+        }
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.known.lock().retain(|_, known| known != key);
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.lock().take() {
+            task.abort();
+        }
+    }
+}
+
+async fn listen(
+    mut changes: tokio::sync::broadcast::Receiver<String>,
+    known: Arc<Mutex<BTreeMap<String, Key>>>,
+    wake: Wake,
+) {
+    loop {
+        match changes.recv().await {
+            Ok(id) => {
+                let key = known.lock().get(&id).cloned();
+                if let Some(key) = key {
+                    wake.wake(&key);
+                }
+            }
+            // Too far behind to know which: all of them.
+            Err(RecvError::Lagged(_)) => known.lock().values().for_each(|key| wake.wake(key)),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `SimMachine`: a machine in a site.
+//!
+//! Owns: SimMachines, their finalizer, provider id and status; the machine in the site of that id. Reads: the Machine
+//! that owns it, its Cluster, the Secret with its boot data, the site.
+//!
+//! The id is written into the specification together with the intent to create, before anything is created: it
+//! outlives `clusterctl move`, which drops status and changes uids, and the machine is looked up by it ever after. A
+//! machine that has gone is told, never made again: whoever manages the Machine replaces it.
+
+mod call;
+mod console;
+mod decide;
+mod follow;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_guest::Site;
+use capstan_object::{Key, Object};
+
+use crate::types::SimMachine;
+use follow::Follower;
+
+pub use call::MachineCall;
+pub use observe::Seen;
+
+/// Keeps a SimMachine until its machine is gone.
+pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
+
+/// The mark on our machines in a site. Its value is the id; what does not carry it is never touched.
+pub const MACHINE_TAG: &str = "infrastructure.cluster.x-k8s.io/simmachine";
+
+/// Scheme of provider ids.
+const SCHEME: &str = "sim://";
+
+/// The controller of SimMachines.
+pub struct SimMachines {
+    site: Site,
+    follower: Follower,
+}
+
+impl SimMachines {
+    /// A controller whose machines are in a site.
+    pub fn new(site: Site) -> Self {
+        let follower = Follower::new(site.clone());
+        Self { site, follower }
+    }
+}
+
+/// The id that a machine has, or would get.
+pub(crate) fn id_of(object: &SimMachine) -> String {
+    let meta = &object.metadata;
+    match object.spec.provider_id.strip_prefix(SCHEME) {
+        Some(id) => id.to_owned(),
+        None => format!("{}/{}/{}", meta.namespace, meta.name, meta.uid),
+    }
+}
+
+impl Controller for SimMachines {
+    const NAME: &'static str = "simmachine";
+    type Kind = SimMachine;
+    type Seen = Seen;
+    type Call = MachineCall;
+
+    fn watches(&self, watches: &mut Watches<SimMachine>) {
+        watches.index_label::<SimMachine>(label::CLUSTER_NAME);
+        watches.related::<Machine>(|change, _| {
+            change.latest().and_then(infrastructure_of).into_iter().collect()
+        });
+        watches.related::<Cluster>(members);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED]
+    }
+
+    fn paused(&self, object: &SimMachine, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = observe::cluster_of(object, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, SimMachine::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<SimMachine>, view: &View) -> Result<Seen, ObserveError> {
+        self.follower.follow(&id_of(object), &object.key(), || view.wake());
+        observe::observe(object, view, &self.site)
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &MachineCall, object: &Arc<SimMachine>, view: &View) -> Outcome {
+        call::make(call, object, view, &self.site).await
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<MachineCall>,
+        _: &Arc<SimMachine>,
+        _: &View,
+    ) -> Result<Resolution, ObserveError> {
+        Ok(call::resolve(&intent.call, &self.site))
+    }
+
+    fn gone(&self, key: &Key) {
+        self.follower.forget(key);
+    }
+}
+
+/// The SimMachine of a Machine.
+fn infrastructure_of(machine: &Arc<Machine>) -> Option<Key> {
+    let reference = &machine.spec.infrastructure_ref;
+    let ours = reference.kind == SimMachine::KIND.kind && reference.api_group == SimMachine::KIND.group;
+    ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
+}
+
+/// The SimMachines of a cluster, when something about it changes that they wait for.
+fn members(change: &Change<Cluster>, caches: &Caches) -> Vec<Key> {
+    let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
+        return Vec::new();
+    };
+    let meta = &cluster.metadata;
+    let machines = caches
+        .of::<SimMachine>()
+        .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
+}

@@ -1,0 +1,47 @@
+//! What a decision about a SimMachine depends on.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_controller::{ObserveError, View};
+use capstan_guest::Site;
+use capstan_guest::vm::Vm;
+use capstan_object::Key;
+
+use super::{MACHINE_TAG, id_of};
+use crate::owner;
+use crate::types::SimMachine;
+
+/// What was seen beside the SimMachine.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The Machine that owns it.
+    pub machine: Option<Arc<Machine>>,
+    /// Its Cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The machine in the site.
+    pub vm: Option<Vm>,
+}
+
+/// The machine carries our mark.
+pub(super) fn is_ours(vm: &Vm) -> bool {
+    vm.tags.get(MACHINE_TAG).is_some_and(|id| *id == vm.id)
+}
+
+/// The cluster that an object belongs to, by its Machine or, without one, by its label.
+pub(super) fn cluster_of(object: &SimMachine, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
+    let machine = owner::of::<Machine>(&object.metadata, view)?;
+    let label = object.metadata.labels.get(label::CLUSTER_NAME);
+    let Some(name) = machine.as_ref().map(|machine| &machine.spec.cluster_name).or(label) else {
+        return Ok(None);
+    };
+    view.get(&Key::new(object.metadata.namespace.as_str(), name.as_str()))
+}
+
+pub(super) fn observe(object: &SimMachine, view: &View, site: &Site) -> Result<Seen, ObserveError> {
+    Ok(Seen {
+        machine: owner::of::<Machine>(&object.metadata, view)?,
+        cluster: cluster_of(object, view)?,
+        vm: site.vm(&id_of(object)),
+    })
+}

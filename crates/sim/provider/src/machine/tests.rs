@@ -1,0 +1,194 @@
+//! Decisions about SimMachines, as a table.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
+use capstan_controller::{Concluded, Decision, Effect, Look};
+use capstan_guest::vm::{Phase, Vm};
+use capstan_object::{Condition, Conditions, ObjectMeta};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::decide::decide;
+use super::{FINALIZER, MACHINE_TAG, MachineCall, Seen, SimMachines};
+use crate::types::SimMachine;
+
+const ID: &str = "ns/m/u";
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn object() -> SimMachine {
+    let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "m") };
+    let mut machine = SimMachine { metadata, ..SimMachine::default() };
+    machine.metadata.finalizers.push(FINALIZER.to_owned());
+    machine
+}
+
+fn made() -> SimMachine {
+    let mut machine = object();
+    machine.spec.provider_id = format!("sim://{ID}");
+    machine.status.initialization.provisioned = Some(true);
+    machine
+}
+
+fn deleted(mut machine: SimMachine) -> SimMachine {
+    machine.metadata.deletion_timestamp = Some(now().into());
+    machine
+}
+
+fn vm(phase: Phase) -> Vm {
+    Vm {
+        id: ID.to_owned(),
+        name: "m".to_owned(),
+        address: Ipv4Addr::new(172, 16, 0, 2),
+        phase,
+        node: None,
+        tags: BTreeMap::from([(MACHINE_TAG.to_owned(), ID.to_owned())]),
+    }
+}
+
+fn owner() -> Machine {
+    let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
+    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
+    machine
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::default();
+    cluster.status.initialization.infrastructure_provisioned = Some(true);
+    cluster.status.initialization.control_plane_initialized = Some(true);
+    cluster
+}
+
+fn seen(vm: Option<Vm>) -> Seen {
+    Seen { machine: Some(Arc::new(owner())), cluster: Some(Arc::new(cluster())), vm }
+}
+
+fn look(object: SimMachine, seen: Seen) -> Look<SimMachines> {
+    Look::new(Arc::new(object), seen, now())
+}
+
+fn calls(decision: &Decision<SimMachines>) -> Vec<MachineCall> {
+    let call = |effect: &Effect<MachineCall>| match effect {
+        Effect::Call(call) => call.clone(),
+        other => panic!("{other:?}"),
+    };
+    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
+}
+
+fn ready(decision: &Decision<SimMachines>) -> &Condition {
+    decision.object.status.conditions.condition("Ready").expect("Ready")
+}
+
+#[test]
+fn a_machine_is_made_when_everything_it_needs_is_there_and_waits_with_a_reason_until_then() {
+    let early = Cluster::default();
+    let mut uninitialised = cluster();
+    uninitialised.status.initialization.control_plane_initialized = None;
+    let mut empty = owner();
+    empty.spec.bootstrap.data_secret_name = None;
+    let mut first = empty.clone();
+    first.metadata.labels.insert(label::CONTROL_PLANE.to_owned(), String::new());
+    for (what, machine, cluster, reason) in [
+        ("no infrastructure", owner(), early, "WaitingForClusterInfrastructureReady"),
+        ("no boot data", empty.clone(), cluster(), "WaitingForBootstrapData"),
+        ("no control plane", empty, uninitialised.clone(), "WaitingForControlPlaneInitialized"),
+        ("the first of the control plane", first, uninitialised, "WaitingForBootstrapData"),
+    ] {
+        let seen = Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), vm: None };
+        let decision = decide(&look(object(), seen));
+        assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], reason), "{what}");
+        assert_eq!(decision.waits[0].reason, reason, "{what}");
+        assert_eq!(decision.object.spec.provider_id, "", "{what}");
+    }
+    let decision = decide(&look(object(), seen(None)));
+    assert_eq!(calls(&decision), [MachineCall::Create { id: ID.to_owned() }]);
+    assert_eq!(decision.object.spec.provider_id, "sim://ns/m/u", "written with the intent");
+    let ownerless = decide(&look(object(), Seen::default()));
+    assert_eq!((calls(&ownerless), ownerless.waits[0].reason.as_str()), (vec![], "WaitingForOwner"));
+}
+
+#[test]
+fn ready_mirrors_the_state_of_the_machine() {
+    let failed = Phase::Failed("bad token abcdef.0123456789abcdef".to_owned());
+    for (phase, is_ready, reason) in [
+        (Phase::Booting, false, "Booting"),
+        (Phase::Booted, true, "Running"),
+        (Phase::Off, false, "PoweredOff"),
+        (failed, false, "BootFailed"),
+    ] {
+        let decision = decide(&look(object(), seen(Some(vm(phase)))));
+        assert!(decision.effects.is_empty());
+        assert_eq!((ready(&decision).is_true(), ready(&decision).reason.as_str()), (is_ready, reason));
+        assert!(!ready(&decision).message.contains("0123456789abcdef"), "{}", ready(&decision).message);
+        let object = &decision.object;
+        assert_eq!(object.spec.provider_id, "sim://ns/m/u");
+        assert_eq!(object.status.initialization.provisioned, Some(true));
+        let addresses: Vec<_> =
+            object.status.addresses.iter().map(|a| (a.kind, a.address.as_str())).collect();
+        assert_eq!(
+            addresses,
+            [(Some(MachineAddressType::Hostname), "m"), (Some(MachineAddressType::InternalIP), "172.16.0.2")]
+        );
+    }
+}
+
+#[test]
+fn the_failure_domain_of_the_machine_goes_before_our_own() {
+    let mut object = object();
+    object.spec.failure_domain = "b".to_owned();
+    let domain = |machine: Machine| {
+        let seen = Seen { machine: Some(Arc::new(machine)), ..seen(Some(vm(Phase::Booted))) };
+        decide(&look(object.clone(), seen)).object.status.failure_domain
+    };
+    let mut placed = owner();
+    placed.spec.failure_domain = "a".to_owned();
+    assert_eq!((domain(placed).as_str(), domain(owner()).as_str()), ("a", "b"));
+}
+
+#[test]
+fn a_machine_that_vanished_is_told_and_never_made_again() {
+    let decision = decide(&look(made(), seen(None)));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
+
+    // After a move the status is lost: the call says that there once was one.
+    let mut moved = made();
+    moved.status = Default::default();
+    let mut look = look(moved, seen(None));
+    assert_eq!(calls(&decide(&look)).len(), 1);
+    look.concluded =
+        vec![Concluded { call: MachineCall::Create { id: ID.to_owned() }, result: Some(Value::Null) }];
+    let decision = decide(&look);
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
+    assert_eq!(decision.object.status.initialization.provisioned, Some(true));
+}
+
+#[test]
+fn deletion_destroys_what_is_ours_and_nothing_else_and_then_lets_go() {
+    let foreign = Vm { tags: BTreeMap::new(), ..vm(Phase::Booted) };
+    let destroy = vec![MachineCall::Destroy { id: ID.to_owned() }];
+    for (what, vm, expected, kept) in [
+        ("it runs", Some(vm(Phase::Booted)), destroy, true),
+        ("it is gone", None, vec![], false),
+        ("it is not ours", Some(foreign.clone()), vec![], false),
+    ] {
+        // Without an owner too: a machine must go even if its Machine went first.
+        let decision = decide(&look(deleted(made()), Seen { vm, ..Seen::default() }));
+        assert_eq!(calls(&decision), expected, "{what}");
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), kept, "{what}");
+    }
+    let decision = decide(&look(made(), seen(Some(foreign))));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "NotOurs"));
+}
+
+#[test]
+fn a_machine_of_another_plane_keeps_its_id() {
+    let mut moved = made();
+    moved.metadata.uid = "another".to_owned();
+    let decision = decide(&look(deleted(moved), seen(Some(vm(Phase::Booted)))));
+    assert_eq!(calls(&decision), [MachineCall::Destroy { id: ID.to_owned() }]);
+}
