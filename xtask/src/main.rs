@@ -8,6 +8,7 @@ mod bed;
 mod bench;
 mod builtin_tables;
 mod clients;
+mod cloudstack_golden;
 mod crash;
 mod diff;
 mod discovery;
@@ -78,6 +79,8 @@ enum Command {
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
     Clients(clients::Options),
+    /// Read recorded replies of a real CloudStack server with our client
+    CloudstackGolden(cloudstack_golden::Options),
     /// Have real kubeadm accept the boot data we render
     KubeadmAccepts(kubeadm_accepts::Options),
     /// Measure both servers under the same load
@@ -114,6 +117,7 @@ async fn run(command: Command) -> Result<()> {
         Command::PlannerGoldens(options) => planner::run(&options),
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
+        Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,
         Command::Fuzz(options) => fuzz::run(&options),

@@ -1,0 +1,106 @@
+//! Who is who, and how much they may have.
+
+use serde::{Serialize, Serializer};
+
+use super::Scope;
+use crate::command::{calls, lists};
+use crate::credentials::Secret;
+use crate::id::{AccountId, DomainId, ProjectId, UserId};
+use crate::model::{Account, Domain, Project, ResourceLimit, User, UserKeys};
+
+/// Domains. Ordinary users may not ask.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListDomains {
+    /// The domain with this id.
+    pub id: Option<DomainId>,
+    /// Domains with this name.
+    pub name: Option<String>,
+    /// So far below the root.
+    pub level: Option<u32>,
+    /// Everything that the caller may see.
+    pub listall: Option<bool>,
+}
+
+/// Accounts.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListAccounts {
+    /// The account with this id.
+    pub id: Option<AccountId>,
+    /// Accounts with this name.
+    pub name: Option<String>,
+    /// In this domain.
+    pub domainid: Option<DomainId>,
+    /// Everything that the caller may see.
+    pub listall: Option<bool>,
+}
+
+/// Users.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListUsers {
+    /// The user with this id.
+    pub id: Option<UserId>,
+    /// Users with this name.
+    pub username: Option<String>,
+    /// Of this account.
+    pub account: Option<String>,
+    /// In this domain.
+    pub domainid: Option<DomainId>,
+    /// Everything that the caller may see.
+    pub listall: Option<bool>,
+}
+
+/// The user whom a key names. Ordinary users may not ask.
+#[derive(Debug, Clone, Serialize)]
+pub struct GetUser {
+    /// The key.
+    #[serde(serialize_with = "exposed")]
+    pub userapikey: Secret,
+}
+
+/// The keys of a user, in clear.
+#[derive(Debug, Clone, Serialize)]
+pub struct GetUserKeys {
+    /// The user.
+    pub id: UserId,
+}
+
+/// Projects that the caller is in.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListProjects {
+    /// The project with this id.
+    pub id: Option<ProjectId>,
+    /// Projects with this name.
+    pub name: Option<String>,
+    /// In this domain.
+    pub domainid: Option<DomainId>,
+    /// Everything that the caller may see.
+    pub listall: Option<bool>,
+}
+
+/// Limits as they were set.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListResourceLimits {
+    /// Of this kind, by number.
+    pub resourcetype: Option<u32>,
+    /// Of this kind, by name.
+    pub resourcetypename: Option<String>,
+    /// Whose.
+    #[serde(flatten)]
+    pub scope: Scope,
+}
+
+fn exposed<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+lists! {
+    ListDomains: "listDomains" => "domain" Domain;
+    ListAccounts: "listAccounts" => "account" Account;
+    ListUsers: "listUsers" => "user" User;
+    ListProjects: "listProjects" => "project" Project;
+    ListResourceLimits: "listResourceLimits" => "resourcelimit" ResourceLimit;
+}
+calls! {
+    GetUser: "getUser" => "user" User;
+    GetUserKeys: "getUserKeys" => "userkeys" UserKeys;
+}

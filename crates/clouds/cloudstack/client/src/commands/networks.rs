@@ -1,0 +1,125 @@
+//! Networks and virtual private clouds.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::{Owner, Scope, TagPair};
+use crate::command::{calls, jobs, lists};
+use crate::id::{AclId, NetworkId, NetworkOfferingId, NoId, VpcId, VpcOfferingId, ZoneId};
+use crate::model::{Done, GuestType, Network, Vpc};
+
+/// Networks, newest first.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListNetworks {
+    /// The network with this id.
+    pub id: Option<NetworkId>,
+    /// Networks with this name, in any case.
+    pub name: Option<String>,
+    /// In this zone.
+    pub zoneid: Option<ZoneId>,
+    /// Shut off like this.
+    pub r#type: Option<GuestType>,
+    /// Tiers of this virtual private cloud.
+    pub vpcid: Option<VpcId>,
+    /// With any of these tags.
+    pub tags: Vec<TagPair>,
+    /// Whose.
+    #[serde(flatten)]
+    pub scope: Scope,
+}
+
+/// Makes a network. Answers at once; names are not unique.
+#[derive(Debug, Clone, Serialize)]
+pub struct CreateNetwork {
+    /// Its name.
+    pub name: String,
+    /// For people.
+    pub displaytext: Option<String>,
+    /// Its kind.
+    pub networkofferingid: NetworkOfferingId,
+    /// Where.
+    pub zoneid: ZoneId,
+    /// Gateway, if not the server's choice.
+    pub gateway: Option<IpAddr>,
+    /// Netmask, if not the server's choice.
+    pub netmask: Option<String>,
+    /// The virtual private cloud that it becomes a tier of.
+    pub vpcid: Option<VpcId>,
+    /// The tier's access list.
+    pub aclid: Option<AclId>,
+    /// For whom.
+    #[serde(flatten)]
+    pub owner: Owner,
+}
+
+/// Deletes a network with its addresses and rules. Fails while any machine of it is not expunged.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeleteNetwork {
+    /// The network.
+    pub id: NetworkId,
+    /// Even if its devices do not answer; administrators only.
+    pub forced: Option<bool>,
+}
+
+/// Restarts a network's router.
+#[derive(Debug, Clone, Serialize)]
+pub struct RestartNetwork {
+    /// The network.
+    pub id: NetworkId,
+    /// Makes the router anew.
+    pub cleanup: Option<bool>,
+}
+
+/// Virtual private clouds.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ListVpcs {
+    /// The one with this id.
+    pub id: Option<VpcId>,
+    /// Those whose name contains this.
+    pub name: Option<String>,
+    /// In this zone.
+    pub zoneid: Option<ZoneId>,
+    /// Whose.
+    #[serde(flatten)]
+    pub scope: Scope,
+}
+
+/// Makes a virtual private cloud.
+#[derive(Debug, Clone, Serialize)]
+pub struct CreateVpc {
+    /// Its name.
+    pub name: String,
+    /// For people.
+    pub displaytext: String,
+    /// Its addresses.
+    pub cidr: String,
+    /// Its kind.
+    pub vpcofferingid: VpcOfferingId,
+    /// Where.
+    pub zoneid: ZoneId,
+    /// False: do not start its router yet.
+    pub start: Option<bool>,
+    /// For whom.
+    #[serde(flatten)]
+    pub owner: Owner,
+}
+
+/// Deletes a virtual private cloud without tiers.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeleteVpc {
+    /// Which.
+    pub id: VpcId,
+}
+
+lists! {
+    ListNetworks: "listNetworks" => "network" Network;
+    ListVpcs: "listVPCs" => "vpc" Vpc;
+}
+calls! { CreateNetwork: "createNetwork" => "network" Network; }
+jobs! {
+    DeleteNetwork: "deleteNetwork" [NoId] => Done;
+    RestartNetwork: "restartNetwork" [NoId] => Done;
+    CreateVpc: "createVPC" [VpcId] => "vpc" Vpc;
+    DeleteVpc: "deleteVPC" [NoId] => Done;
+}

@@ -1,0 +1,151 @@
+//! Networks and virtual private clouds.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Tag, words};
+use crate::id::{AclId, DomainId, NetworkId, NetworkOfferingId, ProjectId, VpcId, VpcOfferingId, ZoneId};
+use crate::loose;
+
+words! {
+    /// How a network is shut off from others.
+    GuestType {
+        /// One account's own, behind a router.
+        Isolated = "Isolated",
+        /// Of several accounts.
+        Shared = "Shared",
+        /// Without addresses of its own.
+        L2 = "L2",
+    }
+}
+
+words! {
+    /// What a network is doing.
+    NetworkState {
+        /// On paper only: until the first machine starts, and again some time after the last one stopped.
+        Allocated = "Allocated",
+        /// Prepared, for networks without a router.
+        Setup = "Setup",
+        /// Its router is being started.
+        Implementing = "Implementing",
+        /// Up.
+        Implemented = "Implemented",
+        /// Going down.
+        Shutdown = "Shutdown",
+        /// Deleted.
+        Destroy = "Destroy",
+    }
+}
+
+/// Something a network can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkService {
+    /// `Lb`, `Firewall`, `SourceNat`, `UserData`, ….
+    pub name: String,
+}
+
+/// A network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Its id.
+    pub id: NetworkId,
+    /// Its name: not unique.
+    pub name: Option<String>,
+    /// For people.
+    pub displaytext: Option<String>,
+    /// How it is shut off.
+    pub r#type: Option<GuestType>,
+    /// What it is doing.
+    pub state: Option<NetworkState>,
+    /// Where it is.
+    pub zoneid: Option<ZoneId>,
+    /// Its addresses.
+    pub cidr: Option<String>,
+    /// Gateway.
+    pub gateway: Option<IpAddr>,
+    /// Netmask.
+    pub netmask: Option<String>,
+    /// Its offering.
+    pub networkofferingid: Option<NetworkOfferingId>,
+    /// The offering's name.
+    pub networkofferingname: Option<String>,
+    /// Whether machines may reach out before a rule says so.
+    #[serde(default, deserialize_with = "loose::maybe_truth")]
+    pub egressdefaultpolicy: Option<bool>,
+    /// The virtual private cloud it is a tier of.
+    pub vpcid: Option<VpcId>,
+    /// The name of that.
+    pub vpcname: Option<String>,
+    /// Its access list, for tiers.
+    pub aclid: Option<AclId>,
+    /// `Static` or `Dynamic` on routed networks.
+    pub ip4routing: Option<String>,
+    /// Whether machines can be put into it.
+    #[serde(default, deserialize_with = "loose::truth")]
+    pub canusefordeploy: bool,
+    /// The domain of host names in it.
+    pub networkdomain: Option<String>,
+    /// Whose it is.
+    pub account: Option<String>,
+    /// The domain of that account.
+    pub domainid: Option<DomainId>,
+    /// The project, if it is in one.
+    pub projectid: Option<ProjectId>,
+    /// What it can do.
+    #[serde(default)]
+    pub service: Vec<NetworkService>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Vec<Tag>,
+}
+
+impl Network {
+    /// Whether it offers a service, such as `Lb`.
+    pub fn offers(&self, service: &str) -> bool {
+        self.service.iter().any(|offered| offered.name == service)
+    }
+}
+
+words! {
+    /// What a virtual private cloud is doing.
+    VpcState {
+        /// Usable.
+        Enabled = "Enabled",
+        /// Deleted or going.
+        Inactive = "Inactive",
+    }
+}
+
+/// A virtual private cloud. Look-ups by name find every name that contains the one asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vpc {
+    /// Its id.
+    pub id: VpcId,
+    /// Its name.
+    pub name: Option<String>,
+    /// For people.
+    pub displaytext: Option<String>,
+    /// Its addresses.
+    pub cidr: Option<String>,
+    /// What it is doing.
+    pub state: Option<VpcState>,
+    /// Where it is.
+    pub zoneid: Option<ZoneId>,
+    /// Its offering.
+    pub vpcofferingid: Option<VpcOfferingId>,
+    /// The offering's name.
+    pub vpcofferingname: Option<String>,
+    /// Whose it is.
+    pub account: Option<String>,
+    /// The domain of that account.
+    pub domainid: Option<DomainId>,
+    /// The project, if it is in one.
+    pub projectid: Option<ProjectId>,
+    /// Its tiers.
+    #[serde(default)]
+    pub network: Vec<Network>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Vec<Tag>,
+}
