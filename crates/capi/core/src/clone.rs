@@ -1,7 +1,7 @@
 //! Objects made from a provider's template.
 
 use capstan_capi_types::core::{ContractVersionedObjectReference, TEMPLATE_SUFFIX, annotation};
-use capstan_controller::{Effect, KindName, NoCall};
+use capstan_controller::{Effect, KindName};
 use capstan_object::ObjectMeta;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ pub fn reference(template: &External, name: &str) -> ContractVersionedObjectRefe
 }
 
 /// Creates an object from a template: `spec.template`, with this metadata on top of the template's own.
-pub fn create(template: &External, meta: &ObjectMeta) -> Effect<NoCall> {
+pub fn create<K>(template: &External, meta: &ObjectMeta) -> Effect<K> {
     let kind = kind_of(template);
     let mut body = template.value()["spec"]["template"].clone();
     if !body.is_object() {
@@ -72,6 +72,8 @@ fn lay_over(base: &mut Value, top: Value) {
 
 #[cfg(test)]
 mod tests {
+    use capstan_controller::NoCall;
+
     use super::*;
     use crate::contract::ContractVersion;
 
@@ -88,7 +90,7 @@ mod tests {
         let template = External::new(kind, ContractVersion::V1Beta2, value);
         let mut meta = ObjectMeta::named("ns", "m1");
         meta.labels.insert("b".to_owned(), "2".to_owned());
-        let Effect::Create { kind, body } = create(&template, &meta) else { panic!("a creation") };
+        let Effect::Create { kind, body } = create::<NoCall>(&template, &meta) else { panic!("a creation") };
         assert_eq!(kind.plural, "simmachines");
         assert_eq!(
             body,

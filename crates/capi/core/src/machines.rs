@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
 use capstan_capi_types::core::{Machine, StatusVersion, annotation, condition, label};
-use capstan_controller::{Effect, NoCall, ObjectRef};
+use capstan_controller::{Effect, ObjectRef};
 use capstan_object::{Condition, ConditionStatus, Conditions};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -33,26 +33,38 @@ pub fn condition_is(machine: &Machine, kind: &str, status: ConditionStatus) -> b
 }
 
 /// Says something about a machine in one of its conditions, or takes the condition away; `None` if it is so.
-pub fn tell(
+pub fn tell<K>(
     machine: &Machine,
     kind: &str,
     verdict: Option<&Verdict>,
     now: Timestamp,
-) -> Option<Effect<NoCall>> {
+) -> Option<Effect<K>> {
+    tell_all(machine, [(kind, verdict)], now)
+}
+
+/// Says several things about a machine at once, each in a condition, or takes conditions away; `None` if it is so.
+pub fn tell_all<'a, K>(
+    machine: &Machine,
+    verdicts: impl IntoIterator<Item = (&'a str, Option<&'a Verdict>)>,
+    now: Timestamp,
+) -> Option<Effect<K>> {
     let mut conditions = machine.status.conditions.clone();
-    match verdict {
-        Some(verdict) => {
-            let condition = Condition {
-                kind: kind.to_owned(),
-                status: verdict.status,
-                observed_generation: Some(machine.metadata.generation).filter(|generation| *generation != 0),
-                last_transition_time: now.into(),
-                reason: verdict.reason.clone(),
-                message: verdict.message.clone(),
-            };
-            crate::conditions::set(&mut conditions, condition);
+    for (kind, verdict) in verdicts {
+        match verdict {
+            Some(verdict) => {
+                let condition = Condition {
+                    kind: kind.to_owned(),
+                    status: verdict.status,
+                    observed_generation: Some(machine.metadata.generation)
+                        .filter(|generation| *generation != 0),
+                    last_transition_time: now.into(),
+                    reason: verdict.reason.clone(),
+                    message: verdict.message.clone(),
+                };
+                crate::conditions::set(&mut conditions, condition);
+            }
+            None => conditions.retain(|condition| condition.kind != kind),
         }
-        None => conditions.retain(|condition| condition.kind != kind),
     }
     if conditions == machine.status.conditions {
         return None;

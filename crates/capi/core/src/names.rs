@@ -83,6 +83,25 @@ pub fn shortened(mut name: String, suffix: &str) -> String {
     name + suffix
 }
 
+/// A name after a template such as `{{ .cluster.name }}-{{ .random }}`, where `.random` stands for the suffix.
+pub fn from_template(template: &str, values: &[(&str, &str)], suffix: &str) -> String {
+    let mut name = String::new();
+    let mut rest = template;
+    // Admission sees to it that nothing but what is known stands between the braces.
+    while let Some((before, (inner, after))) =
+        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    {
+        name.push_str(before);
+        match inner.trim() {
+            ".random" => name.push_str(suffix),
+            inner => name.push_str(values.iter().find(|(key, _)| *key == inner).map_or("", |(_, v)| v)),
+        }
+        rest = after;
+    }
+    name.push_str(rest);
+    shortened(name, suffix)
+}
+
 /// A name as the value of a label: names may be longer than values.
 pub fn label_value(name: &str) -> String {
     if name.len() <= LONGEST {

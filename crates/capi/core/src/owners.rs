@@ -1,7 +1,7 @@
 //! Owner references of objects that belong to a cluster, and of objects without an owner.
 
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{Effect, NoCall, ObjectRef};
+use capstan_controller::{Effect, ObjectRef};
 use capstan_object::{Object, ObjectMeta, OwnerReference};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub fn belong_to(meta: &mut ObjectMeta, cluster: &Cluster) {
 }
 
 /// Makes a template owned by the cluster that uses it, so that it goes and moves with the cluster.
-pub fn claim_template(template: &External, cluster: &Cluster) -> Option<Effect<NoCall>> {
+pub fn claim_template<K>(template: &External, cluster: &Cluster) -> Option<Effect<K>> {
     let mut meta = template.metadata.clone();
     belong_to(&mut meta, cluster);
     if meta.owner_references == template.metadata.owner_references {
@@ -44,7 +44,7 @@ pub fn claim_template(template: &External, cluster: &Cluster) -> Option<Effect<N
 }
 
 /// Takes control of an object that nobody controls.
-pub fn adopt<O: Object, T: Object>(owner: &O, orphan: &T) -> Effect<NoCall> {
+pub fn adopt<K, O: Object, T: Object>(owner: &O, orphan: &T) -> Effect<K> {
     let mut owners = orphan.metadata().owner_references.clone();
     ensure(&mut owners, OwnerReference::controlled_by(owner));
     let change = json!({"metadata": {"ownerReferences": owners}});

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use capstan_capi_types::controlplane::kubeadm_control_plane::annotation::PRE_TERMINATE_HOOK_CLEANUP;
 use capstan_capi_types::core::{annotation, label};
 use capstan_object::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,8 @@ fn is_own(key: &str) -> bool {
         label::CLUSTER_NAME,
         label::DEPLOYMENT_NAME,
         label::SET_NAME,
+        label::CONTROL_PLANE,
+        label::CONTROL_PLANE_NAME,
         label::MACHINE_TEMPLATE_HASH,
         annotation::REVISION,
         annotation::DESIRED_REPLICAS,
@@ -90,6 +93,7 @@ fn is_own(key: &str) -> bool {
         annotation::ACKNOWLEDGED_MOVE,
         annotation::CLONED_FROM_NAME,
         annotation::CLONED_FROM_GROUP_KIND,
+        PRE_TERMINATE_HOOK_CLEANUP,
     ];
     OWN.contains(&key)
 }

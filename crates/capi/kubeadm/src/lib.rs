@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Everything here is a function of what was observed: time and randomness ([`certificates::Seed`]) are facts
-//! among others, so that a simulation gives one trace for one seed. Only [`bootstrap`] meets an API server, through
-//! the controller runtime. Secrets are kept out of errors and `Debug`.
+//! among others, so that a simulation gives one trace for one seed. Only [`bootstrap`] and [`control_plane`] meet API
+//! servers, through the controller runtime. Secrets are kept out of errors and `Debug`.
 
 pub mod boot;
 pub mod bootstrap;

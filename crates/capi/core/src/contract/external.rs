@@ -102,6 +102,14 @@ impl External {
     }
 }
 
+/// A kind in the version of it that follows the contract, if one does.
+pub fn contract_version(view: &View, kind: KindName) -> Result<Option<KindName>, ObserveError> {
+    let name = definition_name(&kind.group, &kind.kind);
+    let definition = view.get::<Definition>(&Key::new("", name))?;
+    let served = definition.and_then(|definition| served(&definition.metadata.labels));
+    Ok(served.map(|(_, version)| KindName { version: version.into(), ..kind }))
+}
+
 /// Finds the object that a reference names. Its kind is followed from then on, and wakes the owners it names.
 pub async fn look_up(
     view: &View,

@@ -16,6 +16,6 @@ mod fields;
 mod ownership;
 
 pub use definition::{ContractVersion, Definition, definition_name, served};
-pub use external::{External, Found, look_up};
+pub use external::{External, Found, contract_version, look_up};
 pub use fields::{BootstrapConfig, ControlPlane, FieldError, InfrastructureCluster, InfrastructureMachine};
 pub use ownership::{Claim, claim};

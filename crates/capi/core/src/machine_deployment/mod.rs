@@ -10,7 +10,7 @@ mod desired;
 mod observe;
 mod proportional;
 pub mod rollout;
-pub(crate) mod status;
+pub mod status;
 
 use std::sync::Arc;
 

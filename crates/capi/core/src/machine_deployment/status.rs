@@ -93,7 +93,7 @@ fn phase(facts: &Facts<'_>) -> MachineDeploymentPhase {
 pub fn conditions(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Vec<(&'static str, Verdict)> {
     vec![
         (condition::AVAILABLE, available(facts, status)),
-        (condition::ROLLING_OUT, rolling_out(facts)),
+        (condition::ROLLING_OUT, rolling_out(facts.machines)),
         (condition::SCALING_UP, scaling_up(facts)),
         (condition::SCALING_DOWN, scaling_down(facts)),
         (condition::MACHINES_READY, machines_ready(facts.machines)),
@@ -135,9 +135,9 @@ fn available(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Verdict {
     Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
 }
 
-fn rolling_out(facts: &Facts<'_>) -> Verdict {
-    let outdated: Vec<_> = facts
-        .machines
+/// Whether machines are to be replaced because something else is wanted of them.
+pub fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
+    let outdated: Vec<_> = machines
         .iter()
         .filter_map(|machine| machine.status.conditions.condition(machine::condition::UP_TO_DATE))
         .filter(|condition| condition.status == ConditionStatus::False)

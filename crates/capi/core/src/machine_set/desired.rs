@@ -5,7 +5,7 @@ use capstan_object::{ObjectMeta, OwnerReference};
 
 use crate::clone;
 use crate::contract::External;
-use crate::names::{joined, shortened};
+use crate::names::{from_template, joined};
 use crate::propagate::Propagated;
 
 /// What admission writes where a machine does not say how long its node may take to go.
@@ -20,23 +20,9 @@ pub fn name(set: &MachineSet, suffix: &str) -> String {
     if template.is_empty() || template == DEFAULT_NAMING {
         return joined(&set.metadata.name, suffix);
     }
-    let values = [
-        (".cluster.name", set.spec.cluster_name.as_str()),
-        (".machineSet.name", &set.metadata.name),
-        (".random", suffix),
-    ];
-    let mut name = String::new();
-    let mut rest = template.as_str();
-    // Admission sees to it that nothing but these three is between the braces.
-    while let Some((before, (inner, after))) =
-        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
-    {
-        name.push_str(before);
-        name.push_str(values.iter().find(|(key, _)| *key == inner.trim()).map_or("", |(_, value)| value));
-        rest = after;
-    }
-    name.push_str(rest);
-    shortened(name, suffix)
+    let values =
+        [(".cluster.name", set.spec.cluster_name.as_str()), (".machineSet.name", &set.metadata.name)];
+    from_template(template, &values, suffix)
 }
 
 /// Labels and annotations of machines and of what is made for them.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
-use capstan_controller::{Caches, Change, KindName, ObjectRef, ObserveError, View, Watches};
+use capstan_controller::{Caches, Change, ObjectRef, ObserveError, View, Watches};
 use capstan_object::{Key, ObjectMeta};
 
 use crate::clone;
-use crate::contract::{Definition, External, Found, definition_name, look_up, served};
+use crate::contract::{Definition, External, Found, contract_version, look_up};
 use crate::machine_deployment::selects;
 use crate::names::label_value;
 use crate::paused::concerns_members;
@@ -101,14 +101,6 @@ fn machines(set: &MachineSet, view: &View) -> Result<Vec<Arc<Machine>>, ObserveE
             && machine.metadata.controller().is_none_or(|owner| owner.uid == set.metadata.uid)
     });
     Ok(machines)
-}
-
-/// A kind in the version of it that follows the contract.
-fn contract_version(view: &View, kind: KindName) -> Result<Option<KindName>, ObserveError> {
-    let name = definition_name(&kind.group, &kind.kind);
-    let definition = view.get::<Definition>(&Key::new("", name))?;
-    let served = definition.and_then(|definition| served(&definition.metadata.labels));
-    Ok(served.map(|(_, version)| KindName { version: version.into(), ..kind }))
 }
 
 /// What wakes a set: its machines, machines it may adopt, its deployment and its cluster.

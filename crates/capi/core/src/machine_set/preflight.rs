@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use capstan_capi_types::core::annotation::TOPOLOGY_UPGRADE_STEP;
 use capstan_capi_types::core::{Cluster, ContractVersionedObjectReference, MachineSetPreflightCheck};
 
 use crate::contract::{ControlPlane, External, FieldError};
@@ -10,9 +11,6 @@ use crate::machines::parsed;
 
 /// How many minor versions a kubelet may be older than the control plane.
 const KUBELET_SKEW: u64 = 3;
-
-/// The step of an upgrade that a topology is at.
-const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
 
 /// What the checks are made of.
 pub struct Preflight<'a> {
@@ -87,7 +85,8 @@ fn unstable(
     let name = format!("{} {}/{}", preflight.control_plane.kind.kind, meta.namespace, meta.name);
     let mark = "(\"ControlPlaneIsStable\" preflight check failed)";
     let topology = &preflight.cluster.spec.topology.version;
-    let step = preflight.cluster.metadata.annotations.get(UPGRADE_STEP).filter(|step| !step.is_empty());
+    let step =
+        preflight.cluster.metadata.annotations.get(TOPOLOGY_UPGRADE_STEP).filter(|step| !step.is_empty());
     if !topology.is_empty() && topology != wanted && step.is_none_or(|step| step != wanted) {
         let next = step.unwrap_or(topology);
         return Ok(Some(format!("{name} has a pending version upgrade to {next} {mark}")));

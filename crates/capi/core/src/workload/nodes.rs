@@ -137,6 +137,19 @@ impl Nodes {
         Ok(found)
     }
 
+    /// The Nodes with a label, whatever its value is, in order of their names.
+    pub async fn labelled(
+        &self,
+        view: &View,
+        cluster: &Key,
+        label: &str,
+    ) -> Result<Vec<Arc<Node>>, WorkloadError> {
+        let cache = self.of(view, cluster).await?;
+        let mut found = cache.list("").map_err(|error| unreachable(cluster, error.to_string()))?;
+        found.retain(|node| node.metadata.labels.contains_key(label));
+        Ok(found)
+    }
+
     /// Wakes an object whenever the Node of this identity says something new. Repeated calls are one.
     pub fn wake_on(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
         let mut sleepers = self.sleepers.lock();

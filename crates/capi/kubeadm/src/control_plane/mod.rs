@@ -1,4 +1,10 @@
-//! What a control plane of kubeadm machines does next: decisions alone, nothing is carried out here.
+//! The controller of KubeadmControlPlanes: the machines of one control plane, its etcd and what kubeadm installed.
+//!
+//! Owns: KubeadmControlPlanes; their Machines with KubeadmConfigs and infrastructure machines until those machines own
+//! them; the Secrets with the cluster's certificates and the administrator's kubeconfig; the conditions of machines
+//! that tell how their part of the control plane fares; members of etcd; in the workload cluster kubeadm's
+//! configuration, the images of kube-proxy and CoreDNS, and the bindings of newer kubeadms.
+//! Reads: Clusters, Nodes and static pods of the workload cluster.
 //!
 //! ```text
 //! Plane (machines, etcd members, time) ─▶ remediation ─▶ roll-out ─▶ scale ─▶ Step
@@ -7,18 +13,54 @@
 //! ```
 //!
 //! One machine at a time, and none that etcd or the API cannot do without: a step that adds or removes is taken
-//! only if what is left afterwards, seen at its worst, still has a quorum.
+//! only if what is left afterwards, seen at its worst, still has a quorum. A machine goes in three steps: leadership
+//! of etcd is moved away and the Machine deleted; core drains its node and waits at our hook; its member is taken
+//! out of etcd and the hook with it.
 
+mod adoption;
+mod call;
+mod decide;
+mod deletion;
+mod desired;
+mod etcd;
+mod health;
+mod hooks;
+mod observe;
 mod plane;
 mod preflight;
 mod quorum;
 mod remediation;
+mod scale;
+mod secrets;
 mod select;
+mod status;
 mod step;
 #[cfg(test)]
 mod tests;
 mod up_to_date;
+mod upkeep;
+mod workload;
 
+use std::sync::Arc;
+
+use capstan_capi_core::contract::Definition;
+use capstan_capi_core::paused;
+use capstan_capi_core::workload::Nodes;
+use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_controller::{
+    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_object::{Key, Object};
+use jiff::SignedDuration;
+
+use crate::certificates::Keys;
+
+pub use call::{ControlPlaneCall, Installed};
+pub use decide::decide;
+pub use etcd::EtcdSeen;
+pub use observe::{MachineSeen, Seen};
 pub use plane::{EtcdMember, Member, Origin, Plane};
 pub use preflight::{Blocked, check as preflight_check};
 pub use quorum::{Change, components_survive, etcd_survives};
@@ -26,3 +68,144 @@ pub use remediation::{Remediation, RemediationRecord, remediate};
 pub use select::{failure_domain_for_new_machine, next_machine_to_delete};
 pub use step::{Step, next_step};
 pub use up_to_date::{outdated_machines, reasons_to_replace};
+pub use workload::{
+    ContainerEvent, ContainerState, ContainerStatus, Inside, PodCondition, PodStatus, StaticPod, Workload,
+};
+
+/// Codes of this controller.
+pub mod code {
+    capstan_controller::codes! {
+        ETCD = "E-KCP-ETCD", Cluster,
+            "a member of the cluster's etcd could not be removed, or its leadership not be moved",
+            "check that etcd has a quorum and that its pods can be reached through the API server";
+        WORKLOAD = "E-KCP-WORKLOAD", Cluster,
+            "what kubeadm installed in the workload cluster could not be changed",
+            "check that the cluster answers, and what its API server says to the change";
+    }
+}
+
+/// How control planes are looked after.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Algorithm of keys where a configuration names none.
+    pub default_algorithm: EncryptionAlgorithmType,
+    /// How long a workload cluster may be silent before what is known of it is no longer told.
+    pub grace: SignedDuration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { default_algorithm: EncryptionAlgorithmType::EcdsaP256, grace: SignedDuration::from_mins(5) }
+    }
+}
+
+/// Looks after control planes.
+pub struct ControlPlaneController {
+    settings: Settings,
+    keys: Arc<dyn Keys>,
+    nodes: Arc<Nodes>,
+}
+
+impl ControlPlaneController {
+    /// A controller that takes its keys from a source.
+    pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
+        Self { settings, keys, nodes: Nodes::new() }
+    }
+
+    /// The same, with Nodes of workload clusters that other controllers follow too.
+    #[must_use]
+    pub fn sharing(self, nodes: Arc<Nodes>) -> Self {
+        Self { nodes, ..self }
+    }
+}
+
+impl Controller for ControlPlaneController {
+    const NAME: &'static str = "kubeadmcontrolplane";
+    type Kind = KubeadmControlPlane;
+    type Seen = Seen;
+    type Call = ControlPlaneCall;
+
+    fn watches(&self, watches: &mut Watches<KubeadmControlPlane>) {
+        watches.read::<Definition>().read::<KubeadmConfig>();
+        watches.index_label::<Machine>(label::CLUSTER_NAME);
+        watches.index_label::<KubeadmConfig>(label::CONTROL_PLANE_NAME);
+        watches.owned::<Machine>();
+        // Machines that may be adopted, and workers that hold up a deletion, name their cluster only.
+        watches.related::<Machine>(|change, caches| {
+            let both = change.both().filter(|machine| {
+                machine.metadata.controller().is_none_or(|owner| owner.kind != KubeadmControlPlane::KIND.kind)
+            });
+            let came_or_went = change.old.is_none() || change.new.is_none();
+            let orphan = |machine: &&Arc<Machine>| machine.metadata.controller().is_none();
+            both.filter(|machine| came_or_went || orphan(machine))
+                .filter_map(|machine| {
+                    let key =
+                        Key::new(machine.metadata.namespace.as_str(), machine.spec.cluster_name.as_str());
+                    caches.get::<Cluster>(&key).ok().flatten()
+                })
+                .filter_map(|cluster| control_plane_of(&cluster))
+                .collect()
+        });
+        watches.related::<Cluster>(|change, _| {
+            let told = |cluster: &Arc<Cluster>| {
+                (
+                    cluster.spec.paused,
+                    cluster.metadata.is_deleting(),
+                    cluster.spec.control_plane_endpoint.clone(),
+                    cluster.spec.topology.version.clone(),
+                    cluster.status.initialization.infrastructure_provisioned,
+                    cluster.status.failure_domains.clone(),
+                )
+            };
+            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            change.latest().and_then(|cluster| control_plane_of(cluster)).into_iter().collect()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        status::OWNED
+    }
+
+    fn paused(&self, object: &KubeadmControlPlane, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = match observe::cluster_of(object) {
+            Some(key) => view.get::<Cluster>(&key)?,
+            None => None,
+        };
+        Ok(paused::why(cluster.as_deref(), &object.metadata, KubeadmControlPlane::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<KubeadmControlPlane>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, self.keys.as_ref(), &self.nodes).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide(&self.settings, look)
+    }
+
+    async fn call(&self, call: &ControlPlaneCall, object: &Arc<KubeadmControlPlane>, view: &View) -> Outcome {
+        call::make(call, object, view, self.keys.as_ref()).await
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<ControlPlaneCall>,
+        object: &Arc<KubeadmControlPlane>,
+        view: &View,
+    ) -> Result<Resolution, ObserveError> {
+        call::resolve(intent, object, view, self.keys.as_ref()).await
+    }
+
+    fn gone(&self, key: &Key) {
+        self.nodes.forget(key);
+    }
+}
+
+/// The control plane of a cluster, if it is one of ours.
+fn control_plane_of(cluster: &Cluster) -> Option<Key> {
+    let reference = &cluster.spec.control_plane_ref;
+    let kind = KubeadmControlPlane::KIND;
+    let ours = reference.kind == kind.kind && reference.api_group == kind.group;
+    ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
+}

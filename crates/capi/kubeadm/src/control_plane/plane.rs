@@ -32,12 +32,14 @@ pub struct Origin {
 /// A member of etcd.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EtcdMember {
+    /// Its id, which etcd gives once.
+    pub id: u64,
     /// Its name, which is its node's; empty while it starts.
     pub name: String,
     /// It does not vote yet.
     pub learner: bool,
-    /// It raised an alarm.
-    pub alarmed: bool,
+    /// Alarms it raised.
+    pub alarms: Vec<String>,
 }
 
 /// A control plane as it was observed.

@@ -1,10 +1,13 @@
 //! What must hold before a machine is added or removed.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::{annotation, condition};
+use capstan_capi_types::core::Machine;
+use capstan_capi_types::core::annotation::TOPOLOGY_UPGRADE_STEP;
 use capstan_object::{ConditionStatus, Conditions};
 
 use super::Plane;
 use super::quorum::{Change, components_survive, etcd_survives};
+use crate::config::kubernetes_version;
 
 /// Why nothing may be added or removed now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +25,16 @@ pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Bl
     let conditions = &plane.control_plane.status.conditions;
     if adding && !conditions.is_condition_true(condition::CERTIFICATES_AVAILABLE) {
         return blocked("the cluster's certificates are missing".to_owned());
+    }
+    if let Some(version) = awaited_version(plane) {
+        return blocked(format!("version {version} of the cluster's topology has not arrived here yet"));
+    }
+    if adding && let Some(machine) = too_far_behind(plane) {
+        let (name, version) = (&machine.metadata.name, &machine.spec.version);
+        let wanted = &plane.control_plane.spec.version;
+        return blocked(format!(
+            "machine {name} is at {version}: a machine of {wanted}, more than one minor version away, cannot join it"
+        ));
     }
     let deleting: Vec<&str> = plane
         .machines
@@ -42,6 +55,25 @@ pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Bl
         return while_remediating(plane);
     }
     Err(Blocked { reasons })
+}
+
+/// The version that a cluster's topology is about to ask for, if it is another one.
+fn awaited_version(plane: &Plane) -> Option<&str> {
+    let topology = plane.cluster.spec.topology.version.as_str();
+    let step = plane.cluster.metadata.annotations.get(TOPOLOGY_UPGRADE_STEP).map(String::as_str);
+    let step = step.filter(|step| !step.is_empty());
+    let own = plane.control_plane.spec.version.as_str();
+    let differs = !topology.is_empty() && topology != own && step != Some(own);
+    differs.then(|| step.unwrap_or(topology))
+}
+
+/// A machine of a version that kubeadm does not join from here.
+fn too_far_behind(plane: &Plane) -> Option<&Machine> {
+    let wanted = kubernetes_version(&plane.control_plane.spec.version).ok()?;
+    plane.machines.iter().map(|member| member.machine.as_ref()).find(|machine| {
+        kubernetes_version(&machine.spec.version)
+            .is_ok_and(|version| version.major != wanted.major || version.minor.abs_diff(wanted.minor) > 1)
+    })
 }
 
 fn unhealthy(plane: &Plane, except: Option<&str>) -> Vec<String> {

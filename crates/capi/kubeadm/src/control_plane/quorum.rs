@@ -43,7 +43,7 @@ pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
         voting += 1;
         let healthy = match plane.machine_of_node(&member.name) {
             Some(machine) => machine.status.conditions.is_condition_true(MACHINE_ETCD_MEMBER_HEALTHY),
-            None => !member.alarmed,
+            None => member.alarms.is_empty(),
         };
         if !healthy {
             unhealthy += 1;

@@ -48,16 +48,27 @@ pub enum Remediation {
     },
 }
 
+/// The machine whose replacement is on record as under way, if it is still there.
+pub(super) fn recorded(plane: &Plane) -> Option<&Member> {
+    let text = plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS)?;
+    let record = serde_json::from_str::<RemediationRecord>(text).ok()?;
+    plane.machines.iter().find(|member| member.machine.metadata.name == record.machine)
+}
+
 /// Decides about broken machines: one at a time, the most broken first.
 pub fn remediate(plane: &Plane) -> Remediation {
-    let annotations = &plane.control_plane.metadata.annotations;
     let broken: Vec<&Member> = plane.machines.iter().filter(|member| is_ours(member)).collect();
-    let Some(worst) = broken.into_iter().min_by_key(|member| rank(plane, member)) else {
+    let under_way =
+        plane.control_plane.metadata.annotations.contains_key(annotation::REMEDIATION_IN_PROGRESS);
+    // What is on record and was not begun is gone on with; nothing else begins before its end.
+    let worst = match (under_way, recorded(plane)) {
+        (false, _) => broken.into_iter().min_by_key(|member| rank(plane, member)),
+        (true, Some(member)) if is_ours(member) => Some(member),
+        (true, _) => None,
+    };
+    let Some(worst) = worst.filter(|worst| !worst.machine.metadata.is_deleting()) else {
         return Remediation::NotNeeded;
     };
-    if worst.machine.metadata.is_deleting() || annotations.contains_key(annotation::REMEDIATION_IN_PROGRESS) {
-        return Remediation::NotNeeded;
-    }
     let name = &worst.machine.metadata.name;
     let held = |reason, message: String| Remediation::Held { machine: name.clone(), reason, message };
     let record = match retry(plane, worst) {

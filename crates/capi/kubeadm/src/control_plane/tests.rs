@@ -285,7 +285,7 @@ fn a_configuration_is_compared_as_the_machine_was_made() {
         let member = plane.machines[0].clone();
         !reasons_to_replace(&plane, &member).is_empty()
     };
-    let cluster = "clusterConfiguration: {controlPlaneEndpoint: 'x:1', dns: {imageTag: v1}, apiServer: {extraArgs: [{name: v, value: '2'}], extraEnvs: []}}";
+    let cluster = "clusterConfiguration: {featureGates: {ControlPlaneKubeletLocalMode: true}, controlPlaneEndpoint: 'x:1', dns: {imageTag: v1}, apiServer: {extraArgs: [{name: v, value: '2'}], extraEnvs: []}}";
     let node = "nodeRegistration: {kubeletExtraArgs: [{name: a, value: b}]}";
     let joined = format!(
         "{{{cluster}, joinConfiguration: {{{node}, controlPlane: {{}}, discovery: {{bootstrapToken: {{token: t}}}}}}}}"

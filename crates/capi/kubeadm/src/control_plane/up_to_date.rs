@@ -1,12 +1,10 @@
 //! Whether a machine is what is wanted now.
 
-use capstan_capi_types::bootstrap::{
-    InitConfiguration, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec,
-};
+use capstan_capi_types::bootstrap::{JoinConfiguration, JoinControlPlane, KubeadmConfigSpec};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use jiff::SignedDuration;
 
-use super::{Member, Plane};
+use super::{Member, Plane, desired};
 
 /// Names of the machines that are to be replaced.
 pub fn outdated_machines(plane: &Plane) -> Vec<String> {
@@ -54,22 +52,17 @@ pub fn reasons_to_replace(plane: &Plane, member: &Member) -> Vec<String> {
 /// The configuration is what a machine would be given today: as a joining one, or, for the first machine, as the
 /// first.
 fn matches_config(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSpec) -> bool {
-    let wanted = &control_plane.spec.kubeadm_config_spec;
+    let version = &control_plane.spec.version;
+    let wanted = &desired::with_gates(control_plane.spec.kubeadm_config_spec.clone(), version);
     let is_first = current.join_configuration.control_plane.is_none();
-    let as_join = comparable(joined(wanted.clone()), wanted);
+    let as_join = comparable(desired::joined_spec(wanted.clone()), wanted);
     let seen = if is_first { first_as_join(current.clone(), &as_join) } else { current.clone() };
     if comparable(seen, wanted) == as_join {
         return true;
     }
-    let as_first = KubeadmConfigSpec { join_configuration: JoinConfiguration::default(), ..wanted.clone() };
-    let seen = KubeadmConfigSpec { join_configuration: JoinConfiguration::default(), ..current.clone() };
+    let as_first = desired::first_spec(wanted.clone());
+    let seen = desired::first_spec(current.clone());
     is_first && comparable(seen, wanted) == comparable(as_first, wanted)
-}
-
-fn joined(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
-    spec.init_configuration = InitConfiguration::default();
-    spec.join_configuration.control_plane.get_or_insert_with(JoinControlPlane::default);
-    spec
 }
 
 /// What the first machine was told, said as a joining one would be told it.

@@ -257,6 +257,8 @@ pub mod annotation {
     pub const MAX_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/max-replicas";
     /// Generation at which an object was last written in the stored version.
     pub const CRD_MIGRATION_OBSERVED_GENERATION: &str = "crd-migration.cluster.x-k8s.io/observed-generation";
+    /// On a Cluster of a topology: the version that an upgrade in steps is at.
+    pub const TOPOLOGY_UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
     /// Keeps what a version cannot say, for the way back.
     pub const CONVERSION_DATA: &str = "cluster.x-k8s.io/conversion-data";
     /// On a Cluster: holds a topology's upgrade at this machine deployment.
