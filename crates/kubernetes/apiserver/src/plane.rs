@@ -29,6 +29,17 @@ pub struct Config {
     env: Env,
     trust_everybody: bool,
     pods: Option<Arc<dyn PodStreams>>,
+    kinds: Vec<Arc<dyn Kinds>>,
+}
+
+/// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
+/// process.
+pub trait Kinds: Send + Sync {
+    /// Defaults and rules. They stand before webhooks.
+    fn admission(&self, stored: &Arc<dyn ObjectSource>) -> Vec<Arc<dyn Admission>>;
+
+    /// Adds conversions between versions.
+    fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions;
 }
 
 /// Why a plane does not start.
@@ -48,7 +59,14 @@ pub enum StartError {
 impl Config {
     /// Objects live in memory and go with the plane.
     pub fn in_memory() -> Self {
-        Self { data_dir: None, store: None, env: Env::system(), trust_everybody: false, pods: None }
+        Self {
+            data_dir: None,
+            store: None,
+            env: Env::system(),
+            trust_everybody: false,
+            pods: None,
+            kinds: Vec::new(),
+        }
     }
 
     /// Objects live in a directory.
@@ -67,6 +85,13 @@ impl Config {
     #[must_use]
     pub fn with_env(mut self, env: Env) -> Self {
         self.env = env;
+        self
+    }
+
+    /// Kinds the program knows more about than their definitions say.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: Arc<dyn Kinds>) -> Self {
+        self.kinds.push(kinds);
         self
     }
 
@@ -114,17 +139,20 @@ impl Plane {
             Vec::new(),
         ));
         let client = Arc::new(WebhookClient::new(objects.clone(), config.env.clone()));
-        let admission: Vec<Arc<dyn Admission>> = vec![
-            NamespaceLifecycle::new(store.clone()),
-            Arc::new(Webhooks::new(client.clone(), objects.clone(), config.env.clone())),
-        ];
+        let mut admission: Vec<Arc<dyn Admission>> = vec![NamespaceLifecycle::new(store.clone())];
+        let mut conversions = Conversions::new(client.clone(), config.env.clone());
+        for kinds in &config.kinds {
+            admission.extend(kinds.admission(&objects));
+            conversions = kinds.conversions(conversions, &objects);
+        }
+        admission.push(Arc::new(Webhooks::new(client, objects.clone(), config.env.clone())));
         let server = Server::new(Parts {
             store,
             authenticator: Authenticator::new(tokens, objects.clone(), config.env.clone()),
             authorizer,
             rbac,
             admission,
-            conversions: Conversions::new(client, config.env.clone()),
+            conversions,
             root_ca: pki.ca_pem()?.into(),
             pki: pki.clone(),
             pods: config.pods,

@@ -19,7 +19,7 @@ mod machine_drain_rule;
 mod machine_health_check;
 mod machine_set;
 
-use capstan_object::Object;
+use capstan_object::{Kind, Object};
 pub use capstan_schema::field::FieldError;
 use serde_json::Value;
 
@@ -74,6 +74,8 @@ impl Admission for Provider {}
 /// Defaults and rules of a kind over JSON, for servers that hold objects so.
 #[derive(Clone, Copy)]
 pub struct Rules {
+    /// The kind, in its stored version, which objects must be in.
+    pub kind: Kind,
     /// Adds defaults; nothing that is there is removed.
     pub default: fn(&mut Value, Option<&Value>) -> Result<(), AdmissionError>,
     /// See [`Admission::validate`].
@@ -83,7 +85,7 @@ pub struct Rules {
 impl Rules {
     /// The rules of a kind.
     pub fn of<T: Admission>() -> Self {
-        Self { default: default_value::<T>, validate: validate_value::<T> }
+        Self { kind: T::KIND, default: default_value::<T>, validate: validate_value::<T> }
     }
 }
 
@@ -106,29 +108,30 @@ pub enum AdmissionError {
     Default(FieldError),
 }
 
+/// Defaults and rules of every kind.
+pub fn all() -> [Rules; 15] {
+    [
+        Rules::of::<Cluster>(),
+        Rules::of::<Machine>(),
+        Rules::of::<MachineSet>(),
+        Rules::of::<MachineDeployment>(),
+        Rules::of::<MachineHealthCheck>(),
+        Rules::of::<MachineDrainRule>(),
+        Rules::of::<ClusterResourceSet>(),
+        Rules::of::<ClusterResourceSetBinding>(),
+        Rules::of::<KubeadmConfig>(),
+        Rules::of::<KubeadmConfigTemplate>(),
+        Rules::of::<KubeadmControlPlane>(),
+        Rules::of::<KubeadmControlPlaneTemplate>(),
+        Rules::of::<IPAddress>(),
+        Rules::of::<IPAddressClaim>(),
+        Rules::of::<Provider>(),
+    ]
+}
+
 /// Defaults and rules of a kind in its stored version; `None` for kinds of others.
 pub fn rules(group: &str, kind: &str) -> Option<Rules> {
-    fn of<T: Admission>() -> (&'static str, &'static str, Rules) {
-        (T::KIND.group, T::KIND.kind, Rules::of::<T>())
-    }
-    let all = [
-        of::<Cluster>(),
-        of::<Machine>(),
-        of::<MachineSet>(),
-        of::<MachineDeployment>(),
-        of::<MachineHealthCheck>(),
-        of::<MachineDrainRule>(),
-        of::<ClusterResourceSet>(),
-        of::<ClusterResourceSetBinding>(),
-        of::<KubeadmConfig>(),
-        of::<KubeadmConfigTemplate>(),
-        of::<KubeadmControlPlane>(),
-        of::<KubeadmControlPlaneTemplate>(),
-        of::<IPAddress>(),
-        of::<IPAddressClaim>(),
-        of::<Provider>(),
-    ];
-    all.into_iter().find(|(g, k, _)| (*g, *k) == (group, kind)).map(|(_, _, rules)| rules)
+    all().into_iter().find(|rules| (rules.kind.group, rules.kind.kind) == (group, kind))
 }
 
 fn typed<T: Object>(value: &Value) -> Result<T, AdmissionError> {

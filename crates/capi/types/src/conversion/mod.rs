@@ -88,8 +88,8 @@ fn pair<Old: Object, New: Object>(steps: Vec<Step>) -> Pair {
     Pair { group, kind, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
 }
 
-fn pair_of(group: &str, kind: &str) -> Option<Pair> {
-    let all = [
+fn pairs() -> [Pair; 14] {
+    [
         pair::<v1beta1::core::Cluster, core::Cluster>(steps::cluster()),
         pair::<v1beta1::core::Machine, core::Machine>(steps::machine()),
         pair::<v1beta1::core::MachineSet, core::MachineSet>(steps::machine_set()),
@@ -110,20 +110,16 @@ fn pair_of(group: &str, kind: &str) -> Option<Pair> {
         ),
         pair::<v1beta1::ipam::IPAddress, ipam::IPAddress>(Vec::new()),
         pair::<v1beta1::ipam::IPAddressClaim, ipam::IPAddressClaim>(steps::conditions(&[], &[])),
-    ];
-    all.into_iter().find(|pair| (pair.group, pair.kind) == (group, kind))
+    ]
+}
+
+fn pair_of(group: &str, kind: &str) -> Option<Pair> {
+    pairs().into_iter().find(|pair| (pair.group, pair.kind) == (group, kind))
 }
 
 /// Groups and kinds that exist in both versions.
-pub fn kinds() -> Vec<(String, String)> {
-    crate::definitions::definitions()
-        .iter()
-        .map(|definition| {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]))
-        })
-        .filter(|(group, kind)| pair_of(group, kind).is_some())
-        .collect()
+pub fn kinds() -> [(&'static str, &'static str); 14] {
+    pairs().map(|pair| (pair.group, pair.kind))
 }
 
 impl Converter {

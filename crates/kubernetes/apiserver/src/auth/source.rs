@@ -43,6 +43,8 @@ pub mod bucket {
     pub const ENDPOINTS: &str = "/endpoints";
     /// EndpointSlices.
     pub const ENDPOINT_SLICES: &str = "discovery.k8s.io/endpointslices";
+    /// CustomResourceDefinitions.
+    pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
     /// MutatingWebhookConfigurations.
     pub const MUTATING_WEBHOOKS: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
     /// ValidatingWebhookConfigurations.

@@ -18,7 +18,7 @@ use crate::status::Result;
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
 
-pub(crate) const BUCKET: &str = "apiextensions.k8s.io/customresourcedefinitions";
+pub(crate) const BUCKET: &str = crate::auth::bucket::DEFINITIONS;
 const USER: &str = "system:apiserver";
 
 /// The definitions that are served.

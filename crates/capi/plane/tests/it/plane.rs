@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
-use capstan_capi_core::cluster::ClusterController;
-use capstan_capi_core::machine::MachineController;
-use capstan_capi_core::workload::Nodes;
+use capstan_capi_plane::Settings;
 use capstan_controller::{
-    Client, Env, Health, KindName, Options, Patch, Runtime, Stream, Wake, WorkloadError, Workloads,
+    Client, Env, Health, KindName, Patch, Runtime, Stream, Wake, WorkloadError, Workloads,
 };
 use capstan_object::{Key, Scope};
 use futures::future::BoxFuture;
@@ -27,9 +25,18 @@ fn env(seed: u64) -> Env {
     Env::simulated(clock, seed)
 }
 
-async fn server(env: Env) -> Plane {
+async fn server(env: Env, configure: impl Fn(Config) -> Config) -> Plane {
     let pki = Arc::new(Pki::ephemeral(env.clone()));
-    Plane::start(Config::in_memory().with_env(env).trusting_everybody(), pki).await.expect("a server")
+    let config = Config::in_memory().with_env(env).trusting_everybody();
+    Plane::start(configure(config), pki).await.expect("a server")
+}
+
+/// A server with the kinds of Cluster API and nobody who looks after them.
+pub async fn management() -> (Plane, Client) {
+    let plane = server(env(1), capstan_capi_plane::configure).await;
+    let client = Client::in_process(plane.server().clone(), "user");
+    capstan_capi_plane::install(&client, &capstan_capi_plane::definitions()).await.expect("definitions");
+    (plane, client)
 }
 
 /// One workload cluster that always answers.
@@ -118,32 +125,19 @@ impl World {
     /// Starts everything.
     pub async fn start() -> Self {
         let env = env(1);
-        let (management, workload) = (server(env.clone()).await, server(env.clone()).await);
+        let management = server(env.clone(), capstan_capi_plane::configure).await;
+        let workload = server(env.clone(), |config| config).await;
         let user = Client::in_process(management.server().clone(), "user");
         let guest = Client::in_process(workload.server().clone(), "guest");
-        let definitions = cluster_scoped(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        );
-        let mut bodies = capstan_capi_types::definitions::definitions();
-        bodies.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
-        for body in &bodies {
-            user.create(&definitions, "", body).await.expect("a definition");
-        }
-        for body in &bodies {
-            let key = Key::new("", body["metadata"]["name"].as_str().expect("a name"));
-            let served = |definition: Value| condition(&definition, "Established")["status"] == "True";
-            while !served(user.get_raw(&definitions, &key).await.unwrap().unwrap().parse().unwrap()) {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        let mut definitions = capstan_capi_plane::definitions();
+        definitions.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
+        capstan_capi_plane::install(&user, &definitions).await.expect("definitions");
         let workloads = Arc::new(Answering { client: guest.clone(), env: env.clone() });
         let client = Client::in_process(management.server().clone(), "capstan");
-        let mut runtime = Runtime::with_workloads(client, env, Options::default(), Some(workloads));
-        runtime.add(ClusterController::new());
-        runtime.add(MachineController::new(Nodes::new()));
+        let settings = Settings::default();
+        let options = capstan_capi_plane::options(&settings);
+        let mut runtime = Runtime::with_workloads(client, env, options, Some(workloads));
+        capstan_capi_plane::add_controllers(&mut runtime, &settings);
         runtime.start();
         Self { user, guest, _planes: [management, workload], _runtime: runtime }
     }

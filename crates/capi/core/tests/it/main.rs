@@ -1,6 +1,0 @@
-//! The core controllers on the embedded API server, in simulated time, with a provider that does only what the contract
-//! asks of it: the test itself.
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
-
-mod life;
-mod plane;

@@ -1,0 +1,158 @@
+//! The controllers, and how they are set up.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use capstan_capi_addons::cluster_resource_set::ClusterResourceSetController;
+use capstan_capi_addons::cluster_resource_set_binding::ClusterResourceSetBindingController;
+use capstan_capi_core::cluster::ClusterController;
+use capstan_capi_core::machine::MachineController;
+use capstan_capi_core::machine_deployment::MachineDeployments;
+use capstan_capi_core::machine_health_check::MachineHealthChecks;
+use capstan_capi_core::machine_set::MachineSets;
+use capstan_capi_core::workload::Nodes;
+use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
+use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
+use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
+use capstan_capi_types::core::{annotation, label};
+use capstan_controller::{Client, Clusters, Dial, Env, Options, Runtime, Workloads};
+use capstan_object::Key;
+
+/// Controllers that are run together or not at all: what upstream ships as one manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Clusters, machines, their sets, deployments and health checks.
+    Core,
+    /// Boot data for kubeadm.
+    Bootstrap,
+    /// Control planes of kubeadm machines.
+    ControlPlane,
+    /// Resources that every cluster of a kind gets.
+    Addons,
+    /// Providers of infrastructure; none of them is here.
+    Infrastructure,
+}
+
+/// A name that is no group of controllers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there are no controllers {0:?}: choose among core, bootstrap, control-plane, addons, infrastructure"
+)]
+pub struct UnknownGroup(String);
+
+impl Group {
+    /// All there are.
+    pub const ALL: [Self; 5] =
+        [Self::Core, Self::Bootstrap, Self::ControlPlane, Self::Addons, Self::Infrastructure];
+
+    /// The name users write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Bootstrap => "bootstrap",
+            Self::ControlPlane => "control-plane",
+            Self::Addons => "addons",
+            Self::Infrastructure => "infrastructure",
+        }
+    }
+}
+
+impl FromStr for Group {
+    type Err = UnknownGroup;
+
+    fn from_str(name: &str) -> Result<Self, UnknownGroup> {
+        Self::ALL.into_iter().find(|group| group.name() == name).ok_or_else(|| UnknownGroup(name.to_owned()))
+    }
+}
+
+/// How the controllers are set up.
+#[derive(Clone)]
+pub struct Settings {
+    /// Which of them run.
+    pub controllers: BTreeSet<Group>,
+    /// Looks at one namespace only; at all if empty.
+    pub namespace: String,
+    /// Looks only after objects whose watch-filter label has this value.
+    pub watch_filter: Option<String>,
+    /// Algorithm of a cluster's keys where it names none.
+    pub default_algorithm: EncryptionAlgorithmType,
+    /// Where keys come from.
+    pub keys: Arc<dyn Keys>,
+    /// Objects of one controller that are looked at at the same time.
+    pub concurrency: usize,
+    /// Names this process in events.
+    pub instance: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            controllers: Group::ALL.into(),
+            namespace: options.namespace,
+            watch_filter: None,
+            default_algorithm: bootstrap::Settings::default().default_algorithm,
+            keys: Arc::new(SystemKeys),
+            concurrency: options.concurrency,
+            instance: options.instance,
+        }
+    }
+}
+
+/// How the runtime of these controllers is set up.
+pub fn options(settings: &Settings) -> Options {
+    Options {
+        namespace: settings.namespace.clone(),
+        watch_filter: settings.watch_filter.clone().map(|value| (label::WATCH_FILTER.to_owned(), value)),
+        pause_annotation: Some(annotation::PAUSED.to_owned()),
+        concurrency: settings.concurrency,
+        instance: settings.instance.clone(),
+        ..Options::default()
+    }
+}
+
+/// The workload clusters of a management server, by their kubeconfig Secrets.
+pub fn workloads(management: Client, dial: Arc<dyn Dial>, env: Env) -> Arc<dyn Workloads> {
+    let kubeconfig = |cluster: &Key| {
+        let secret = Purpose::Kubeconfig.secret_name(&cluster.name);
+        (Key::new(cluster.namespace.as_str(), secret), "value")
+    };
+    Arc::new(Clusters::new(management, kubeconfig, dial, env, "capstan"))
+}
+
+/// Adds the controllers that run.
+pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
+    let runs = |group: Group| settings.controllers.contains(&group);
+    if runs(Group::Core) {
+        runtime.add(ClusterController::new());
+        runtime.add(MachineController::new(Nodes::new()));
+        runtime.add(MachineSets);
+        runtime.add(MachineDeployments);
+        runtime.add(MachineHealthChecks::default());
+    }
+    if runs(Group::Bootstrap) {
+        let settings_of = bootstrap::Settings {
+            default_algorithm: settings.default_algorithm,
+            ..bootstrap::Settings::default()
+        };
+        runtime.add(BootstrapController::new(settings_of, settings.keys.clone()));
+    }
+    if runs(Group::Addons) {
+        runtime.add(ClusterResourceSetController::default());
+        runtime.add(ClusterResourceSetBindingController);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_the_names_users_write() {
+        for group in Group::ALL {
+            assert_eq!(group.name().parse::<Group>().ok(), Some(group));
+        }
+        assert!("cores".parse::<Group>().is_err());
+    }
+}

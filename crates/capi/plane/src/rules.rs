@@ -1,0 +1,120 @@
+//! Defaults and rules of the kinds, as requests meet them: the same in process and behind a webhook.
+
+use capstan_apiserver::status::Status;
+use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError};
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::ipam::{IPAddress, IPAddressClaim};
+use capstan_object::{Key, Kind, Object};
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What a request is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Group of the resource.
+    pub group: &'a str,
+    /// Kind of the resource, also where the body is a `Scale` of it.
+    pub kind: &'a str,
+    /// Namespace.
+    pub namespace: &'a str,
+    /// Name, or what the name will begin with.
+    pub name: &'a str,
+}
+
+/// Other objects that a rule asks for.
+pub trait Others: Send + Sync {
+    /// An object in the version of `kind`; `None` if there is none.
+    fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
+}
+
+/// Defaults and rules of Cluster API's kinds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    features: Features,
+}
+
+impl Rules {
+    /// Rules with some features on.
+    pub fn new(features: Features) -> Self {
+        Self { features }
+    }
+
+    /// The kinds there are rules for, in the version that objects must be in.
+    pub fn kinds() -> Vec<Kind> {
+        admission::all().map(|rules| rules.kind).into()
+    }
+
+    /// Fills in what was left out.
+    pub fn fill_in(
+        &self,
+        subject: Subject<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let Some(rules) = admission::rules(subject.group, subject.kind) else { return Ok(()) };
+        (rules.default)(object, old).map_err(|error| subject.refused(error))
+    }
+
+    /// Lets an object pass, or says what is wrong with it or with changing `old` into it.
+    pub async fn validate(
+        &self,
+        subject: Subject<'_>,
+        object: &Value,
+        old: Option<&Value>,
+        others: &dyn Others,
+    ) -> Result<(), Status> {
+        let Some(rules) = admission::rules(subject.group, subject.kind) else { return Ok(()) };
+        let verdict = (rules.validate)(object, old, &self.features);
+        let mut errors = verdict.map_err(|error| subject.refused(error))?;
+        let addresses = IPAddress::KIND;
+        if old.is_none() && (subject.group, subject.kind) == (addresses.group, addresses.kind) {
+            errors.extend(from_another_pool(subject, object, others).await?);
+        }
+        match errors.as_slice() {
+            [] => Ok(()),
+            errors => Err(Status::invalid(subject.group, subject.kind, subject.name, errors)),
+        }
+    }
+
+    /// Lets a `Scale` pass, or says why the object is not to have that size.
+    pub async fn validate_scale(
+        &self,
+        subject: Subject<'_>,
+        scale: &Value,
+        others: &dyn Others,
+    ) -> Result<(), &'static str> {
+        let kind = KubeadmControlPlane::KIND;
+        if (subject.group, subject.kind) != (kind.group, kind.kind) {
+            return Ok(());
+        }
+        let key = Key::new(subject.namespace, subject.name);
+        let Ok(Some(control_plane)) = others.get(&kind, &key).await else { return Ok(()) };
+        let Ok(control_plane) = KubeadmControlPlane::deserialize(control_plane) else { return Ok(()) };
+        let replicas = scale["spec"]["replicas"].as_i64().and_then(|n| i32::try_from(n).ok());
+        let problem = admission::validate_scale(&control_plane, replicas.unwrap_or_default());
+        problem.map_or(Ok(()), Err)
+    }
+}
+
+/// An address whose claim asks another pool.
+async fn from_another_pool(
+    subject: Subject<'_>,
+    object: &Value,
+    others: &dyn Others,
+) -> Result<Option<FieldError>, Status> {
+    let Ok(address) = IPAddress::deserialize(object) else { return Ok(None) };
+    let key = Key::new(subject.namespace, address.spec.claim_ref.name.as_str());
+    let claim = others.get(&IPAddressClaim::KIND, &key).await?;
+    let Some(Ok(claim)) = claim.map(IPAddressClaim::deserialize) else { return Ok(None) };
+    Ok(admission::pool_differs_from_claim(&address, &claim))
+}
+
+impl Subject<'_> {
+    fn refused(self, error: AdmissionError) -> Status {
+        match error {
+            AdmissionError::Shape { .. } => Status::bad_request(error.to_string()),
+            AdmissionError::Default(error) => Status::invalid(self.group, self.kind, self.name, &[error]),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The controllers on the embedded API server, in simulated time, with a provider that does only what the contract
+//! asks of it: the test itself.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod kinds;
+mod life;
+mod plane;
