@@ -137,6 +137,13 @@ pub fn expiry(certificate: &str) -> Result<Timestamp, Error> {
     Ok(validity(&parse(&der)?)?.1)
 }
 
+/// When a certificate expires, if it was made for a name.
+pub fn expiry_of(der: &[u8], common_name: &str) -> Option<Timestamp> {
+    let parsed = parse(der).ok()?;
+    let named = parsed.subject().iter_common_name().any(|name| name.as_str() == Ok(common_name));
+    named.then(|| validity(&parsed).ok()).flatten().map(|(_, end)| end)
+}
+
 /// The pins by which a joining node trusts a cluster: one per certificate in the authority's PEM text.
 pub fn ca_hashes(certificates: &str) -> Result<Vec<String>, Error> {
     let mut hashes = Vec::new();

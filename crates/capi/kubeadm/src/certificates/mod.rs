@@ -17,7 +17,7 @@ mod seed;
 #[cfg(test)]
 mod tests;
 
-pub use authority::{Authority, ca_hashes, expiry};
+pub use authority::{Authority, ca_hashes, expiry, expiry_of};
 pub use key::PrivateKey;
 pub use kubeconfig::{AdminKubeconfig, CLIENT_CERTIFICATE_DAYS, is_due_for_renewal, server_of};
 pub use pair::{KeyPair, KeySettings};

@@ -18,9 +18,9 @@ use capstan_capi_core::propagate::merge_difference;
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::controlplane::kubeadm_control_plane::{FINALIZER, condition as own};
 use capstan_capi_types::core::machine::{condition as machine_condition, reason as machine_reason};
-use capstan_capi_types::core::{Cluster, Machine, condition, reason};
+use capstan_capi_types::core::{Cluster, Machine, annotation, condition, reason};
 use capstan_controller::{Decision, Effect, Look, ObjectRef, Wait};
-use capstan_object::{ConditionStatus, Conditions, ObjectMeta};
+use capstan_object::{ConditionStatus, Conditions, ObjectMeta, Time};
 use serde_json::{Map, Value, json};
 
 use super::health::Health;
@@ -116,6 +116,7 @@ impl Turn<'_> {
             self.decision.wait(Wait::on("WaitingForInfrastructure", "the infrastructure of the cluster"));
             return;
         }
+        scale::record_names(self);
         if !adoption::adopt(self) || self.has_work() || self.becomes_initialized() {
             return;
         }
@@ -141,6 +142,13 @@ impl Turn<'_> {
         if self.has_work() {
             return;
         }
+        if let Workload::Unreachable(why) = &self.look.seen.workload
+            && plane.is_initialized()
+        {
+            // Nobody comes or goes unseen.
+            self.obstacles.push(why.clone());
+            return self.wait("WorkloadUnreachable", why.clone());
+        }
         for step in [hooks::strangers, hooks::release, scale::keep_records, scale::remediate, scale::step] {
             step(self, &plane);
             if self.has_work() {
@@ -149,6 +157,23 @@ impl Turn<'_> {
         }
         if self.obstacles.is_empty() {
             upkeep::add_ons(self, &plane);
+            self.date();
+        }
+    }
+
+    /// Writes down when the certificates of machines expire: on their configurations, from where machines take it.
+    fn date(&mut self) {
+        let Some(inside) = self.look.seen.workload.inside() else { return };
+        for seen in &self.look.seen.machines {
+            let expiry = inside.expiries.get(&seen.machine.status.node_ref.name);
+            if let (Some(config), Some(expiry)) = (&seen.config, expiry)
+                && !config.metadata.annotations.contains_key(annotation::CERTIFICATES_EXPIRY)
+            {
+                let text = Time::new(*expiry).to_string();
+                let change = json!({"metadata": {"annotations": {annotation::CERTIFICATES_EXPIRY: text}}});
+                let target = ObjectRef::to(config.as_ref());
+                self.decision.then(Effect::merge_guarded(target, &config.metadata, change));
+            }
         }
     }
 
@@ -254,11 +279,6 @@ impl Turn<'_> {
             if let Some(verdict) = verdict {
                 status::say(&mut self.decision, self.look, kind, verdict);
             }
-        }
-        if let Workload::Unreachable(why) = &seen.workload
-            && plane.is_initialized()
-        {
-            self.decision.wait(Wait::on("WorkloadUnreachable", why.clone()));
         }
     }
 

@@ -20,9 +20,12 @@
 mod adoption;
 mod call;
 mod decide;
+#[cfg(test)]
+mod decide_tests;
 mod deletion;
 mod desired;
 mod etcd;
+mod expiry;
 mod health;
 mod hooks;
 mod observe;
@@ -40,6 +43,8 @@ mod tests;
 mod up_to_date;
 mod upkeep;
 mod workload;
+#[cfg(test)]
+mod world;
 
 use std::sync::Arc;
 

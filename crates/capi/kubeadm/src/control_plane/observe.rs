@@ -16,7 +16,7 @@ use capstan_object::{Conditions, Key, Object, ObjectMeta, OwnerReference};
 
 use super::etcd::Credentials;
 use super::workload::{self, Question, Workload};
-use super::{Member, Origin, upkeep};
+use super::{Member, Origin, expiry, upkeep};
 use crate::certificates::{KeyPair, Keys, Place, Purpose, Seed, places_for_control_plane};
 use crate::secret::Secret;
 
@@ -201,7 +201,14 @@ async fn look_inside(
         credentials = etcd_credentials(cluster, view, &seen.seed).await?;
     }
     let outdated = named.iter().any(|machine| machine.spec.version != control_plane.spec.version);
+    let undated = seen.machines.iter().filter(|seen| !seen.machine.metadata.is_deleting());
+    let expiries = undated.filter_map(|seen| {
+        let (config, node) = (seen.config.as_ref()?, &seen.machine.status.node_ref.name);
+        let dated = config.metadata.annotations.contains_key(annotation::CERTIFICATES_EXPIRY);
+        (initialized && !dated && !node.is_empty()).then(|| (node.clone(), expiry::port(&config.spec)))
+    });
     let question = Question {
+        expiries: expiries.collect(),
         cluster,
         initialized,
         nodes: named.iter().map(node).collect(),

@@ -137,6 +137,11 @@ fn names(turn: &Turn<'_>) -> Names {
     })
 }
 
+/// Remembers which names were given out, before the machines that have them go.
+pub(super) fn record_names(turn: &mut Turn<'_>) {
+    names(turn).record(&mut turn.decision.object.metadata);
+}
+
 /// Creates a machine, with what it is made of before it.
 fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, joins: bool) {
     let look = turn.look;
@@ -150,9 +155,7 @@ fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, joins: bool)
             return turn.wait("TemplateMissing", "the template of infrastructure machines");
         }
     };
-    let names = names(turn);
-    names.record(&mut turn.decision.object.metadata);
-    let Some(suffix) = names.upcoming().next() else { return };
+    let Some(suffix) = names(turn).upcoming().next() else { return };
     let cluster = &turn.cluster.metadata.name;
     let control_plane = &plane.control_plane;
     let name = desired::name(control_plane, cluster, &suffix);

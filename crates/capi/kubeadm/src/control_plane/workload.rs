@@ -7,10 +7,12 @@ use std::sync::Arc;
 use capstan_capi_core::workload::{Node, NodeError, Nodes};
 use capstan_controller::{ApiError, Client, Health, KindName, View};
 use capstan_object::{Key, ObjectMeta, Scope, object};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::etcd::{self, Credentials, Etcd, EtcdSeen};
+use super::expiry;
 use crate::secret::ConfigMap;
 
 /// Namespace of everything that kubeadm installs.
@@ -74,6 +76,8 @@ pub struct Inside {
     pub coredns_config: Option<ConfigMap>,
     /// Names of the bindings that kubeadm makes and that exist.
     pub bindings: Vec<String>,
+    /// When certificates of nodes expire, where that was asked and shown.
+    pub expiries: BTreeMap<String, Timestamp>,
 }
 
 object!(StaticPod, "" / "v1", "Pod", "pods", Namespaced);
@@ -161,6 +165,8 @@ pub(super) struct Question<'a> {
     pub credentials: Result<Credentials, String>,
     /// Bindings that kubeadm makes.
     pub bindings: &'a [&'a str],
+    /// Nodes whose API servers' certificates are to be looked at, and the ports of those.
+    pub expiries: Vec<(String, u16)>,
 }
 
 /// Asks. An error is that the cluster does not answer; what cannot be read of one that does is among the answers.
@@ -224,6 +230,12 @@ async fn ask(question: &Question<'_>, view: &View, nodes: &Nodes) -> Result<Insi
             inside.bindings.push((*name).to_owned());
         }
     }
+    let ready = |(node, _): &&(String, u16)| {
+        let pod = inside.pods.get(&pod_name("kube-apiserver", node));
+        matches!(pod, Some(Ok(pod)) if pod.status.is("Ready"))
+    };
+    let asked: Vec<(String, u16)> = question.expiries.iter().filter(ready).cloned().collect();
+    inside.expiries = expiry::look(workloads, cluster, &asked).await;
     Ok(inside)
 }
 
