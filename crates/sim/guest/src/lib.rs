@@ -11,10 +11,9 @@
 //! Nothing here knows Cluster API or any cloud: a simulated cloud hands user data to a [`Site`] and asks
 //! what became of the machine. A site is not part of the plane's process: it lives on when that crashes.
 
-#![allow(dead_code, reason = "machines do not execute their user data yet")]
-
 mod cluster;
 mod console;
+mod machine;
 pub mod request;
 mod site;
 pub mod vm;

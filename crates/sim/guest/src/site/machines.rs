@@ -5,11 +5,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Weak};
 
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::kubeadm::Kubeadm;
 use super::{Inner, SiteError};
 use crate::cluster::GuestCluster;
 use crate::console::Console;
+use crate::machine::{self, Boot};
 use crate::vm::{GuestFault, Phase, Vm, VmSpec};
 
 /// All machines, and the ids that are used up.
@@ -206,6 +208,7 @@ impl Power {
         if self.spec.faults.contains(&GuestFault::NeverBoots) {
             return;
         }
+        let powered = Instant::now();
         let Some(mut delay) = self.site.upgrade().map(|site| site.options.timings.boot) else { return };
         for fault in &self.spec.faults {
             if let GuestFault::SlowBoot(longer) = fault {
@@ -215,7 +218,7 @@ impl Power {
         tokio::time::sleep(delay).await;
         let phase = match executed {
             Some(phase) => phase,
-            None => self.execute().await,
+            None => self.execute(powered).await,
         };
         let joined = self.enter(phase);
         let Some(cluster) = joined else { return };
@@ -232,12 +235,21 @@ impl Power {
     }
 
     /// Executes the user data.
-    async fn execute(&self) -> Phase {
+    async fn execute(&self, powered: Instant) -> Phase {
+        let Some(env) = self.site.upgrade().map(|site| site.env.clone()) else { return Phase::Off };
         let control = Kubeadm::new(self.site.clone(), &self.spec.id);
-        let _ = (&self.console, self.address, &control);
-        let why = "the image has no cloud-init".to_owned();
-        self.console.line(&why);
-        Phase::Failed(why)
+        let boot = Boot {
+            vm: &self.spec,
+            address: self.address,
+            console: &self.console,
+            env: &env,
+            control: &control,
+            powered,
+        };
+        match machine::boot(boot).await {
+            Ok(_) => Phase::Booted,
+            Err(why) => Phase::Failed(why),
+        }
     }
 
     /// Notes how far the machine is, unless it was switched off meanwhile; answers its cluster if it is a node.

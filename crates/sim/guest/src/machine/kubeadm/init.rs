@@ -1,0 +1,208 @@
+//! `kubeadm init`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::certs::Subject;
+use super::config::{Cluster, Init};
+use super::flags::Flags;
+use super::kubeconfig::Servers;
+use super::{Abort, Kubeadm, preflight};
+use crate::request::InitRequest;
+
+/// How long clients try before they give up.
+const API_CALLS: Duration = Duration::from_secs(60);
+
+const PHASES: [&str; 14] = [
+    "preflight",
+    "certs",
+    "kubeconfig",
+    "etcd",
+    "control-plane",
+    "kubelet-start",
+    "wait-control-plane",
+    "upload-config",
+    "upload-certs",
+    "mark-control-plane",
+    "bootstrap-token",
+    "kubelet-finalize",
+    "addon",
+    "show-join-command",
+];
+
+/// Phases that are left out, checked against those there are.
+pub(super) fn skipped_phases(
+    flags: &Flags,
+    configured: &[String],
+    known: &[&str],
+) -> Result<Vec<String>, Abort> {
+    let mut skipped = flags.list("skip-phases");
+    if skipped.is_empty() {
+        skipped = configured.to_vec();
+    }
+    for phase in &skipped {
+        let top = phase.split('/').next().unwrap_or(phase);
+        if !known.contains(&top) {
+            return Err(Abort(format!("invalid phase name: {phase}")));
+        }
+    }
+    Ok(skipped)
+}
+
+/// Whether a phase is left out, itself or with those around it.
+pub(super) fn is_skipped(skipped: &[String], phase: &str) -> bool {
+    skipped.iter().any(|held| phase == held || phase.starts_with(&format!("{held}/")))
+}
+
+impl Kubeadm<'_, '_> {
+    pub(super) async fn init(&mut self, flags: &Flags) -> Result<(), Abort> {
+        let (mut init, cluster) = match flags.get("config") {
+            Some(path) => self.init_configuration(path)?,
+            None => return Err(Abort::new("the simulator runs kubeadm init with --config only")),
+        };
+        if let Some(name) = flags.get("node-name") {
+            init.node_registration.name.clone_from(name);
+        }
+        let ignored = preflight::ignored(
+            &flags.list("ignore-preflight-errors"),
+            &init.node_registration.ignore_preflight_errors,
+        )?;
+        let skipped = skipped_phases(flags, &init.skip_phases, &PHASES)?;
+        let runs = |phase: &str| !is_skipped(&skipped, phase);
+        if flags.is_set("upload-certs") && runs("upload-certs") {
+            return Err(Abort::phase(
+                "upload-certs",
+                "the simulator does not keep certificates in the cluster",
+            ));
+        }
+        let version = cluster.text("/kubernetesVersion").to_owned();
+        self.say(&format!("[init] Using Kubernetes version: {version}"));
+        if runs("preflight") {
+            self.say("[preflight] Running pre-flight checks");
+            let checks = self.check_init(&cluster, &init.node_registration);
+            self.conclude(checks, &ignored)?;
+            self.say("[preflight] Pulling images required for setting up a Kubernetes cluster");
+        }
+        let node = init.node_registration.name.clone();
+        let endpoint = &init.local_api_endpoint;
+        let address: IpAddr = endpoint.advertise_address.parse().unwrap_or(self.guest.address.into());
+        let local = format!("{}:{}", endpoint.advertise_address, endpoint.bind_port);
+        if runs("certs") {
+            self.certs(&Subject { node: &node, address, cluster: &cluster })?;
+        }
+        let servers = Servers { cluster: cluster.server(&local), local: format!("https://{local}") };
+        if runs("kubeconfig") {
+            self.kubeconfigs("kubeconfig", &cluster, &node, &servers)?;
+        }
+        self.read_patches(init.patches.as_ref(), "etcd/local")?;
+        if runs("etcd") && cluster.has_local_etcd() {
+            self.say("[etcd] Creating static Pod manifest for local etcd in \"/etc/kubernetes/manifests\"");
+            self.etcd_manifest(&cluster, &node, endpoint)?;
+        }
+        if runs("control-plane") {
+            self.component_manifests(&cluster, endpoint)?;
+        }
+        let kubelet = self.kubelet(&init.node_registration, true);
+        if runs("kubelet-start") {
+            self.start_kubelet(&kubelet.flags)?;
+        }
+        self.say(
+            "[wait-control-plane] Waiting for the kubelet to boot up the control plane as static Pods from directory \
+             \"/etc/kubernetes/manifests\"",
+        );
+        self.wait_for_kubelet(&kubelet, "wait-control-plane").await?;
+        self.reach(&servers.cluster).await?;
+        let bootstrap_tokens = self.bootstrap_tokens(&init);
+        let pki = self.gather(cluster.certificates_dir());
+        let request = InitRequest {
+            node: kubelet.request,
+            pki,
+            cluster_configuration: cluster.value.clone(),
+            bootstrap_tokens,
+            skipped_phases: skipped.clone(),
+        };
+        self.guest.control.init(request).await?;
+        self.guest.node = Some(node.clone());
+        self.finish(&cluster, &node, &runs);
+        Ok(())
+    }
+
+    /// Behind a load balancer that cannot be reached, a control plane that runs is of no use to kubeadm.
+    async fn reach(&mut self, server: &str) -> Result<(), Abort> {
+        let host = server.trim_start_matches("https://").rsplit_once(':').map_or(server, |(host, _)| host);
+        if self.guest.has_network() || host == self.guest.address.to_string() {
+            return Ok(());
+        }
+        tokio::time::sleep(API_CALLS).await;
+        Err(Abort::phase(
+            "upload-config/kubeadm",
+            format!(
+                "could not bootstrap the admin user in file admin.conf: unable to create ClusterRoleBinding: Post \
+                 \"{server}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?timeout=10s\": dial tcp {}: connect: no route \
+                 to host",
+                server.trim_start_matches("https://")
+            ),
+        ))
+    }
+
+    /// The tokens of the configuration with their defaults, or one that nobody knows.
+    fn bootstrap_tokens(&mut self, init: &Init) -> Vec<Value> {
+        let mut tokens = init.bootstrap_tokens.clone();
+        if tokens.is_empty() {
+            tokens.push(json!({}));
+        }
+        for token in &mut tokens {
+            if token.get("token").and_then(Value::as_str).is_none_or(str::is_empty) {
+                let random = format!("{}{}", self.guest.env.uuid(), self.guest.env.uuid()).replace('-', "");
+                token["token"] = format!("{}.{}", &random[..6], &random[32..48]).into();
+            }
+            if token.get("ttl").is_none() && token.get("expires").is_none() {
+                token["ttl"] = "24h0m0s".into();
+            }
+            if token.get("usages").is_none() {
+                token["usages"] = json!(["signing", "authentication"]);
+            }
+            if token.get("groups").is_none() {
+                token["groups"] = json!(["system:bootstrappers:kubeadm:default-node-token"]);
+            }
+        }
+        tokens
+    }
+
+    /// What kubeadm says of the phases that the cluster has carried out.
+    fn finish(&mut self, cluster: &Cluster, node: &str, runs: &dyn Fn(&str) -> bool) {
+        if runs("upload-config") {
+            self.say(
+                "[upload-config] Storing the configuration used in ConfigMap \"kubeadm-config\" in the \"kube-system\" Namespace",
+            );
+        }
+        if runs("mark-control-plane") {
+            self.say(&format!("[mark-control-plane] Marking the node {node} as control-plane"));
+        }
+        if runs("bootstrap-token") {
+            self.say("[bootstrap-token] Configuring bootstrap tokens, cluster-info ConfigMap, RBAC Roles");
+            self.say(
+                "[bootstrap-token] Creating the \"cluster-info\" ConfigMap in the \"kube-public\" namespace",
+            );
+        }
+        if runs("kubelet-finalize") {
+            self.say(
+                "[kubelet-finalize] Updating \"/etc/kubernetes/kubelet.conf\" to point to a rotatable kubelet client certificate \
+                 and key",
+            );
+        }
+        let enabled = |section: &str| {
+            cluster.value.pointer(&format!("/{section}/disabled")) != Some(&Value::Bool(true))
+        };
+        if runs("addon/coredns") && enabled("dns") {
+            self.say("[addons] Applied essential addon: CoreDNS");
+        }
+        if runs("addon/kube-proxy") && enabled("proxy") {
+            self.say("[addons] Applied essential addon: kube-proxy");
+        }
+        self.say("");
+        self.say("Your Kubernetes control-plane has initialized successfully!");
+    }
+}
