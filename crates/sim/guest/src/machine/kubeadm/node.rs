@@ -40,9 +40,9 @@ impl Kubeadm<'_, '_> {
         let given: Vec<(&str, &str)> = node.kubelet_extra_args.iter().flat_map(Arguments::pairs).collect();
         // The last of a name wins.
         let argument =
-            |name: &str| given.iter().rev().find(|(held, _)| *held == name).map(|(_, value)| *value);
+            |name: &str| given.iter().rev().find(|(held, _)| *held == name).map(|(_, value)| unquoted(value));
         let mut refusal = None;
-        let labels = match labels(argument("node-labels").unwrap_or_default()) {
+        let labels = match labels(&argument("node-labels").unwrap_or_default()) {
             Ok(labels) => labels,
             Err(why) => {
                 refusal = Some(why);
@@ -51,7 +51,7 @@ impl Kubeadm<'_, '_> {
         };
         let mut taints = node.taints.clone();
         if let Some(text) = argument("register-with-taints") {
-            match parse_taints(text) {
+            match parse_taints(&text) {
                 Ok(more) => {
                     let default =
                         json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
@@ -63,9 +63,8 @@ impl Kubeadm<'_, '_> {
                 Err(why) => refusal = Some(why),
             }
         }
-        let provider_id = argument("provider-id").map(|id| id.trim_matches('\'').to_owned());
-        let provider_id =
-            provider_id.filter(|id| !id.is_empty()).or_else(|| self.guest.vm.provider_id.clone());
+        let provider_id = argument("provider-id").filter(|id| !id.is_empty());
+        let provider_id = provider_id.or_else(|| self.guest.vm.provider_id.clone());
         let mut flags = vec![("container-runtime-endpoint".to_owned(), node.cri_socket.clone())];
         if node.name != self.guest.hostname.to_lowercase() {
             flags.push(("hostname-override".to_owned(), node.name.clone()));
@@ -74,7 +73,7 @@ impl Kubeadm<'_, '_> {
         Kubelet {
             request: NodeRequest {
                 vm: self.guest.vm.id.clone(),
-                name: argument("hostname-override").unwrap_or(&node.name).to_lowercase(),
+                name: argument("hostname-override").unwrap_or_else(|| node.name.clone()).to_lowercase(),
                 address: self.guest.address,
                 kubelet_version: format!("v{}", self.version),
                 provider_id,
@@ -102,12 +101,18 @@ impl Kubeadm<'_, '_> {
     }
 }
 
+/// A flag as the kubelet sees it: systemd takes the quotes out of the environment that kubeadm writes, on which
+/// templates that say `cloudstack:///'…'` rely.
+fn unquoted(text: &str) -> String {
+    text.replace(['\'', '"'], "")
+}
+
 /// `a=b,c=d`; labels of Kubernetes itself are not for kubelets to set.
 fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        labels.insert(key.to_owned(), value.trim_matches('\'').to_owned());
+        labels.insert(key.to_owned(), value.to_owned());
     }
     let forbidden: Vec<&str> = labels.keys().map(String::as_str).filter(|key| !may_set(key)).collect();
     if forbidden.is_empty() {

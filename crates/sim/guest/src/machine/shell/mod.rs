@@ -192,9 +192,14 @@ impl<'g, 'a> Shell<'g, 'a> {
         }
     }
 
+    /// An error of the shell itself, with its place.
+    fn placed(&self, what: &str) -> String {
+        format!("{}: line {}: {what}", self.state.script, self.state.line)
+    }
+
     /// Prints an error of the shell itself, with its place.
     fn complain(&mut self, io: &Io, what: &str) {
-        let line = format!("{}: line {}: {what}", self.state.script, self.state.line);
+        let line = self.placed(what);
         self.guest.say(&io.err, &line);
     }
 }

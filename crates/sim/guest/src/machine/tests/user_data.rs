@@ -48,7 +48,7 @@ mounts: [[data, /var/lib/data, auto, defaults]]
 runcmd:
 - [sh, -c, 'echo "argv $0 $1"', "a b", "it's"]
 - hostname
-- false
+- 'false'
 - echo after-failure
 "#,
     )

@@ -178,6 +178,10 @@ fn evaluate(text: &str, metadata: &Metadata, missing: &mut Vec<String>) -> Resul
             }
             token = next();
         }
+        const FILTERS: [&str; 7] = ["default", "d", "lower", "upper", "trim", "string", "replace"];
+        if !FILTERS.contains(&filter.as_str()) {
+            return Err(format!("a filter {filter} that the simulator does not know"));
+        }
         value = match (filter.as_str(), value, arguments.as_slice()) {
             ("default" | "d", None, [default]) => Some(default.clone()),
             ("default" | "d", value, _) => value,
@@ -187,7 +191,7 @@ fn evaluate(text: &str, metadata: &Metadata, missing: &mut Vec<String>) -> Resul
             ("trim", Some(value), []) => Some(value.trim().to_owned()),
             ("string", value, []) => value,
             ("replace", Some(value), [from, to]) => Some(value.replace(from.as_str(), to)),
-            _ => return Err(format!("a filter {filter} that the simulator does not know")),
+            _ => return Err(format!("a filter {filter} with arguments that it does not take")),
         };
     }
     Ok(value.unwrap_or_else(|| {

@@ -295,6 +295,11 @@ async fn external(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], i
     }
     if !is_there(shell, name) {
         shell.complain(io, &format!("{name}: command not found"));
+        if name == "kubeadm" {
+            // The script may well end without an error after this: what it was for has failed all the same.
+            let line = shell.placed("kubeadm: command not found");
+            shell.guest.kubeadm_failure.get_or_insert(line);
+        }
         return 127;
     }
     match name {
