@@ -14,7 +14,10 @@ use serde_json::json;
 use super::token::{self, TokenCall, TokenState};
 use super::{BootstrapController, Settings, lock, status};
 use crate::boot::{self, BootData, Run};
-use crate::certificates::{KeyPair, KeySettings, Place, places_for_control_plane, places_for_worker};
+use crate::certificates::{
+    AdminKubeconfig, Authority, KeyPair, KeySettings, Place, Purpose, places_for_control_plane,
+    places_for_worker,
+};
 use crate::secret::{Secret, cluster_secret};
 use crate::{Error, config};
 
@@ -292,6 +295,7 @@ impl Step<'_> {
                 reason::AVAILABLE,
                 "",
             );
+            self.make_kubeconfig(decision)?;
             return Ok(true);
         }
         let names: Vec<String> = missing.iter().map(|place| self.secret_name(place)).collect();
@@ -320,6 +324,31 @@ impl Step<'_> {
             decision.wait(Wait::on("WaitingForCertificates", names.join(", "))).again_in(RETRY / 3);
         }
         Ok(false)
+    }
+
+    /// Without a control plane provider nobody else makes the kubeconfig of the administrator. Upstream's core does;
+    /// ours knows nothing of certificates.
+    fn make_kubeconfig(&self, decision: &mut Decision) -> Result<(), Error> {
+        let endpoint = &self.cluster.spec.control_plane_endpoint;
+        let authority = self.look.seen.certificates.get(&Purpose::ClusterCa).map(KeyPair::from_secret);
+        // Who keeps the authority's key to themselves makes the kubeconfig as well.
+        let authority = authority.transpose()?.filter(|authority| !authority.key.is_empty());
+        let (false, true, Some(authority)) = (self.look.seen.has_kubeconfig, endpoint.is_valid(), authority)
+        else {
+            return Ok(());
+        };
+        let config = &self.look.object.spec.cluster_configuration;
+        let server = format!("https://{endpoint}");
+        let kubeconfig = AdminKubeconfig {
+            cluster: &self.cluster.metadata.name,
+            server: &server,
+            algorithm: KeySettings::of(config, self.settings.default_algorithm).algorithm,
+        };
+        let authority = Authority::from_pair(&authority)?;
+        let text = kubeconfig.render(&authority, &self.look.seen.seed, self.look.now)?;
+        let owner = OwnerReference::to(self.cluster);
+        decision.then(Effect::create(&kubeconfig.to_secret(&self.cluster.metadata.namespace, owner, &text)));
+        Ok(())
     }
 
     fn pair(&self, place: &Place) -> Result<KeyPair, Error> {

@@ -1,7 +1,7 @@
 //! The controller of KubeadmConfigs: makes the boot data of one machine.
 //!
-//! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates of clusters
-//! without control plane provider; the ConfigMap by which one machine alone becomes the first node; bootstrap
+//! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates and kubeconfig of
+//! clusters without control plane provider; the ConfigMap by which one machine alone becomes the first node; bootstrap
 //! tokens in workload clusters.
 //! Reads: Machines, Clusters, control planes, the Secrets that files and passwords come from.
 //!

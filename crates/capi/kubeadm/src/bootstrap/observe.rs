@@ -36,6 +36,8 @@ pub struct Seen {
     pub control_plane_version: Option<String>,
     /// The bootstrap token in the workload cluster.
     pub token: TokenState,
+    /// The administrator's kubeconfig exists, or is not ours to make.
+    pub has_kubeconfig: bool,
     /// Randomness for what is made.
     pub seed: Seed,
 }
@@ -67,6 +69,7 @@ pub(super) async fn observe(
         sources: BTreeMap::new(),
         control_plane_version: None,
         token: TokenState::NotNeeded,
+        has_kubeconfig: true,
         seed,
     };
     let Some(machine) = seen.machine.clone() else { return Ok(seen) };
@@ -96,6 +99,10 @@ pub(super) async fn observe(
             }
         }
         let control_plane = &cluster.spec.control_plane_ref;
+        if control_plane.kind.is_empty() {
+            let name = Purpose::Kubeconfig.secret_name(&cluster.metadata.name);
+            seen.has_kubeconfig = view.client().get::<Secret>(&key(&name)).await?.is_some();
+        }
         if control_plane.kind == KubeadmControlPlane::KIND.kind
             && let Some(control_plane) = view.get::<KubeadmControlPlane>(&key(&control_plane.name))?
         {

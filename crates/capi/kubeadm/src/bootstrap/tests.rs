@@ -71,6 +71,7 @@ fn seen(machine: Machine, cluster: Cluster) -> Seen {
         sources: BTreeMap::new(),
         control_plane_version: None,
         token: TokenState::NotNeeded,
+        has_kubeconfig: true,
         seed: SeededKeys::new(7).seed("config").expect("a seed"),
     }
 }
@@ -177,6 +178,19 @@ fn certificates_are_made_only_where_no_control_plane_provider_makes_them() {
         message(&waiting, "CertificatesAvailable"),
         "Waiting for secrets blue-ca, blue-etcd, blue-proxy, blue-sa"
     );
+}
+
+#[test]
+fn the_kubeconfig_is_made_where_no_control_plane_provider_makes_it() {
+    let mut standalone = seen(machine(true), cluster(false, false));
+    standalone.lock = Some(lock_of("m-1"));
+    let made =
+        |seen| effects(&decided(config("{}"), seen)).contains(&"create secrets blue-kubeconfig".to_owned());
+    standalone.has_kubeconfig = false;
+    assert!(made(standalone));
+    let mut kept = seen(machine(true), cluster(false, false));
+    kept.lock = Some(lock_of("m-1"));
+    assert!(!made(kept));
 }
 
 /// Carries a decision out as the runtime would, as far as the next look sees it.

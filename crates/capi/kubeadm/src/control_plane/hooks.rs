@@ -14,9 +14,9 @@ use super::{ControlPlaneCall, Plane};
 
 /// Removes a member of etcd that belongs to no machine: one at a time, and only if the quorum stands it.
 pub(super) fn strangers(turn: &mut Turn<'_>, plane: &Plane) {
-    let healthy = plane.control_plane.status.conditions.is_condition_true(condition::ETCD_CLUSTER_HEALTHY);
-    let told = turn.decision.object.status.conditions.is_condition_true(condition::ETCD_CLUSTER_HEALTHY);
-    if !plane.manages_etcd() || plane.etcd.is_empty() || (healthy && told) {
+    let conditions = &turn.decision.object.status.conditions;
+    let healthy = conditions.is_condition_true(condition::ETCD_CLUSTER_HEALTHY);
+    if !plane.manages_etcd() || plane.etcd.is_empty() || healthy {
         return;
     }
     // The one without name has a machine that has not become a node, or belongs to a machine that went.
@@ -121,9 +121,9 @@ pub(super) fn release(turn: &mut Turn<'_>, plane: &Plane) {
                 format!("Removed the etcd member of Machine {name}"),
             );
             let removal = remove(turn, found.id, member);
-            turn.decision.effects.extend(
-                call.map(|call| capstan_controller::Planned { effect: Effect::Call(call), note: None }),
-            );
+            if let Some(call) = call {
+                turn.decision.call(call);
+            }
             turn.decision.then_noting(Effect::Call(removal), note);
             let_go(&mut turn.decision, machine);
         }

@@ -25,6 +25,8 @@ mod decide_tests;
 mod deletion;
 mod desired;
 mod etcd;
+#[cfg(test)]
+mod etcd_tests;
 mod expiry;
 mod health;
 mod hooks;
