@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::peers::catalog::Family;
-use crate::peers::{Cache, module_dir};
+use crate::peers::{module_dir, small_program};
 
 const PROGRAM: &str = include_str!("builtin_tables/main.go");
 const TABLE: &str = "crates/kubernetes/builtin/src/facts/types.txt";
@@ -46,29 +46,14 @@ fn workspace() -> PathBuf {
 }
 
 fn generate() -> Result<String> {
-    let folder = Cache::locate()?.folder("builtin-tables")?;
     let (module, version) = Family::Kubernetes.main_module();
     let upstream = module_dir(module, &version)?.join("go.mod");
     let upstream = std::fs::read_to_string(&upstream).with_context(|| upstream.display().to_string())?;
-    std::fs::write(folder.join("go.mod"), Family::Kubernetes.go_mod(&upstream))?;
-    std::fs::write(folder.join("main.go"), PROGRAM)?;
-    go(&folder, &["mod", "tidy"])?;
-    go(&folder, &["run", "."])
-}
-
-fn go(folder: &Path, arguments: &[&str]) -> Result<String> {
-    let output = Command::new("go")
-        .args(arguments)
-        .current_dir(folder)
-        .env("CGO_ENABLED", "0")
-        .env("GOFLAGS", "-mod=mod")
-        .env("GOWORK", "off")
-        .stdin(Stdio::null())
-        .output()
-        .context("run go")?;
+    let program = small_program("builtin-tables", &Family::Kubernetes.go_mod(&upstream), PROGRAM)?;
+    let output = Command::new(&program).stdin(Stdio::null()).output().context("run the generator")?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        bail!("go {} failed ({})\n{}", arguments.join(" "), output.status, text.trim_end());
+        bail!("the generator failed ({})\n{}", output.status, text.trim_end());
     }
     String::from_utf8(output.stdout).context("the generator printed something that is not UTF-8")
 }

@@ -9,16 +9,19 @@ mod bench;
 mod builtin_tables;
 mod clients;
 mod cloudstack_golden;
+mod corefile_goldens;
 mod crash;
 mod diff;
 mod discovery;
 mod e2e;
+mod etcd_members;
 mod fuzz;
 mod interop;
 mod kubeadm_accepts;
 mod parity;
 mod peers;
 mod planner;
+mod port_forward;
 mod schema_diff;
 mod text;
 mod upstream;
@@ -75,6 +78,12 @@ enum Command {
     SchemaDiff(schema_diff::Options),
     /// Replay upstream's recorded rollouts with our planner of MachineDeployments
     PlannerGoldens(planner::Options),
+    /// Migrate Corefiles and compare with the library that Cluster API uses
+    CorefileGoldens(corefile_goldens::Options),
+    /// Ask real etcd with our client, and let etcdctl ask our server
+    EtcdMembers(etcd_members::Options),
+    /// Let kubectl and Cluster API's control plane reach ports of Pods through our server
+    PortForward(port_forward::Options),
     /// Kill the server under load and look for lost writes and events
     Crash(crash::Options),
     /// Let client libraries of other languages use the server
@@ -115,6 +124,9 @@ async fn run(command: Command) -> Result<()> {
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::PlannerGoldens(options) => planner::run(&options),
+        Command::CorefileGoldens(options) => corefile_goldens::run(&options),
+        Command::EtcdMembers(options) => etcd_members::run(&options).await,
+        Command::PortForward(options) => port_forward::run(&options).await,
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,

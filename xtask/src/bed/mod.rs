@@ -6,7 +6,7 @@ pub mod install;
 pub mod kubeconfig;
 pub mod machine;
 pub mod managers;
-mod pki;
+pub mod pki;
 pub mod ports;
 pub mod process;
 mod server;

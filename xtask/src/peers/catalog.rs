@@ -15,6 +15,11 @@ pub const CAPC: &str = "0.6.1";
 /// Release of the OpenStack provider for Cluster API; only its definitions are used.
 pub const CAPO: &str = "0.14.7";
 
+/// Release of the library that migrates Corefiles, the one that this Cluster API uses.
+pub const COREFILE_MIGRATION: &str = "1.0.34";
+
+/// Module path of the library that migrates Corefiles.
+pub const COREFILE_MIGRATION_MODULE: &str = "github.com/coredns/corefile-migration";
 /// Module path of Cluster API's managers.
 pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 /// Module path of Cluster API's development provider (CAPD) and its templates.
@@ -57,6 +62,7 @@ const fn later(peer: Peer) -> Peer {
 pub const PEERS: &[Peer] = &[
     peer("kubectl", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubectl"),
     peer("etcd", Family::Etcd, "go.etcd.io/etcd/server/v3"),
+    peer("etcdctl", Family::Etcd, "go.etcd.io/etcd/etcdctl/v3"),
     peer("kube-apiserver", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-apiserver"),
     peer("kube-controller-manager", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-controller-manager"),
     peer("capi-core", Family::ClusterApi, "sigs.k8s.io/cluster-api/core"),
@@ -66,7 +72,6 @@ pub const PEERS: &[Peer] = &[
     peer("clusterctl", Family::ClusterApi, "sigs.k8s.io/cluster-api/cmd/clusterctl"),
     peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm"),
     Peer { is_test_binary: true, ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e") },
-    later(peer("etcdctl", Family::Etcd, "go.etcd.io/etcd/etcdctl/v3")),
     later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
     later(peer("capc", Family::Capc, CAPC_MODULE)),
 ];

@@ -66,6 +66,23 @@ pub fn build(cache: &Cache, peer: &Peer) -> Result<()> {
     std::fs::rename(&unfinished, &program).with_context(|| format!("move {} into place", peer.name))
 }
 
+/// Builds a program of one file into the cache, unless it was built from the same text.
+pub fn small_program(cache: &Cache, name: &str, go_mod: &str, source: &str) -> Result<PathBuf> {
+    let folder = cache.folder(&format!("src/{name}"))?;
+    let program = cache.folder("bin")?.join(name);
+    let (wanted, mark) = (format!("{go_mod}\n{source}"), folder.join("built-from"));
+    if program.is_file() && std::fs::read_to_string(&mark).is_ok_and(|text| text == wanted) {
+        return Ok(program);
+    }
+    std::fs::write(folder.join("go.mod"), go_mod)?;
+    std::fs::write(folder.join("main.go"), source)?;
+    run(cache, &folder, &format!("{name}-tidy"), &["mod", "tidy"])?;
+    let output = program.to_str().context("the cache's path is not UTF-8")?;
+    run(cache, &folder, name, &["build", "-trimpath", "-o", output, "."])?;
+    std::fs::write(mark, wanted)?;
+    Ok(program)
+}
+
 fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
     let log = cache.folder("logs")?.join(format!("{name}.log"));
     let output = std::fs::File::create(&log).with_context(|| format!("create {}", log.display()))?;

@@ -23,7 +23,7 @@ pub fn build(only: &[String]) -> Result<()> {
     let chosen = catalog::select(only)?;
     let cache = Cache::locate()?;
     println!("peers: {}", cache.root()?.display());
-    let _lock = lock(&cache)?;
+    let _lock = lock(cache.root()?)?;
     go::check_version(&cache)?;
     let started = Instant::now();
     let mut built = 0;
@@ -46,9 +46,18 @@ pub fn build(only: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Builds a small Go program of ours that uses pinned modules, unless it is built already.
+pub fn small_program(name: &str, go_mod: &str, source: &str) -> Result<std::path::PathBuf> {
+    let cache = Cache::locate()?;
+    // Not the lock of the peers, which may be held for an hour.
+    let _lock = lock(&cache.folder(&format!("src/{name}"))?)?;
+    go::check_version(&cache)?;
+    go::small_program(&cache, name, go_mod, source)
+}
+
 /// Holds other runs off: two builds into one folder would write the same files.
-fn lock(cache: &Cache) -> Result<File> {
-    let path = cache.root()?.join("lock");
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join("lock");
     let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
     if file.try_lock().is_err() {
         println!("peers: another run is building here, waiting for it …");

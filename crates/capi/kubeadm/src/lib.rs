@@ -19,6 +19,7 @@ pub mod certificates;
 mod cloud_config;
 pub mod config;
 pub mod control_plane;
+pub mod corefile;
 mod error;
 mod ignition;
 pub mod secret;

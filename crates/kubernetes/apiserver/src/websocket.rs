@@ -2,7 +2,6 @@
 
 use std::io;
 
-use ::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -146,18 +145,18 @@ pub async fn write(
     stream.flush().await
 }
 
+/// Writes the last frame, which says that nothing is wrong.
+pub async fn close(stream: &mut (impl AsyncWrite + Unpin), side: Side) -> io::Result<()> {
+    const NORMAL: [u8; 2] = 1000u16.to_be_bytes();
+    write(stream, side, CLOSE, [&NORMAL, &[]]).await
+}
+
 /// What a server answers to a client's `Sec-WebSocket-Key`.
 pub fn accept(key: &[u8]) -> String {
     let mut context = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
     context.update(key);
     context.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     STANDARD.encode(context.finish())
-}
-
-/// The subprotocols a client offers, in its order.
-pub(crate) fn offered(headers: &HeaderMap) -> Vec<String> {
-    let values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
-    values.flat_map(|v| v.split(',')).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty()).collect()
 }
 
 #[cfg(test)]

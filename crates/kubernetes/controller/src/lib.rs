@@ -59,7 +59,9 @@ pub use look::{Concluded, Failure, Intent, Look};
 pub use metrics::{Metrics, QueueMetrics};
 pub use queue::{Backoff, Priority, Wake, WorkQueue};
 pub use reconcile::journal::{INTENTS, has_open_intents};
-pub use remote::{Access, Dial, KubeconfigError, Remote, TcpDial};
+pub use remote::{
+    Access, Authorization, CredentialPlugin, Dial, KubeconfigError, PluginVariable, Remote, TcpDial,
+};
 pub use runtime::{Options, Runtime};
 pub use view::View;
 pub use watches::Watches;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::body::Incoming;
@@ -88,26 +88,26 @@ async fn respond(request: Request<Incoming>, service: &dyn Service) -> Response<
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
-    let (frames, outcome) = match answer(request, service).await {
+    // The outcome follows what was asked for even where that is nothing: Go's gRPC takes it from headers only if they
+    // end the stream by themselves.
+    let mut frames = Vec::new();
+    let mut trailers = HeaderMap::new();
+    match answer(request, service).await {
         Ok(content) => {
-            let ok = HeaderMap::from_iter([(
-                HeaderName::from_static(frame::STATUS),
-                HeaderValue::from_static("0"),
-            )]);
-            (vec![Frame::data(content), Frame::trailers(ok)], None)
+            frames.push(Frame::data(content));
+            trailers.insert(frame::STATUS, HeaderValue::from_static("0"));
         }
-        Err(refusal) => (Vec::new(), Some(refusal)),
-    };
-    let mut response = Response::new(body(frames));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(frame::CONTENT_TYPE));
-    if let Some(refusal) = outcome {
-        headers.insert(frame::STATUS, HeaderValue::from(refusal.code.0));
-        // Percent-encoded text is a header value.
-        if let Ok(message) = encoded(&refusal.message).parse() {
-            headers.insert(frame::MESSAGE, message);
+        Err(refusal) => {
+            trailers.insert(frame::STATUS, HeaderValue::from(refusal.code.0));
+            // Percent-encoded text is a header value.
+            if let Ok(message) = encoded(&refusal.message).parse() {
+                trailers.insert(frame::MESSAGE, message);
+            }
         }
     }
+    frames.push(Frame::trailers(trailers));
+    let mut response = Response::new(body(frames));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(frame::CONTENT_TYPE));
     response
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn serve(
         while let Some((opcode, content)) = queue.recv().await {
             websocket::write(&mut to_client, Side::Server, opcode, [&content, &[]]).await?;
         }
-        websocket::write(&mut to_client, Side::Server, websocket::CLOSE, [&[], &[]]).await
+        websocket::close(&mut to_client, Side::Server).await
     };
     let working = future::try_join(future::join_all(carriers).map(Ok), writing);
     tokio::select! {

@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! GET, POST ─► may they create ─► is there such a Pod ─► what the client speaks ─► 101, then per port PodStreams::connect
-//!                                                          └─ WebSocket, v4.channel.k8s.io    channels.rs
+//!                                                          ├─ WebSocket, v4.channel.k8s.io        channels.rs
+//!                                                          ├─ WebSocket with SPDY inside          tunnel.rs
+//!                                                          └─ SPDY/3.1                            spdy/
 //! ```
 //!
 //! This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`].
 
 mod channels;
+mod spdy;
+mod tunnel;
 mod upgrade;
 
 use std::sync::Arc;
@@ -90,28 +94,72 @@ pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
     }
     let Some(upgrade) = &call.upgrade else { return Err(Status::bad_request("Upgrade request required")) };
     let target = Target { pods, namespace: call.info.namespace.clone(), pod: call.info.name.clone() };
-    match upgrade {
+    let (on, spoken, reply) = match upgrade {
         Upgrade::WebSocket { on, key, protocols } => {
-            let Some(protocol) = protocols.iter().find(|offered| *offered == channels::PROTOCOL) else {
-                return Err(Status::bad_request(format!(
-                    "none of the WebSocket protocols {protocols:?} is served: ask for {}",
-                    channels::PROTOCOL
-                )));
-            };
-            let ports = ports(call.query.all("ports"))?;
-            let socket = on.clone();
-            tokio::spawn(async move {
-                let served = match socket.await {
-                    Ok(socket) => channels::serve(TokioIo::new(socket), &target, &ports).await,
-                    Err(error) => Err(std::io::Error::other(error)),
-                };
-                if let Err(error) = served {
-                    tracing::debug!(%error, pod = target.pod, "a forwarded port was closed");
+            let (protocol, spoken) = match protocols.iter().find_map(|offered| in_websocket(offered)) {
+                Some((protocol, Spoken::Channels(_))) => {
+                    (protocol, Spoken::Channels(ports(call.query.all("ports"))?))
                 }
-            });
-            Ok(Answer::Reply(upgrade::to_websocket(key, protocol)?))
+                Some(known) => known,
+                None => return Err(nothing_known(protocols, &[channels::PROTOCOL, tunnel::PROTOCOL])),
+            };
+            (on, spoken, upgrade::to_websocket(key, protocol)?)
+        }
+        Upgrade::Spdy { on, protocols } => {
+            // Old clients offer nothing and mean the only one there is.
+            if !protocols.is_empty() && !protocols.iter().any(|offered| offered == spdy::PROTOCOL) {
+                return Err(nothing_known(protocols, &[spdy::PROTOCOL]));
+            }
+            (on, Spoken::Spdy, upgrade::to_spdy(spdy::PROTOCOL)?)
+        }
+    };
+    let socket = on.clone();
+    tokio::spawn(async move {
+        let served = match socket.await {
+            Ok(socket) => spoken.serve(TokioIo::new(socket), &target).await,
+            Err(error) => Err(std::io::Error::other(error)),
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, pod = target.pod, "a forwarded port was closed");
+        }
+    });
+    Ok(Answer::Reply(reply))
+}
+
+/// How ports are carried once HTTP has been left.
+enum Spoken {
+    /// The ports that were asked for, as channels of a WebSocket.
+    Channels(Vec<u16>),
+    /// Streams of SPDY inside a WebSocket.
+    Tunnel,
+    /// Streams of SPDY.
+    Spdy,
+}
+
+impl Spoken {
+    async fn serve(self, socket: impl Stream, target: &Target) -> std::io::Result<()> {
+        match self {
+            Self::Channels(ports) => channels::serve(socket, target, &ports).await,
+            Self::Tunnel => tunnel::serve(socket, target).await,
+            Self::Spdy => spdy::serve(socket, target).await,
         }
     }
+}
+
+/// What a subprotocol of WebSocket stands for.
+fn in_websocket(offered: &str) -> Option<(&'static str, Spoken)> {
+    match offered {
+        channels::PROTOCOL => Some((channels::PROTOCOL, Spoken::Channels(Vec::new()))),
+        tunnel::PROTOCOL => Some((tunnel::PROTOCOL, Spoken::Tunnel)),
+        _ => None,
+    }
+}
+
+fn nothing_known(offered: &[String], known: &[&str]) -> Status {
+    Status::bad_request(format!(
+        "unable to upgrade: none of the protocols {offered:?} is served, only {}",
+        known.join(" and ")
+    ))
 }
 
 /// The answer to whoever wants to reach into a Pod where none run.

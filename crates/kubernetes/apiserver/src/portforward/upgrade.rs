@@ -3,6 +3,7 @@
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, header, request};
 use hyper::upgrade::OnUpgrade;
 
+use super::spdy;
 use crate::reply::{Reply, ReplyBody};
 use crate::status::{Result, Status};
 use crate::websocket;
@@ -18,7 +19,17 @@ pub(crate) enum Upgrade {
         /// Subprotocols in the client's order.
         protocols: Vec<String>,
     },
+    /// SPDY.
+    Spdy {
+        /// The connection, when it has been left.
+        on: OnUpgrade,
+        /// What may be spoken inside, in the client's order.
+        protocols: Vec<String>,
+    },
 }
+
+/// What is spoken inside SPDY.
+const STREAM_PROTOCOL: header::HeaderName = header::HeaderName::from_static("x-stream-protocol-version");
 
 impl Upgrade {
     /// What a request wants, if its connection can be left at all and we know the protocol.
@@ -30,16 +41,26 @@ impl Upgrade {
         }
         if lists(headers, header::UPGRADE, "websocket") {
             let key = headers.get(header::SEC_WEBSOCKET_KEY)?.clone();
-            return Some(Self::WebSocket { on, key, protocols: websocket::offered(headers) });
+            let protocols = words(headers, header::SEC_WEBSOCKET_PROTOCOL).map(str::to_owned).collect();
+            return Some(Self::WebSocket { on, key, protocols });
+        }
+        if lists(headers, header::UPGRADE, spdy::UPGRADE) {
+            let protocols = words(headers, STREAM_PROTOCOL).map(str::to_owned).collect();
+            return Some(Self::Spdy { on, protocols });
         }
         None
     }
 }
 
-/// Whether a header with a list of words has one of them.
-fn lists(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
+/// The words of a header with a list of them.
+fn words(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case(word))
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Whether a header with a list of words has one of them.
+fn lists(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
+    words(headers, name).any(|word| word.eq_ignore_ascii_case(wanted))
 }
 
 /// The answer after which WebSocket is spoken.
@@ -49,6 +70,11 @@ pub(super) fn to_websocket(key: &HeaderValue, protocol: &str) -> Result<Reply> {
         "websocket",
         [(header::SEC_WEBSOCKET_ACCEPT, &accept), (header::SEC_WEBSOCKET_PROTOCOL, protocol)],
     )
+}
+
+/// The answer after which SPDY is spoken.
+pub(super) fn to_spdy(protocol: &str) -> Result<Reply> {
+    switching(spdy::UPGRADE, [(STREAM_PROTOCOL, protocol)])
 }
 
 fn switching<const N: usize>(to: &str, headers: [(header::HeaderName, &str); N]) -> Result<Reply> {

@@ -22,7 +22,8 @@ impl Remote {
     /// A stream to a port of a Pod.
     pub async fn port_forward(&self, pod: &Key, port: u16) -> io::Result<Box<dyn Stream>> {
         let other = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
-        let stream = self.connect(true).await?;
+        let credential = self.credential().await?;
+        let stream = self.connect(&credential, true).await?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| other(&error))?;
         tokio::spawn(connection.with_upgrades());
@@ -37,7 +38,7 @@ impl Remote {
             .header(header::SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
             .body(Empty::<Bytes>::new())
             .map_err(|error| other(&error))?;
-        self.address(&mut request, false).map_err(|error| other(&error))?;
+        self.address(&mut request, &credential, false).map_err(|error| other(&error))?;
         let response = sender.send_request(request).await.map_err(|error| other(&error))?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(io::Error::other(format!("port-forward was answered with {}", response.status())));

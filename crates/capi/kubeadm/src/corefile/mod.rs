@@ -1,0 +1,151 @@
+//! Corefiles, the configuration of CoreDNS, and how they change from one version of CoreDNS to a later one.
+//!
+//! ```text
+//! text ─▶ Corefile ─▶ once per release on the way: rules ─▶ text
+//! ```
+//!
+//! The rules are those of the library that kubeadm and Cluster API use, corefile-migration 1.0.34, as Cluster API
+//! asks for them: what is deprecated stays until it is gone. `cargo xtask corefile-goldens` holds both against each
+//! other, byte by byte.
+
+mod parse;
+mod rules;
+
+use std::fmt;
+
+/// Why a Corefile cannot be migrated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MigrateError {
+    /// Nothing is known about the version it is for.
+    #[error("start version '{0}' not supported")]
+    UnknownVersion(String),
+    /// The wanted version is unknown, or an earlier one.
+    #[error("cannot migrate up to '{to}' from '{from}'")]
+    NoWay {
+        /// The version it is for.
+        from: String,
+        /// The wanted version.
+        to: String,
+    },
+    /// It is no Corefile.
+    #[error("the Corefile is malformed: {0}")]
+    Malformed(&'static str),
+    /// It has what no rule covers.
+    #[error("{0}")]
+    Unhandled(&'static str),
+}
+
+/// Releases of CoreDNS that are known, in order.
+const RELEASES: &[&str] = &[
+    "1.1.3", "1.1.4", "1.2.0", "1.2.1", "1.2.2", "1.2.3", "1.2.4", "1.2.5", "1.2.6", "1.3.0", "1.3.1",
+    "1.4.0", "1.5.0", "1.5.1", "1.5.2", "1.6.0", "1.6.1", "1.6.2", "1.6.3", "1.6.4", "1.6.5", "1.6.6",
+    "1.6.7", "1.6.9", "1.7.0", "1.7.1", "1.8.0", "1.8.3", "1.8.4", "1.8.5", "1.8.6", "1.8.7", "1.9.0",
+    "1.9.1", "1.9.2", "1.9.3", "1.9.4", "1.10.0", "1.10.1", "1.11.0", "1.11.1", "1.11.3", "1.11.4", "1.12.0",
+    "1.12.1", "1.12.2", "1.12.3", "1.12.4", "1.13.0", "1.13.1", "1.13.2", "1.14.0", "1.14.1", "1.14.2",
+    "1.14.3", "1.14.4", "1.14.6",
+];
+
+/// Releases of CoreDNS whose Corefiles can be migrated, in order.
+pub fn releases() -> &'static [&'static str] {
+    RELEASES
+}
+
+/// The Corefile for a later version of CoreDNS. Versions are plain, as `1.11.3`. The same version changes nothing;
+/// any other writes the Corefile anew, in its usual form and without comments.
+pub fn migrate(corefile: &str, from: &str, to: &str) -> Result<String, MigrateError> {
+    if from == to {
+        return Ok(corefile.to_owned());
+    }
+    let position = |version: &str| RELEASES.iter().position(|known| *known == version);
+    let begin = position(from).ok_or_else(|| MigrateError::UnknownVersion(from.to_owned()))?;
+    let no_way = || MigrateError::NoWay { from: from.to_owned(), to: to.to_owned() };
+    let end = position(to).filter(|end| *end > begin).ok_or_else(no_way)?;
+    let mut corefile = Corefile::parse(corefile)?;
+    for release in &RELEASES[begin + 1..=end] {
+        rules::apply(&mut corefile, release)?;
+    }
+    Ok(corefile.to_string())
+}
+
+/// A Corefile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Corefile {
+    servers: Vec<Server>,
+}
+
+/// A server block: what it answers for, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Server {
+    /// Zones, ports, or both: `.:53`.
+    domains: Vec<String>,
+    plugins: Vec<Plugin>,
+}
+
+/// A plugin of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plugin {
+    name: String,
+    args: Vec<String>,
+    options: Vec<Setting>,
+}
+
+/// A line in the block of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Setting {
+    name: String,
+    args: Vec<String>,
+}
+
+impl Plugin {
+    fn new(name: &str, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Self { name: name.to_owned(), args, options: Vec::new() }
+    }
+}
+
+impl fmt::Display for Corefile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, server) in self.servers.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{}", words(&server.domains).join(" "))?;
+            if server.plugins.is_empty() {
+                continue;
+            }
+            writeln!(f, " {{")?;
+            for plugin in &server.plugins {
+                write!(f, "    {}", line(&plugin.name, &plugin.args))?;
+                if !plugin.options.is_empty() {
+                    writeln!(f, " {{")?;
+                    for option in &plugin.options {
+                        writeln!(f, "        {}", line(&option.name, &option.args))?;
+                    }
+                    write!(f, "    }}")?;
+                }
+                writeln!(f)?;
+            }
+            writeln!(f, "}}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A name, which is never quoted, and its arguments.
+fn line(name: &str, args: &[String]) -> String {
+    let mut words = words(args);
+    words.insert(0, name.to_owned());
+    words.join(" ")
+}
+
+/// Arguments in quotes where they are several words.
+fn words(args: &[String]) -> Vec<String> {
+    let quoted = |arg: &String| match arg.split_whitespace().count() {
+        0 | 1 => arg.clone(),
+        _ => format!("\"{}\"", arg.replace('"', "\\\"")),
+    };
+    args.iter().map(quoted).collect()
+}
+
+#[cfg(test)]
+mod tests;
