@@ -58,7 +58,7 @@ pub enum Phase {
     Booting,
     /// Its user data is done, and the machine runs.
     Booted,
-    /// Its user data failed; the machine runs without being a node. The last line of the console.
+    /// Its user data failed; the machine runs without being a node. The line of the console that says why.
     Failed(String),
     /// It is switched off.
     Off,

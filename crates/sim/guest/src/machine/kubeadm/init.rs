@@ -60,7 +60,7 @@ impl Kubeadm<'_, '_> {
     pub(super) async fn init(&mut self, flags: &Flags) -> Result<(), Abort> {
         let (mut init, cluster) = match flags.get("config") {
             Some(path) => self.init_configuration(path)?,
-            None => return Err(Abort::new("the simulator runs kubeadm init with --config only")),
+            None => self.init_of_flags(flags)?,
         };
         if let Some(name) = flags.get("node-name") {
             init.node_registration.name.clone_from(name);
@@ -127,6 +127,36 @@ impl Kubeadm<'_, '_> {
         self.guest.node = Some(node.clone());
         self.finish(&cluster, &node, &runs);
         Ok(())
+    }
+
+    /// `kubeadm init --control-plane-endpoint …`.
+    fn init_of_flags(&mut self, flags: &Flags) -> Result<(Init, Cluster), Abort> {
+        let mut cluster = json!({});
+        for (flag, section, field) in [
+            ("control-plane-endpoint", "", "controlPlaneEndpoint"),
+            ("kubernetes-version", "", "kubernetesVersion"),
+            ("image-repository", "", "imageRepository"),
+            ("cert-dir", "", "certificatesDir"),
+            ("pod-network-cidr", "networking", "podSubnet"),
+            ("service-cidr", "networking", "serviceSubnet"),
+            ("service-dns-domain", "networking", "dnsDomain"),
+        ] {
+            if let Some(value) = flags.get(flag) {
+                let place = if section.is_empty() { &mut cluster } else { &mut cluster[section] };
+                place[field] = value.as_str().into();
+            }
+        }
+        let names = flags.list("apiserver-cert-extra-sans");
+        if !names.is_empty() {
+            cluster["apiServer"]["certSANs"] = names.into();
+        }
+        let mut init = Init::default();
+        init.node_registration.cri_socket = flags.get("cri-socket").cloned().unwrap_or_default();
+        init.node_registration.name = flags.get("node-name").cloned().unwrap_or_default();
+        init.local_api_endpoint.advertise_address =
+            flags.get("apiserver-advertise-address").cloned().unwrap_or_default();
+        init.bootstrap_tokens.extend(flags.get("token").map(|token| json!({"token": token})));
+        self.complete_init(init, cluster)
     }
 
     /// Behind a load balancer that cannot be reached, a control plane that runs is of no use to kubeadm.

@@ -122,6 +122,7 @@ impl Kubeadm<'_, '_> {
         });
         let path = format!("{MANIFESTS}/{name}.yaml");
         let phase = if name == "etcd" { "etcd/local" } else { "control-plane" };
+        let manifest = self.patched(name, phase, manifest)?;
         self.put(&path, yaml(&manifest).as_bytes(), 0o600).map_err(|error| {
             Abort::phase(
                 phase,
@@ -152,6 +153,7 @@ impl Kubeadm<'_, '_> {
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "clusterDomain": "cluster.local", "rotateCertificates": true, "staticPodPath": MANIFESTS,
         });
+        let kubelet = self.patched("kubeletconfiguration", "kubelet-start", kubelet)?;
         self.put(config, yaml(&kubelet).as_bytes(), 0o644)
             .map_err(|error| failed("error writing kubelet configuration to disk", error))?;
         self.say("[kubelet-start] Starting the kubelet");

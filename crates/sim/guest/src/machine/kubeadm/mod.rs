@@ -17,6 +17,7 @@ mod keys;
 mod kubeconfig;
 mod manifests;
 mod node;
+mod patches;
 mod preflight;
 mod version;
 
@@ -25,6 +26,7 @@ use super::files::FileError;
 use super::shell::{Io, Sink};
 use crate::request::KubeadmError;
 use flags::Flags;
+use patches::PatchSet;
 use version::Version;
 
 /// Where kubeadm puts what it makes.
@@ -63,7 +65,8 @@ pub(super) async fn run(guest: &mut Guest<'_>, arguments: &[String], io: &Io) ->
         Err(why) => return ended(guest, io, Abort(why)),
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut kubeadm = Kubeadm { guest, out: io.out.clone(), err: io.err.clone(), version };
+    let mut kubeadm =
+        Kubeadm { guest, out: io.out.clone(), err: io.err.clone(), version, patches: Vec::new() };
     let done = match words.as_slice() {
         ["init"] => kubeadm.init(&flags).await,
         ["join", endpoints @ ..] => kubeadm.join(&flags, endpoints).await,
@@ -111,6 +114,7 @@ struct Kubeadm<'k, 'a> {
     out: Sink,
     err: Sink,
     version: Version,
+    patches: Vec<PatchSet>,
 }
 
 impl Kubeadm<'_, '_> {

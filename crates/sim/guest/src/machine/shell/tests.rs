@@ -97,6 +97,15 @@ async fn scripts_write_what_bash_writes() {
         ("V=x envsubst < /dev/null; export V=1; echo '$V ${V} $W' | envsubst", "1 1 \n"),
         ("echo aGk= | base64 -d; echo -n hi | base64", "hiaGk=\n"),
         ("date +%Y-%m-%d", "1970-01-01\n"),
+        (
+            "printf 'a\\nb\\nc\\n' | head -n 2; printf 'abc' | head -c 2; echo; seq 9 | tail -n1",
+            "a\nb\nab\n9\n",
+        ),
+        ("x=$(tr -dc A-Za-z0-9 < /dev/urandom | head -c 10); echo ${#x}", "10\n"),
+        (
+            "if [ ! -L /var/log/k ]; then mkdir -p /d && ln -s /d /var/log/k; fi; [ -L /var/log/k ] && readlink /var/log/k",
+            "/d\n",
+        ),
     ] {
         let (out, err, _) = run(script).await;
         assert_eq!(out, expected, "{script}\n{err}");

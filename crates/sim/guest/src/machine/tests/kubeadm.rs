@@ -256,3 +256,54 @@ async fn the_same_seed_gives_the_same_console() {
     assert_eq!(one.console, other.console);
     assert_eq!(one.init().bootstrap_tokens, other.init().bootstrap_tokens);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_init_by_flags_is_understood() {
+    let flags = "#cloud-config\nruncmd:\n- kubeadm init --control-plane-endpoint 10.0.0.10 --pod-network-cidr 10.244.0.0/16 \
+                 --apiserver-cert-extra-sans a.example,b.example --token abcdef.0123456789abcdef\n";
+    let booted = boot(vm(flags)).await;
+    assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "{}", booted.console);
+    let request = booted.init();
+    assert_eq!(request.cluster_configuration["networking"]["podSubnet"], "10.244.0.0/16");
+    assert_eq!(
+        request.cluster_configuration["kubernetesVersion"], "v1.34.1",
+        "the image's, as no internet says otherwise"
+    );
+    assert_eq!(request.bootstrap_tokens[0]["token"], "abcdef.0123456789abcdef");
+    assert!(names(&request.pki["apiserver.crt"]).contains(&"b.example".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn patches_change_what_kubeadm_writes() {
+    let patched = |file: &str, content: &str| {
+        let data = runs("init", &format!("{CLUSTER}patches: {{directory: /etc/patches}}\n"));
+        data.replace(
+            "write_files:\n",
+            &format!("write_files:\n- {{path: /etc/patches/{file}, content: '{content}'}}\n"),
+        )
+    };
+    for (file, content, expected) in [
+        (
+            "kube-apiserver.yaml",
+            r#"{"spec": {"containers": [{"name": "kube-apiserver", "imagePullPolicy": "Never"}]}}"#,
+            "imagePullPolicy: Never",
+        ),
+        (
+            "kube-apiserver+json.json",
+            r#"[{"op": "add", "path": "/metadata/labels/a", "value": "b"}]"#,
+            "a: b",
+        ),
+        ("kube-apiserver1+merge.yaml", r#"{"metadata": {"labels": {"c": "d"}}}"#, "c: d"),
+    ] {
+        let booted = boot(vm(patched(file, content))).await;
+        let manifest = booted.text("/etc/kubernetes/manifests/kube-apiserver.yaml");
+        assert!(manifest.contains(expected) && manifest.contains("--secure-port=6443"), "{manifest}");
+        booted.says("to target \"kube-apiserver\"");
+    }
+    let broken = boot(vm(patched("etcd.yaml", "a: ["))).await;
+    assert!(broken.outcome.expect_err("broken").contains("could not parse patches for file \"etcd.yaml\""));
+    let missing = boot(vm(runs("init", &format!("{CLUSTER}patches: {{directory: /nowhere}}\n")))).await;
+    assert!(
+        missing.outcome.expect_err("missing").contains("could not list patch files for path \"/nowhere\"")
+    );
+}

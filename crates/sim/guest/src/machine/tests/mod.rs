@@ -3,6 +3,7 @@
 mod failures;
 mod kubeadm;
 mod rendered;
+mod site;
 mod user_data;
 
 use std::net::Ipv4Addr;

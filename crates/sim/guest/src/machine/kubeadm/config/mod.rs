@@ -155,12 +155,12 @@ impl Kubeadm<'_, '_> {
                 "no InitConfiguration or ClusterConfiguration kind was found in the configuration file",
             ));
         }
-        let init: Init = typed(init.unwrap_or(Value::Null))?;
-        let cluster = Cluster::completed(cluster.unwrap_or(Value::Null), &self.version)?;
-        self.complete_node(init, cluster)
+        self.complete_init(typed(init.unwrap_or(Value::Null))?, cluster.unwrap_or(Value::Null))
     }
 
-    fn complete_node(&mut self, mut init: Init, cluster: Cluster) -> Result<(Init, Cluster), Abort> {
+    /// An init with its defaults, checked.
+    pub(super) fn complete_init(&mut self, mut init: Init, cluster: Value) -> Result<(Init, Cluster), Abort> {
+        let cluster = Cluster::completed(cluster, &self.version)?;
         self.default_node(&mut init.node_registration);
         self.default_endpoint(&mut init.local_api_endpoint);
         self.check_versions(&cluster)?;

@@ -299,23 +299,34 @@ fn cut(call: &mut Call<'_, '_, '_>) -> i32 {
     status
 }
 
+/// `head` and `tail`: lines with `-n`, bytes with `-c`.
 fn ends(call: &mut Call<'_, '_, '_>) -> i32 {
-    let (mut count, mut names) = (10usize, Vec::new());
+    let (mut count, mut by_bytes, mut names) = (10usize, false, Vec::new());
     let mut words = call.arguments.iter();
     while let Some(word) = words.next() {
-        match word.strip_prefix("-n").or_else(|| word.strip_prefix('-')) {
-            Some("") => count = words.next().and_then(|n| n.parse().ok()).unwrap_or(count),
-            Some(number) => count = number.parse().unwrap_or(count),
-            None => names.push(word.clone()),
-        }
+        let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
+            names.push(word.clone());
+            continue;
+        };
+        by_bytes |= flag.starts_with('c');
+        let number = match flag.trim_start_matches(['n', 'c']) {
+            "" => words.next().map(String::as_str).unwrap_or_default(),
+            number => number,
+        };
+        count = number.parse().unwrap_or(count);
     }
     let (text, status) = call.contents(&names);
-    let lines: Vec<&str> = text.lines().collect();
-    let kept = match call.name {
-        "head" => &lines[..count.min(lines.len())],
-        _ => &lines[lines.len().saturating_sub(count)..],
+    let head = call.name == "head";
+    let out: String = if by_bytes {
+        let all = text.chars();
+        let skipped = if head { 0 } else { text.chars().count().saturating_sub(count) };
+        all.skip(skipped).take(count).collect()
+    } else {
+        let lines: Vec<&str> = text.lines().collect();
+        let kept =
+            if head { &lines[..count.min(lines.len())] } else { &lines[lines.len().saturating_sub(count)..] };
+        kept.iter().map(|line| format!("{line}\n")).collect()
     };
-    let out: String = kept.iter().map(|line| format!("{line}\n")).collect();
     call.out(&out);
     status
 }

@@ -1,0 +1,55 @@
+//! Machines of a site: what its clouds see of their boots.
+
+use std::time::Duration;
+
+use super::kubeadm::{CLUSTER, runs};
+use super::*;
+use crate::vm::Phase;
+use crate::{Site, SiteOptions};
+
+/// A machine of a new site some time after it was switched on.
+async fn created(vm: VmSpec, after: Duration) -> (Site, Phase, String) {
+    let site = Site::new(env(), SiteOptions::default());
+    let id = vm.id.clone();
+    site.create(vm).expect("a machine");
+    tokio::time::sleep(after).await;
+    let phase = site.vm(&id).expect("a machine").phase;
+    let console = site.console(&id).expect("a console");
+    (site, phase, console)
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_data_is_executed_once_however_often_a_machine_starts() {
+    let data = "#cloud-config\nruncmd: [echo executed]\n";
+    let (site, phase, _) = created(vm(data), Duration::from_secs(60)).await;
+    assert_eq!(phase, Phase::Booted);
+    site.reboot("i-1").expect("rebooted");
+    assert_eq!(site.vm("i-1").map(|vm| vm.phase), Some(Phase::Booting));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(site.vm("i-1").map(|vm| vm.phase), Some(Phase::Booted));
+    let console = site.console("i-1").expect("a console");
+    assert_eq!(console.matches(": executed\n").count(), 1, "{console}");
+    assert!(
+        console.contains("[   20.000000] cloud-init[612]: executed"),
+        "after the time that a boot takes\n{console}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_boot_says_why_and_stays_failed() {
+    let (site, phase, console) = created(vm("#cloud-config\nwrite_files: ["), Duration::from_secs(60)).await;
+    let Phase::Failed(why) = &phase else { panic!("{phase:?}\n{console}") };
+    assert!(why.contains("Failed loading yaml blob") && console.contains(why.as_str()), "{why}\n{console}");
+    site.reboot("i-1").expect("rebooted");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(site.vm("i-1").map(|vm| vm.phase), Some(phase));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_machine_founds_a_cluster() {
+    let (site, phase, console) = created(vm(runs("init", CLUSTER)), Duration::from_secs(600)).await;
+    assert_eq!(phase, Phase::Booted, "{console}");
+    assert_eq!(site.vm("i-1").and_then(|vm| vm.node), Some("node-1".to_owned()));
+    let cluster = site.cluster_of("i-1").expect("a cluster");
+    assert_eq!(cluster.etcd_members().len(), 1);
+}
