@@ -124,8 +124,8 @@ impl<K> Effect<K> {
     pub fn delete_seen(target: ObjectRef, seen: &ObjectMeta) -> Self {
         let deletion = Deletion {
             uid: Some(seen.uid.clone()),
-            resource_version: None,
             propagation: Some(Propagation::Background),
+            ..Deletion::default()
         };
         Self::Delete { target, deletion }
     }

@@ -17,7 +17,9 @@ mod console;
 mod machine;
 pub mod request;
 mod site;
+#[cfg(test)]
+mod testing;
 pub mod vm;
 
-pub use cluster::GuestCluster;
+pub use cluster::{EtcdMember, GuestCluster};
 pub use site::{Balancer, Site, SiteError, SiteOptions, Timings};

@@ -114,6 +114,8 @@ pub struct Deletion {
     pub resource_version: Option<String>,
     /// What becomes of dependents; the server's default if unset.
     pub propagation: Option<Propagation>,
+    /// Seconds that a Pod has to end; its own if unset.
+    pub grace_seconds: Option<u32>,
 }
 
 impl Deletion {
@@ -126,6 +128,9 @@ impl Deletion {
                 Propagation::Orphan => "Orphan",
             }
             .into();
+        }
+        if let Some(seconds) = self.grace_seconds {
+            body["gracePeriodSeconds"] = seconds.into();
         }
         if let Some(uid) = &self.uid {
             body["preconditions"]["uid"] = uid.as_str().into();

@@ -1,12 +1,21 @@
 //! `/etc/kubernetes/pki` of a machine, as its API server and etcd use it.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::{Authority, Credential, Pki, PkiError, PrivateKey};
-use rustls::ServerConfig;
+use capstan_apiserver::pki::{Authority, Credential, Leaf, Pki, PkiError, PrivateKey, tls_time};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use serde_json::Value;
 
-use crate::request::{Files, KubeadmError};
+use crate::request::{Files, KubeadmError, NodeRequest};
+
+/// What one machine of a control plane serves with.
+pub(super) struct Serving {
+    pub(super) api: Arc<ServerConfig>,
+    pub(super) etcd: Arc<ServerConfig>,
+}
 
 /// A file as text.
 pub(super) fn text<'a>(pki: &'a Files, path: &str) -> Result<&'a str, KubeadmError> {
@@ -20,7 +29,7 @@ pub(super) fn text<'a>(pki: &'a Files, path: &str) -> Result<&'a str, KubeadmErr
 }
 
 /// A certificate with its key, by the path without `.crt` and `.key`.
-pub(super) fn credential(pki: &Files, path: &str) -> Result<Credential, KubeadmError> {
+fn credential(pki: &Files, path: &str) -> Result<Credential, KubeadmError> {
     let (certificate, key) = (text(pki, &format!("{path}.crt"))?, text(pki, &format!("{path}.key"))?);
     Credential::from_pem(certificate, key).map_err(|error| unusable(path, &error))
 }
@@ -32,10 +41,99 @@ pub(super) fn cluster_pki(pki: &Files, env: &Env) -> Result<Arc<Pki>, KubeadmErr
     Ok(Arc::new(Pki::given(authority, token_key, env.clone())))
 }
 
-/// How the API server of a machine serves.
-pub(super) fn serving(pki: &Arc<Pki>, files: &Files) -> Result<Arc<ServerConfig>, KubeadmError> {
-    let credential = credential(files, "apiserver")?;
-    pki.server_config_with(&credential).map_err(|error| unusable("apiserver", &error))
+/// How a machine serves whose certificates are all there.
+pub(super) fn serving(pki: &Pki, files: &Files, env: &Env) -> Result<Serving, KubeadmError> {
+    serve_with(pki, &credential(files, "apiserver")?, files, &credential(files, "etcd/server")?, env)
+}
+
+/// How a machine serves that has the authorities alone: kubeadm signs what is missing.
+pub(super) fn sign_and_serve(
+    pki: &Pki,
+    files: &Files,
+    configuration: &Value,
+    node: &NodeRequest,
+    env: &Env,
+) -> Result<Serving, KubeadmError> {
+    let signed = |authority: &str, leaf: &str, names: Vec<String>| {
+        if files.contains_key(&format!("{leaf}.crt")) {
+            return credential(files, leaf);
+        }
+        let authority = Authority::new(credential(files, authority)?);
+        authority.issue(env, &Leaf::Server { names }).map_err(|error| unusable(leaf, &error))
+    };
+    let api = signed("ca", "apiserver", api_names(configuration, node))?;
+    let etcd = signed("etcd/ca", "etcd/server", etcd_names(node))?;
+    serve_with(pki, &api, files, &etcd, env)
+}
+
+fn serve_with(
+    pki: &Pki,
+    api: &Credential,
+    files: &Files,
+    etcd: &Credential,
+    env: &Env,
+) -> Result<Serving, KubeadmError> {
+    Ok(Serving {
+        api: pki.server_config_with(api).map_err(|error| unusable("apiserver", &error))?,
+        etcd: etcd_config(files, etcd, env)?,
+    })
+}
+
+/// etcd speaks to whoever its own authority vouches for, and to nobody else.
+fn etcd_config(files: &Files, serving: &Credential, env: &Env) -> Result<Arc<ServerConfig>, KubeadmError> {
+    let broken =
+        |what: &dyn std::fmt::Display| failed(format!("failure loading etcd/server certificate: {what}"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(credential(files, "etcd/ca")?.certificate).map_err(|error| broken(&error))?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| broken(&error))?;
+    let config = ServerConfig::builder_with_details(provider, tls_time(env))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| broken(&error))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![serving.certificate.clone()], serving.key.to_rustls())
+        .map_err(|error| broken(&error))?;
+    Ok(Arc::new(config))
+}
+
+/// Under which names kubeadm lets an API server be reached.
+fn api_names(configuration: &Value, node: &NodeRequest) -> Vec<String> {
+    let networking = &configuration["networking"];
+    let domain = networking["dnsDomain"].as_str().filter(|text| !text.is_empty()).unwrap_or("cluster.local");
+    let services =
+        networking["serviceSubnet"].as_str().filter(|text| !text.is_empty()).unwrap_or("10.96.0.0/12");
+    let mut names = vec![
+        node.name.clone(),
+        "kubernetes".to_owned(),
+        "kubernetes.default".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+        format!("kubernetes.default.svc.{domain}"),
+        node.address.to_string(),
+    ];
+    let first = services.split(',').next().and_then(|subnet| subnet.split('/').next());
+    match first.and_then(|address| address.trim().parse().ok()) {
+        Some(IpAddr::V4(network)) => {
+            names.push(Ipv4Addr::from(u32::from(network).wrapping_add(1)).to_string())
+        }
+        Some(IpAddr::V6(network)) => {
+            names.push(Ipv6Addr::from(u128::from(network).wrapping_add(1)).to_string())
+        }
+        None => {}
+    }
+    if let Some(endpoint) = configuration["controlPlaneEndpoint"].as_str().filter(|text| !text.is_empty()) {
+        names.push(endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host).to_owned());
+    }
+    let more = configuration["apiServer"]["certSANs"].as_array().into_iter().flatten();
+    names.extend(more.filter_map(Value::as_str).map(str::to_owned));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn etcd_names(node: &NodeRequest) -> Vec<String> {
+    ["localhost", "127.0.0.1", "::1", &node.name, &node.address.to_string()].map(str::to_owned).to_vec()
 }
 
 fn unusable(path: &str, error: &PkiError) -> KubeadmError {

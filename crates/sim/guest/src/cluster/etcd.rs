@@ -1,5 +1,7 @@
 //! Membership of the cluster's etcd. There is no data: that is in the API server's store.
 
+use std::net::Ipv4Addr;
+
 use capstan_apiserver::env::Env;
 
 /// A member.
@@ -17,53 +19,93 @@ pub struct EtcdMember {
     pub learner: bool,
 }
 
+/// A member and the machine that it runs on. Names come again when a Node is replaced by one of the same name;
+/// machines do not.
+struct Held {
+    member: EtcdMember,
+    vm: String,
+}
+
 /// Members and their leader.
 pub(super) struct Etcd {
     pub(super) cluster_id: u64,
-    members: Vec<EtcdMember>,
+    held: Vec<Held>,
     leader: Option<u64>,
     /// Elections so far.
     pub(super) term: u64,
 }
 
+/// What etcd does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    NoSuchMember,
+    /// Too few members would be left.
+    NotEnoughStarted,
+    /// Too few members that run would be left.
+    Unhealthy,
+}
+
 impl Etcd {
     pub(super) fn new(env: &Env) -> Self {
-        Self { cluster_id: random(env), members: Vec::new(), leader: None, term: 1 }
+        Self { cluster_id: random(env), held: Vec::new(), leader: None, term: 1 }
     }
 
-    pub(super) fn members(&self) -> &[EtcdMember] {
-        &self.members
+    pub(super) fn members(&self) -> impl Iterator<Item = &EtcdMember> {
+        self.held.iter().map(|held| &held.member)
     }
 
     pub(super) fn leader(&self) -> Option<u64> {
         self.leader
     }
 
-    pub(super) fn named(&self, name: &str) -> Option<&EtcdMember> {
-        self.members.iter().find(|member| member.name == name)
+    /// The member on a machine.
+    pub(super) fn on(&self, vm: &str) -> Option<&EtcdMember> {
+        self.held.iter().find(|held| held.vm == vm).map(|held| &held.member)
     }
 
-    pub(super) fn add(&mut self, env: &Env, name: &str, address: std::net::Ipv4Addr, learner: bool) {
-        self.members.push(EtcdMember {
+    /// The machine of a member.
+    pub(super) fn machine_of(&self, id: u64) -> Option<&str> {
+        self.held.iter().find(|held| held.member.id == id).map(|held| held.vm.as_str())
+    }
+
+    /// Members whose machine does not run.
+    pub(super) fn dead(&self, runs: impl Fn(&str) -> bool) -> Vec<&EtcdMember> {
+        self.held.iter().filter(|held| !runs(&held.vm)).map(|held| &held.member).collect()
+    }
+
+    pub(super) fn add(&mut self, env: &Env, vm: &str, name: &str, address: Ipv4Addr, learner: bool) {
+        let member = EtcdMember {
             id: random(env),
             name: name.to_owned(),
             peer_url: format!("https://{address}:2380"),
             client_url: format!("https://{address}:2379"),
             learner,
-        });
+        };
+        self.held.push(Held { member, vm: vm.to_owned() });
     }
 
-    pub(super) fn promote(&mut self, name: &str) {
-        if let Some(member) = self.members.iter_mut().find(|member| member.name == name) {
-            member.learner = false;
+    pub(super) fn promote(&mut self, vm: &str) {
+        for held in self.held.iter_mut().filter(|held| held.vm == vm) {
+            held.member.learner = false;
         }
     }
 
-    /// Removes a member; false if there is none of the id.
-    pub(super) fn remove(&mut self, id: u64) -> bool {
-        let before = self.members.len();
-        self.members.retain(|member| member.id != id);
-        before != self.members.len()
+    /// Removes a member, unless what is left would not be a cluster.
+    pub(super) fn remove(&mut self, id: u64, runs: impl Fn(&str) -> bool) -> Result<(), Refused> {
+        let held = self.held.iter().find(|held| held.member.id == id).ok_or(Refused::NoSuchMember)?;
+        if !held.member.learner {
+            let voters = self.voters().count();
+            if voters == 1 {
+                return Err(Refused::NotEnoughStarted);
+            }
+            let running = self.voters().filter(|voter| runs(&voter.vm)).count();
+            // A member that is down counts for nothing already, so it may always go.
+            if runs(&held.vm) && running - 1 < 1 + (voters - 1) / 2 {
+                return Err(Refused::Unhealthy);
+            }
+        }
+        self.held.retain(|held| held.member.id != id);
+        Ok(())
     }
 
     /// Makes a voter the leader.
@@ -72,16 +114,20 @@ impl Etcd {
         self.term += 1;
     }
 
-    /// A member of this name has a vote.
-    pub(super) fn votes(&self, name: &str) -> bool {
-        self.named(name).is_some_and(|member| !member.learner)
+    fn voters(&self) -> impl Iterator<Item = &Held> {
+        self.held.iter().filter(|held| !held.member.learner)
+    }
+
+    /// The member on a machine has a vote.
+    pub(super) fn votes(&self, vm: &str) -> bool {
+        self.voters().any(|voter| voter.vm == vm)
     }
 
     /// More than half of the voters run.
     pub(super) fn has_quorum(&self, runs: impl Fn(&str) -> bool) -> bool {
-        let voters = self.members.iter().filter(|member| !member.learner);
-        let (all, running) =
-            voters.fold((0, 0), |(all, running), voter| (all + 1, running + usize::from(runs(&voter.name))));
+        let (all, running) = self
+            .voters()
+            .fold((0, 0), |(all, running), voter| (all + 1, running + usize::from(runs(&voter.vm))));
         running * 2 > all
     }
 
@@ -91,13 +137,13 @@ impl Etcd {
             self.leader = None;
             return;
         }
-        let stands = |member: &&EtcdMember| !member.learner && runs(&member.name);
-        let leads = |member: &EtcdMember| Some(member.id) == self.leader;
-        if self.members.iter().filter(stands).any(leads) {
+        let standing: Vec<u64> =
+            self.voters().filter(|voter| runs(&voter.vm)).map(|voter| voter.member.id).collect();
+        if self.leader.is_some_and(|leader| standing.contains(&leader)) {
             return;
         }
-        if let Some(next) = self.members.iter().find(stands).map(|member| member.id) {
-            self.lead(next);
+        if let Some(oldest) = standing.first() {
+            self.lead(*oldest);
         }
     }
 }
@@ -111,16 +157,22 @@ fn random(env: &Env) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_dead_leader_is_replaced_while_a_quorum_lives() {
+    fn etcd(names: &[&str]) -> Etcd {
         let env = Env::simulated(|| jiff::Timestamp::UNIX_EPOCH, 1);
         let mut etcd = Etcd::new(&env);
-        for name in ["a", "b", "c"] {
-            etcd.add(&env, name, std::net::Ipv4Addr::LOCALHOST, false);
+        for name in names {
+            etcd.add(&env, name, name, Ipv4Addr::LOCALHOST, false);
         }
-        let leader = |etcd: &Etcd| {
-            etcd.leader().and_then(|id| etcd.members.iter().find(|m| m.id == id)).map(|m| m.name.clone())
-        };
+        etcd
+    }
+
+    fn id(etcd: &Etcd, vm: &str) -> u64 {
+        etcd.on(vm).expect("a member").id
+    }
+
+    #[test]
+    fn a_dead_leader_is_replaced_while_a_quorum_lives() {
+        let mut etcd = etcd(&["a", "b", "c"]);
         for (running, expected) in [
             (vec!["a", "b", "c"], Some("a")),
             (vec!["b", "c"], Some("b")),
@@ -128,20 +180,35 @@ mod tests {
             (vec!["c"], None),
             (vec!["a", "c"], Some("a")),
         ] {
-            etcd.elect(|name| running.contains(&name));
-            assert_eq!(leader(&etcd).as_deref(), expected, "{running:?}");
+            etcd.elect(|vm| running.contains(&vm));
+            assert_eq!(etcd.leader().and_then(|id| etcd.machine_of(id)), expected, "{running:?}");
         }
     }
 
     #[test]
     fn a_learner_counts_for_nothing() {
         let env = Env::simulated(|| jiff::Timestamp::UNIX_EPOCH, 1);
-        let mut etcd = Etcd::new(&env);
-        etcd.add(&env, "a", std::net::Ipv4Addr::LOCALHOST, false);
-        etcd.add(&env, "b", std::net::Ipv4Addr::LOCALHOST, true);
-        assert!(etcd.has_quorum(|name| name == "a"));
-        assert!(!etcd.has_quorum(|name| name == "b"));
+        let mut etcd = etcd(&["a"]);
+        etcd.add(&env, "b", "b", Ipv4Addr::LOCALHOST, true);
+        assert!(etcd.has_quorum(|vm| vm == "a"));
+        assert!(!etcd.has_quorum(|vm| vm == "b"));
         etcd.promote("b");
-        assert!(!etcd.has_quorum(|name| name == "a"));
+        assert!(!etcd.has_quorum(|vm| vm == "a"));
+    }
+
+    #[test]
+    fn a_member_goes_only_if_what_is_left_can_agree() {
+        for (members, running, removed, expected) in [
+            (vec!["a"], vec!["a"], "a", Err(Refused::NotEnoughStarted)),
+            (vec!["a", "b"], vec!["a", "b"], "b", Ok(())),
+            (vec!["a", "b", "c"], vec!["a", "b", "c"], "c", Ok(())),
+            (vec!["a", "b", "c"], vec!["a", "b"], "b", Err(Refused::Unhealthy)),
+            (vec!["a", "b", "c"], vec!["a", "b"], "c", Ok(())),
+        ] {
+            let mut etcd = etcd(&members);
+            let id = id(&etcd, removed);
+            assert_eq!(etcd.remove(id, |vm| running.contains(&vm)), expected, "{members:?} {running:?}");
+        }
+        assert_eq!(etcd(&["a"]).remove(7, |_| true), Err(Refused::NoSuchMember));
     }
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
 use capstan_apiserver::plane::{Config, Plane};
+use capstan_controller::Client;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::etcd::Etcd;
-use super::{ControlPlane, Door, GuestCluster, Member, State, certificates};
+use super::state::{ControlPlane, Member, Size, State};
+use super::{GuestCluster, certificates, kubeadm, life};
 use crate::request::{InitRequest, KubeadmError};
 use crate::site::SiteOptions;
 
@@ -17,31 +19,49 @@ use crate::site::SiteOptions;
 pub(crate) struct Founding {
     pub(crate) env: Env,
     pub(crate) options: SiteOptions,
+    pub(crate) size: Size,
     pub(crate) request: InitRequest,
 }
 
 impl GuestCluster {
-    /// Starts the control plane on its first machine.
+    /// Starts the control plane on its first machine and creates what kubeadm creates.
     pub(crate) async fn found(founding: Founding) -> Result<Arc<Self>, KubeadmError> {
-        let Founding { env, options, request } = founding;
+        let Founding { env, options, size, request } = founding;
         let pki = certificates::cluster_pki(&request.pki, &env)?;
-        let tls = certificates::serving(&pki, &request.pki)?;
+        let serving = certificates::serving(&pki, &request.pki, &env)?;
+        let ca = certificates::text(&request.pki, "ca.crt")?.to_owned();
         let config = Config::in_memory().with_env(env.clone());
         let plane = Plane::start(config, pki.clone()).await.map_err(|error| KubeadmError {
             phase: "wait-control-plane",
             why: format!("a kube-apiserver that does not start: {error}"),
         })?;
+        let client = Client::in_process(plane.server().clone(), "kubeadm");
+        for leaves in kubeadm::objects(&request, &ca, env.now())? {
+            let namespace = leaves.object["metadata"]["namespace"].as_str().unwrap_or_default();
+            client.create(&leaves.kind, namespace, &leaves.object).await.map_err(|error| KubeadmError {
+                phase: leaves.phase,
+                why: format!("unable to create {}: {error}", leaves.kind),
+            })?;
+        }
+        let InitRequest { node, cluster_configuration, .. } = request;
         let mut etcd = Etcd::new(&env);
-        etcd.add(&env, &request.node.name, request.node.address, false);
-        let member = Member {
-            node: request.node.name.clone(),
-            running: true,
-            kubelet: true,
-            control_plane: Some(ControlPlane { tls, door: watch::Sender::new(Door::Closed) }),
-        };
-        let mut state = State { machines: BTreeMap::from([(request.node.vm.clone(), member)]), etcd };
-        state.settle();
-        let ca = certificates::text(&request.pki, "ca.crt")?.to_owned();
-        Ok(Arc::new(Self { plane, ca, env, options, state: Mutex::new(state) }))
+        etcd.add(&env, &node.vm, &node.name, node.address, false);
+        let control_plane = ControlPlane::new(serving.api, serving.etcd, Arc::new(cluster_configuration));
+        let machines =
+            BTreeMap::from([(node.vm.clone(), Member::new(Arc::new(node), size, Some(control_plane)))]);
+        let mut state = State { machines, orphans: BTreeMap::new(), etcd };
+        state.settle(env.now());
+        let cluster = Arc::new(Self {
+            plane,
+            client,
+            ca,
+            env,
+            options,
+            state: Mutex::new(state),
+            bell: Arc::new(Notify::new()),
+            life: Mutex::new(None),
+        });
+        *cluster.life.lock() = Some(life::begin(&cluster));
+        Ok(cluster)
     }
 }

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::Inner;
+use super::machines::Machine;
 use crate::cluster::{Door, GuestCluster};
 
 /// Bytes that may be under way in a stream.
@@ -54,6 +55,17 @@ impl Inner {
             }
         }
         broken.ok_or(Unreachable::Refused)
+    }
+
+    /// [`Inner::route`] for a client on a machine, which needs a network itself.
+    pub(super) fn route_from(
+        &self,
+        vm: &str,
+        address: Ipv4Addr,
+        port: u16,
+    ) -> Result<(Arc<GuestCluster>, String), Unreachable> {
+        let connected = self.machines.lock().get(vm).is_some_and(Machine::is_connected);
+        if connected { self.route(address, port) } else { Err(Unreachable::NoRoute) }
     }
 }
 

@@ -1,17 +1,37 @@
-//! What kubeadm on a machine reaches: the network of the site, and clusters behind it.
+//! kubeadm on one machine, as far as it meets the network and a cluster.
 
+use std::io;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use capstan_controller::{ApiError, Client, Dial, KindName, Stream};
+use capstan_object::{Key, Scope};
 use futures::future::BoxFuture;
+use serde_json::Value;
 
-use super::Inner;
-use crate::cluster::{Founding, GuestCluster};
-use crate::request::{Control, InitRequest, JoinRequest, KubeadmError};
+use super::dial::{SiteDial, Unreachable};
+use super::discovery::{Found, told};
+use super::patience::Patience;
+use super::{Inner, discovery};
+use crate::cluster::{Founding, GuestCluster, Joining, minor};
+use crate::request::{Control, Files, InitRequest, JoinRequest, KubeadmError, NodeRequest};
+
+/// How long kubeadm waits for an API server or for etcd to answer a question.
+const API_CALL: Duration = Duration::from_secs(60);
+const ETCD_CALL: Duration = Duration::from_secs(120);
+/// How long it waits for a new control plane.
+const CONTROL_PLANE: Duration = Duration::from_secs(4 * 60);
+
+/// Certificates that the machines of a control plane share.
+const SHARED: [(&str, &str); 4] =
+    [("CA", "ca"), ("front-proxy CA", "front-proxy-ca"), ("etcd CA", "etcd/ca"), ("service account", "sa")];
 
 /// The world as one machine sees it.
+#[derive(Clone)]
 pub(super) struct Kubeadm {
     site: Weak<Inner>,
-    vm: String,
+    pub(super) vm: String,
 }
 
 impl Kubeadm {
@@ -19,32 +39,225 @@ impl Kubeadm {
         Self { site, vm: vm.to_owned() }
     }
 
-    fn site(&self) -> Result<Arc<Inner>, KubeadmError> {
-        self.site
-            .upgrade()
-            .ok_or_else(|| KubeadmError { phase: "preflight", why: "the site is gone".to_owned() })
+    pub(super) fn site(&self) -> Result<Arc<Inner>, KubeadmError> {
+        self.site.upgrade().ok_or_else(|| failed("preflight", "the site is gone"))
+    }
+
+    async fn first(&self, request: InitRequest) -> Result<(), KubeadmError> {
+        let site = self.site()?;
+        tokio::time::sleep(site.options.timings.init).await;
+        let node = request.node.name.clone();
+        let endpoint = request.cluster_configuration["controlPlaneEndpoint"].as_str().map(str::to_owned);
+        let size = site.size(&self.vm);
+        let founding = Founding { env: site.env.clone(), options: site.options.clone(), size, request };
+        let cluster = GuestCluster::found(founding).await?;
+        site.joined(&self.vm, &cluster, &node);
+        if let Some(endpoint) = endpoint {
+            self.reach_itself(&cluster, &endpoint).await?;
+        }
+        cluster.registered(&node).await
+    }
+
+    /// A control plane that is reached by an endpoint is of no use unless the endpoint leads to it.
+    async fn reach_itself(&self, cluster: &Arc<GuestCluster>, endpoint: &str) -> Result<(), KubeadmError> {
+        let (host, port) = match discovery::host_and_port(endpoint) {
+            Some(found) => found,
+            None => (endpoint.to_owned(), 6443),
+        };
+        let patience = Patience::of(CONTROL_PLANE);
+        loop {
+            let why = match self.server_at(&host, port) {
+                Ok(found) if Arc::ptr_eq(&found, cluster) => return Ok(()),
+                Ok(_) => "x509: certificate signed by unknown authority".to_owned(),
+                Err(why) => why,
+            };
+            let why = format!("failed while waiting for the control plane to start: {why}");
+            patience.after(failed("wait-control-plane", &why)).await?;
+        }
+    }
+
+    async fn further(&self, request: JoinRequest) -> Result<(), KubeadmError> {
+        let site = self.site()?;
+        tokio::time::sleep(site.options.timings.join).await;
+        let JoinRequest { node, discovery, tls_bootstrap_token, control_plane, .. } = request;
+        let Found { cluster, client } = self.discover(&discovery, tls_bootstrap_token.as_deref()).await?;
+        let configuration = configuration(&client).await?;
+        check_versions(&node, &configuration, control_plane.is_some())?;
+        if let Some(files) = &control_plane {
+            check_shared(files, &configuration)?;
+            check_etcd(&cluster).await?;
+        }
+        check_name(&client, &node.name).await?;
+        let name = node.name.clone();
+        let configuration = Arc::new(configuration);
+        let size = site.size(&self.vm);
+        cluster.admit(Joining { node: Arc::new(node), size, control_plane, configuration })?;
+        site.joined(&self.vm, &cluster, &name);
+        drop(site);
+        cluster.registered(&name).await
     }
 }
 
 impl Control for Kubeadm {
     fn init<'a>(&'a self, request: InitRequest) -> BoxFuture<'a, Result<(), KubeadmError>> {
-        Box::pin(async move {
-            let site = self.site()?;
-            tokio::time::sleep(site.options.timings.init).await;
-            let node = request.node.name.clone();
-            let founding = Founding { env: site.env.clone(), options: site.options.clone(), request };
-            let cluster = GuestCluster::found(founding).await?;
-            site.joined(&self.vm, &cluster, &node);
-            Ok(())
-        })
+        Box::pin(self.first(request))
     }
 
     fn join<'a>(&'a self, request: JoinRequest) -> BoxFuture<'a, Result<(), KubeadmError>> {
+        Box::pin(self.further(request))
+    }
+}
+
+/// Reaches the site's network from the machine.
+impl Dial for Kubeadm {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            let site = self.site()?;
-            tokio::time::sleep(site.options.timings.join).await;
-            drop(request);
-            Err(KubeadmError { phase: "discovery", why: "connection refused".to_owned() })
+            let site = self.site.upgrade().ok_or(Unreachable::NoRoute)?;
+            if let Ok(address) = host.parse::<Ipv4Addr>() {
+                site.route_from(&self.vm, address, port)?;
+            }
+            SiteDial(site).dial(host, port).await
         })
     }
+}
+
+/// What the cluster says about itself.
+async fn configuration(client: &Client) -> Result<Value, KubeadmError> {
+    let failed =
+        |why: &str| failed("preflight", &format!("unable to fetch the kubeadm-config ConfigMap: {why}"));
+    let kind = KindName::namespaced("", "v1", "ConfigMap", "configmaps");
+    let key = Key::new("kube-system", "kubeadm-config");
+    let patience = Patience::of(API_CALL);
+    let map = loop {
+        match client.get_raw(&kind, &key).await {
+            Ok(Some(reply)) => break reply.parse::<Value>().map_err(|error| failed(&error.to_string()))?,
+            Ok(None) => {
+                return Err(failed("failed to get config map: configmaps \"kubeadm-config\" not found"));
+            }
+            Err(error) => {
+                let why = failed(&format!("failed to get config map: {}", told(&error, "kubernetes")));
+                if !matches!(error, ApiError::Transport(_)) {
+                    return Err(why);
+                }
+                patience.after(why).await?;
+            }
+        }
+    };
+    let text = map["data"]["ClusterConfiguration"].as_str();
+    let text = text.ok_or_else(|| failed("unexpected error when reading kubeadm-config ConfigMap: ClusterConfiguration key value pair missing"))?;
+    serde_saphyr::from_str(text).map_err(|_| failed("failed to decode cluster configuration data"))
+}
+
+/// kubeadm deals with its own minor release and the one before; a kubelet of a control plane is not newer than it.
+fn check_versions(
+    node: &NodeRequest,
+    configuration: &Value,
+    control_plane: bool,
+) -> Result<(), KubeadmError> {
+    let version = configuration["kubernetesVersion"].as_str().unwrap_or_default();
+    let (Some(own), Some(cluster)) = (minor(&node.kubelet_version), minor(version)) else {
+        return Err(failed("preflight", &format!("couldn't parse Kubernetes version {version:?}")));
+    };
+    if cluster + 1 < own {
+        return Err(failed(
+            "preflight",
+            &format!(
+                "unable to fetch the kubeadm-config ConfigMap: this version of kubeadm only supports deploying \
+                 clusters with the control plane version >= 1.{}.0. Current version: {version}",
+                own - 1
+            ),
+        ));
+    }
+    if control_plane && own > cluster {
+        return Err(fatal(
+            "KubeletVersion",
+            &format!(
+                "the kubelet version is higher than the control plane version. This is not a supported version \
+                 skew and may lead to a malfunctional cluster. Kubelet version: {:?} Control plane version: {:?}",
+                node.kubelet_version.trim_start_matches('v'),
+                version.trim_start_matches('v')
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// What a machine needs to have before it can be of the control plane.
+fn check_shared(files: &Files, configuration: &Value) -> Result<(), KubeadmError> {
+    let unmet = |why: &str| {
+        failed(
+            "preflight",
+            &format!(
+                "\nOne or more conditions for hosting a new control plane instance is not satisfied.\n\n{why}\n\n\
+                 Please ensure that:\n* The cluster has a stable controlPlaneEndpoint address.\n* The certificates \
+                 that must be shared among control plane instances are provided.\n"
+            ),
+        )
+    };
+    if configuration["controlPlaneEndpoint"].as_str().is_none_or(str::is_empty) {
+        return Err(unmet(
+            "unable to add a new control plane instance to a cluster that doesn't have a stable \
+             controlPlaneEndpoint address",
+        ));
+    }
+    for (name, path) in SHARED {
+        let public = if path == "sa" { "pub" } else { "crt" };
+        for file in [format!("{path}.{public}"), format!("{path}.key")] {
+            if !files.contains_key(&file) {
+                return Err(unmet(&format!(
+                    "failure loading certificate for {name}: couldn't load the certificate file \
+                     /etc/kubernetes/pki/{file}: open /etc/kubernetes/pki/{file}: no such file or directory"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every member of etcd has to answer before another is added.
+async fn check_etcd(cluster: &GuestCluster) -> Result<(), KubeadmError> {
+    let patience = Patience::of(ETCD_CALL);
+    while let Some(dead) = cluster.dead_members().first() {
+        let why = format!(
+            "etcd cluster is not healthy: failed to dial endpoint {dead} with maintenance client: context deadline \
+             exceeded"
+        );
+        patience.after(failed("check-etcd", &why)).await?;
+    }
+    Ok(())
+}
+
+/// A Node that is Ready is somebody else.
+async fn check_name(client: &Client, name: &str) -> Result<(), KubeadmError> {
+    let mut kind = KindName::namespaced("", "v1", "Node", "nodes");
+    kind.scope = Scope::Cluster;
+    let failed = |why: &str| failed("kubelet-start", why);
+    let node = client.get_raw(&kind, &Key::new("", name)).await;
+    let node =
+        node.map_err(|error| failed(&format!("cannot get Node {name:?}: {}", told(&error, "kubernetes"))))?;
+    let Some(node) = node else { return Ok(()) };
+    let node: Value = node.parse().map_err(|error| failed(&format!("cannot get Node {name:?}: {error}")))?;
+    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    if conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
+        return Err(failed(&format!(
+            "a Node with name {name:?} and status \"Ready\" already exists in the cluster. You must delete the \
+             existing Node or change the name of this new joining Node"
+        )));
+    }
+    Ok(())
+}
+
+fn failed(phase: &'static str, why: &str) -> KubeadmError {
+    KubeadmError { phase, why: why.to_owned() }
+}
+
+/// A preflight check that failed.
+fn fatal(check: &str, why: &str) -> KubeadmError {
+    failed(
+        "preflight",
+        &format!(
+            "[preflight] Some fatal errors occurred:\n\t[ERROR {check}]: {why}\n[preflight] If you know what you are \
+             doing, you can make a check non-fatal with `--ignore-preflight-errors=...`"
+        ),
+    )
 }

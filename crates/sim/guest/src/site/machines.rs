@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::kubeadm::Kubeadm;
 use super::{Inner, SiteError};
-use crate::cluster::GuestCluster;
+use crate::cluster::{GuestCluster, Size};
 use crate::console::Console;
 use crate::machine::{self, Boot};
 use crate::vm::{GuestFault, Phase, Vm, VmSpec};
@@ -176,6 +176,16 @@ impl Inner {
             boot: machine.boots,
         };
         machine.task = Some(tokio::spawn(power.run(machine.executed.clone())).abort_handle());
+    }
+
+    /// How large a machine is.
+    pub(super) fn size(&self, id: &str) -> Size {
+        let machines = self.machines.lock();
+        let spec = machines.get(id).map(|machine| &machine.spec);
+        spec.map_or(Size { cpus: 2, memory_mib: 4096 }, |spec| Size {
+            cpus: spec.cpus,
+            memory_mib: spec.memory_mib,
+        })
     }
 
     /// A machine has become a node.

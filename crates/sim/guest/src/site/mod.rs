@@ -7,9 +7,13 @@
 //! ```
 
 mod dial;
+mod discovery;
 mod kubeadm;
 mod machines;
 mod network;
+mod patience;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -209,6 +213,12 @@ impl Site {
     /// loopback address is turned away.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         dial::serve(&self.inner, listener, stop).await;
+    }
+
+    /// kubeadm on a machine.
+    #[cfg(test)]
+    pub(crate) fn kubeadm(&self, vm: &str) -> impl crate::request::Control + use<> {
+        kubeadm::Kubeadm::new(Arc::downgrade(&self.inner), vm)
     }
 
     /// The cluster that a machine is a node of.

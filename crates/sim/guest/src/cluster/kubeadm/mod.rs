@@ -1,0 +1,59 @@
+//! What `kubeadm init` leaves in a new cluster.
+//!
+//! ```text
+//!   config.rs   kubeadm-config, kubelet-config, cluster-info
+//!   access.rs   roles and bindings that let new nodes read them
+//!   token.rs    bootstrap tokens
+//!   addons.rs   kube-proxy and CoreDNS
+//! ```
+
+mod access;
+mod addons;
+mod config;
+pub(crate) mod token;
+
+use capstan_controller::KindName;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::kinds;
+use crate::request::{InitRequest, KubeadmError};
+
+/// An object that kubeadm creates, and the phase that does it.
+pub(super) struct Leaves {
+    pub(super) phase: &'static str,
+    pub(super) kind: KindName,
+    pub(super) object: Value,
+}
+
+/// Everything that `kubeadm init` creates, in its order.
+pub(super) fn objects(request: &InitRequest, ca: &str, now: Timestamp) -> Result<Vec<Leaves>, KubeadmError> {
+    let configuration = &request.cluster_configuration;
+    let skips = |phase: &str| {
+        let outer = phase.split('/').next().unwrap_or(phase);
+        request.skipped_phases.iter().any(|skipped| skipped == phase || skipped == outer)
+    };
+    let mut all = Vec::new();
+    let mut leave = |phase: &'static str, objects: Vec<Value>| {
+        if !skips(phase) {
+            all.extend(objects.into_iter().filter_map(|object| {
+                let kind = kinds::named(object["kind"].as_str()?)?;
+                Some(Leaves { phase, kind, object })
+            }));
+        }
+    };
+    leave("kubeconfig/admin", access::administrators());
+    leave("upload-config/kubeadm", config::kubeadm_config(configuration));
+    leave("upload-config/kubelet", config::kubelet_config(configuration));
+    let mut tokens = Vec::new();
+    for token in &request.bootstrap_tokens {
+        tokens.push(token::secret(token, now)?);
+    }
+    let server = config::server(configuration, request.node.address);
+    leave("bootstrap-token", tokens);
+    leave("bootstrap-token", access::bootstrap_tokens());
+    leave("bootstrap-token", config::cluster_info(&server, ca));
+    leave("addon/coredns", addons::coredns(configuration));
+    leave("addon/kube-proxy", addons::kube_proxy(configuration, &server));
+    Ok(all)
+}

@@ -1,0 +1,153 @@
+//! What goes on in a cluster: its kubelets, controllers and scheduler, in one task.
+//!
+//! ```text
+//!   a change in the store or of a machine, or a moment that was waited for
+//!        │
+//!   picture.rs  everything at once ──▶ decide: pure, one file per actor ──▶ decision.rs ──▶ the API server
+//! ```
+//!
+//! The task reads the store and is told by it of changes; it holds nothing between two looks, and what it writes is
+//! the difference between what is and what should be. A cluster in which nothing happens therefore costs nothing,
+//! unless its kubelets have heartbeats. While no API server works nobody in the cluster gets anything done.
+
+mod conditions;
+mod decision;
+mod kubelet;
+mod node;
+mod nodes;
+mod picture;
+mod pods;
+mod static_pods;
+mod tokens;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use capstan_apiserver::Digest;
+use capstan_controller::Deletion;
+use capstan_object::Key;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::GuestCluster;
+use decision::{Decision, Step};
+use picture::Picture;
+
+/// How long it takes to try again what was refused.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Starts the task; it ends with the cluster.
+pub(super) fn begin(cluster: &Arc<GuestCluster>) -> AbortHandle {
+    let store = cluster.plane.server().store().clone();
+    let bell = cluster.bell.clone();
+    tokio::spawn(live(Arc::downgrade(cluster), store, bell)).abort_handle()
+}
+
+async fn live(cluster: Weak<GuestCluster>, store: capstan_store::Store<Digest>, bell: Arc<Notify>) {
+    loop {
+        let seen = picture::revisions(&store);
+        let pause = {
+            let Some(cluster) = cluster.upgrade() else { return };
+            let served = cluster.state.lock().is_served();
+            if served { look_decide_act(&cluster).await } else { None }
+        };
+        let changed = async {
+            // Commits of kinds that nobody here looks at wake nobody.
+            loop {
+                let revision = store.revision();
+                if picture::revisions(&store) != seen {
+                    return;
+                }
+                store.reached(revision + 1).await;
+            }
+        };
+        let waited = async {
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = bell.notified() => {}
+            () = changed => {}
+            () = waited => {}
+        }
+    }
+}
+
+/// One round; answers after what time another is due without any change.
+async fn look_decide_act(cluster: &Arc<GuestCluster>) -> Option<Duration> {
+    let picture = Picture::take(cluster);
+    let now = picture.now;
+    let decision = decide(&picture);
+    drop(picture);
+    let mut pause = decision.again.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+    for step in decision.steps {
+        if !act(cluster, step).await {
+            pause = Some(pause.unwrap_or(RETRY).min(RETRY));
+        }
+    }
+    pause
+}
+
+/// What everybody in the cluster does next.
+fn decide(picture: &Picture) -> Decision {
+    let mut decision = Decision::default();
+    kubelet::decide(picture, &mut decision);
+    static_pods::decide(picture, &mut decision);
+    nodes::decide(picture, &mut decision);
+    pods::decide(picture, &mut decision);
+    tokens::decide(picture, &mut decision);
+    decision
+}
+
+/// Does one thing; whether it was done, or need not be.
+async fn act(cluster: &Arc<GuestCluster>, step: Step) -> bool {
+    let client = |actor: &str| cluster.client.named(actor);
+    let done = match &step {
+        Step::Create { actor, kind, object } => {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            client(actor).create(kind, namespace, object).await
+        }
+        Step::Patch { actor, kind, key, subresource, patch } => {
+            client(actor).patch(kind, key, *subresource, patch).await
+        }
+        Step::Delete { actor, kind, key, uid, grace_seconds } => {
+            let deletion =
+                Deletion { uid: Some(uid.clone()), grace_seconds: *grace_seconds, ..Deletion::default() };
+            client(actor).delete(kind, key, &deletion).await
+        }
+        Step::Bind { kind, pod, node } => {
+            let Key { namespace, name } = pod;
+            let binding = serde_json::json!({
+                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "namespace": namespace},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            });
+            client("kube-scheduler").post_subresource(kind, pod, "binding", &binding).await
+        }
+        Step::Registered { vm } => {
+            if let Some(member) = cluster.state.lock().machines.get_mut(vm) {
+                member.registers = false;
+            }
+            return true;
+        }
+        Step::NetworkInstalled { vm } => {
+            cluster.change(|state| {
+                if let Some(member) = state.machines.get_mut(vm) {
+                    member.network = true;
+                }
+            });
+            return true;
+        }
+    };
+    match done {
+        Ok(_) => true,
+        // Somebody was faster; the next look shows what is left to do.
+        Err(error) if error.is_not_found() || error.is_conflict() || error.is_already_exists() => true,
+        Err(error) => {
+            tracing::warn!(%error, ?step, "a simulated cluster could not act");
+            false
+        }
+    }
+}

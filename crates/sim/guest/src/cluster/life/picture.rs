@@ -1,0 +1,181 @@
+//! Everything that decisions in a cluster are made on, as of one moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capstan_apiserver::Digest;
+use capstan_object::Key;
+use capstan_store::Store;
+use jiff::SignedDuration;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::GuestCluster;
+use super::super::state::Size;
+use crate::request::NodeRequest;
+
+/// Kinds that are looked at, where the store has them, and which of them: keys that begin so.
+const LOOKED_AT: [(&str, &str, &str); 11] = [
+    ("Node", "/nodes", ""),
+    ("Pod", "/pods", ""),
+    ("Secret", "/secrets", "kube-system/bootstrap-token-"),
+    ("ConfigMap", "/configmaps", "kube-public/cluster-info"),
+    ("DaemonSet", "apps/daemonsets", ""),
+    ("Deployment", "apps/deployments", ""),
+    ("ReplicaSet", "apps/replicasets", ""),
+    ("StatefulSet", "apps/statefulsets", ""),
+    ("Job", "batch/jobs", ""),
+    ("PodDisruptionBudget", "policy/poddisruptionbudgets", ""),
+    // Last: kubelets write them all the time, and nobody need look because of that.
+    ("Lease", "coordination.k8s.io/leases", "kube-node-lease/"),
+];
+
+/// A machine, as far as the cluster hears of it.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    pub(super) vm: String,
+    pub(super) node: Arc<NodeRequest>,
+    pub(super) size: Size,
+    /// Its kubelet runs and reaches an API server.
+    pub(super) posts: bool,
+    pub(super) registers: bool,
+    pub(super) network: bool,
+    pub(super) silent_since: Option<Timestamp>,
+    /// The `ClusterConfiguration` of its static Pods, if it is of the control plane.
+    pub(super) control_plane: Option<Arc<Value>>,
+}
+
+/// Everything at one moment.
+pub(super) struct Picture {
+    pub(super) now: Timestamp,
+    /// From a Pod's binding to its readiness.
+    pub(super) pod_start: SignedDuration,
+    pub(super) heartbeat: Option<SignedDuration>,
+    pub(super) machines: Vec<Machine>,
+    /// Nodes whose machine was destroyed, and since when nobody has heard of them.
+    pub(super) orphans: BTreeMap<String, Timestamp>,
+    pub(super) objects: BTreeMap<&'static str, BTreeMap<String, Value>>,
+}
+
+impl Picture {
+    pub(super) fn take(cluster: &Arc<GuestCluster>) -> Self {
+        let store = cluster.plane.server().store();
+        let mut objects = BTreeMap::new();
+        for (kind, bucket, prefix) in LOOKED_AT {
+            let snapshot = store.snapshot(bucket);
+            let parsed = snapshot.range(prefix, None).filter_map(|entry| {
+                let object = serde_json::from_slice(&entry.value).ok()?;
+                Some((entry.key.to_string(), object))
+            });
+            objects.insert(kind, parsed.collect());
+        }
+        let state = cluster.state.lock();
+        let machines = state.machines.iter().map(|(vm, member)| Machine {
+            vm: vm.clone(),
+            node: member.node.clone(),
+            size: member.size,
+            posts: state.posts(vm),
+            registers: member.registers,
+            network: member.network,
+            silent_since: member.silent_since,
+            control_plane: member.control_plane.as_ref().map(|serving| serving.configuration.clone()),
+        });
+        let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::ZERO);
+        Self {
+            now: cluster.env.now(),
+            pod_start: signed(cluster.options.timings.pod),
+            heartbeat: cluster.options.heartbeat.map(signed),
+            machines: machines.collect(),
+            orphans: state.orphans.clone(),
+            objects,
+        }
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub(super) fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.objects.get(kind).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// An object by its key: `namespace/name`, or the name alone.
+    pub(super) fn get(&self, kind: &str, key: &str) -> Option<&Value> {
+        self.objects.get(kind)?.get(key)
+    }
+
+    /// Whose kubelet a Node is: of several machines under one name, one that is alive.
+    pub(super) fn machine_of(&self, node: &str) -> Option<&Machine> {
+        let named = || self.machines.iter().filter(|machine| machine.node.name == node);
+        named().find(|machine| machine.posts).or_else(|| named().next_back())
+    }
+
+    /// The moment as objects write it.
+    pub(super) fn stamp(&self) -> String {
+        stamp(self.now)
+    }
+
+    /// Objects of a kind that an owner controls.
+    pub(super) fn controlled<'a>(&'a self, kind: &str, owner: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let (uid, namespace) = (uid(owner), namespace(owner));
+        self.all(kind)
+            .filter(move |object| self::namespace(object) == namespace && controller_uid(object) == Some(uid))
+    }
+}
+
+/// Revisions of what is looked at without a clock.
+pub(super) fn revisions(store: &Store<Digest>) -> [u64; LOOKED_AT.len() - 1] {
+    std::array::from_fn(|n| store.bucket_revision(LOOKED_AT[n].1))
+}
+
+pub(super) fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+pub(super) fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
+pub(super) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+pub(super) fn namespace(object: &Value) -> &str {
+    object["metadata"]["namespace"].as_str().unwrap_or_default()
+}
+
+pub(super) fn key(object: &Value) -> Key {
+    Key::new(namespace(object), name(object))
+}
+
+pub(super) fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+pub(super) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Uid of the owner that controls an object.
+pub(super) fn controller_uid(object: &Value) -> Option<&str> {
+    controller(object)?["uid"].as_str()
+}
+
+/// The owner that controls an object.
+pub(super) fn controller(object: &Value) -> Option<&Value> {
+    object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)
+}
+
+/// A reference to the owner that controls an object.
+pub(super) fn controlled_by(api_version: &str, kind: &str, owner: &Value) -> Value {
+    serde_json::json!([{
+        "apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
+        "controller": true, "blockOwnerDeletion": true,
+    }])
+}
+
+pub(super) fn node_name(pod: &Value) -> Option<&str> {
+    pod["spec"]["nodeName"].as_str().filter(|name| !name.is_empty())
+}
+
+/// A Pod that has ended for good.
+pub(super) fn has_ended(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
