@@ -9,6 +9,7 @@ mod bench;
 mod builtin_tables;
 mod clients;
 mod cloudstack_golden;
+mod cloudstack_replay;
 mod corefile_goldens;
 mod crash;
 mod diff;
@@ -90,6 +91,8 @@ enum Command {
     Clients(clients::Options),
     /// Read recorded replies of a real CloudStack server with our client
     CloudstackGolden(cloudstack_golden::Options),
+    /// Replay recorded replies of a CloudStack server against the simulator
+    CloudstackReplay(cloudstack_replay::Options),
     /// Have real kubeadm accept the boot data we render
     KubeadmAccepts(kubeadm_accepts::Options),
     /// Measure both servers under the same load
@@ -130,6 +133,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
+        Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,
         Command::Fuzz(options) => fuzz::run(&options),

@@ -1,0 +1,139 @@
+//! Port forwarding and static NAT.
+
+use serde_json::json;
+
+use super::load_balancers::port;
+use super::{job, sync};
+use crate::call::{Answer, Call};
+use crate::catalog::Command;
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::jobs::{Submission, success};
+use crate::model::network::{OpenedFor, PortForwarding, Ports};
+use crate::model::table::Key;
+
+pub(super) const COMMANDS: &[Command] = &[
+    sync(
+        "listPortForwardingRules",
+        "id:forwarding ipaddressid:ip networkid:network account domainid:domain projectid:project listall:flag",
+        list,
+    ),
+    job(
+        "createPortForwardingRule",
+        "ipaddressid:ip! protocol! publicport:number! privateport:number! publicendport:number privateendport:number \
+         virtualmachineid:vm! openfirewall:flag",
+        "user.firewall.CreatePortForwardingRuleCmd",
+        create,
+    ),
+    job("deletePortForwardingRule", "id:forwarding!", "user.firewall.DeletePortForwardingRuleCmd", delete),
+    sync("enableStaticNat", "ipaddressid:ip! virtualmachineid:vm!", enable_static_nat),
+    job("disableStaticNat", "ipaddressid:ip!", "user.nat.DisableStaticNatCmd", disable_static_nat),
+];
+
+fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let scope = cloud.scope(call)?;
+    let shown = cloud
+        .forwardings
+        .iter()
+        .rev()
+        .filter(|rule| {
+            cloud.shows(call, scope, rule.account)
+                && call.selects(&cloud.forwardings, "id", rule.key)
+                && call.selects(&cloud.ips, "ipaddressid", rule.ip)
+                && call.selects(&cloud.networks, "networkid", rule.network)
+        })
+        .map(|rule| cloud.show_forwarding(rule.key))
+        .collect();
+    Ok(Answer::List("portforwardingrule", shown))
+}
+
+fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let (ip, vm) = (call.the(&cloud.ips, "ipaddressid")?, call.the(&cloud.vms, "virtualmachineid")?);
+    let held = cloud.ips[ip].held.as_ref();
+    let Some((account, Some(network))) = held.map(|held| (held.account, held.network)) else {
+        return Err(ApiError::invalid("Unable to create port forwarding rule; the IP address is not in use"));
+    };
+    cloud.allow(call.caller, account)?;
+    cloud.allow(call.caller, cloud.vms[vm].account)?;
+    let range = |start: &str, end: &str| -> Result<Ports> {
+        let first = call.number(start).unwrap_or(-1);
+        Ok(Ports { start: port(first)?, end: port(call.number(end).unwrap_or(first))? })
+    };
+    let (public, private) = (range("publicport", "publicendport")?, range("privateport", "privateendport")?);
+    if public.start != public.end && public.start != private.start {
+        return Err(ApiError::invalid("Private port start should be equal to public port start"));
+    }
+    let protocol = call.text("protocol").unwrap_or_default().to_lowercase();
+    cloud.port_is_free(ip, &protocol, public)?;
+    if !cloud.vms[vm].nics.iter().any(|nic| nic.network == network) {
+        return Err(ApiError::invalid(
+            "Unable to create port forwarding rule; the instance is not in the network",
+        ));
+    }
+    let it = PortForwarding { account, ip, network, vm, protocol: protocol.clone(), public, private };
+    let uuid = cloud.fresh_uuid();
+    let key = cloud.forwardings.insert(uuid.clone(), cloud.now, it);
+    if call.flag("openfirewall").unwrap_or(true) {
+        cloud.open_firewall(ip, &protocol, public, OpenedFor::PortForwarding(key));
+    }
+    let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        Ok(json!({"portforwardingrule": cloud.show_forwarding(key)}))
+    });
+    Ok(Answer::Job(submission.making_the("FirewallRule", &uuid)))
+}
+
+impl Cloud {
+    pub(crate) fn remove_forwarding(&mut self, key: Key<PortForwarding>) {
+        self.close_firewall(OpenedFor::PortForwarding(key));
+        let uuid = self.forwardings[key].uuid.clone();
+        self.untag(&uuid);
+        self.forwardings.forget(key);
+    }
+}
+
+fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = call.the(&cloud.forwardings, "id")?;
+    cloud.allow(call.caller, cloud.forwardings[key].account)?;
+    Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        cloud.remove_forwarding(key);
+        Ok(success())
+    })))
+}
+
+fn enable_static_nat(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let (ip, vm) = (call.the(&cloud.ips, "ipaddressid")?, call.the(&cloud.vms, "virtualmachineid")?);
+    let Some(held) = &cloud.ips[ip].held else {
+        return Err(ApiError::invalid("Unable to enable static NAT; the IP address is not in use"));
+    };
+    cloud.allow(call.caller, held.account)?;
+    cloud.allow(call.caller, cloud.vms[vm].account)?;
+    let busy = held.source_nat
+        || cloud.lb_rules.iter().any(|rule| rule.ip == ip)
+        || cloud.forwardings.iter().any(|rule| rule.ip == ip);
+    if busy {
+        return Err(ApiError::conflict(
+            9999,
+            format!(
+                "Failed to enable static nat for the ip address {} as it has rules assigned",
+                cloud.ips[ip].address
+            ),
+        ));
+    }
+    if let Some(held) = &mut cloud.ips[ip].held {
+        held.static_nat = Some(vm);
+    }
+    Ok(Answer::Body(success()))
+}
+
+fn disable_static_nat(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let ip = call.the(&cloud.ips, "ipaddressid")?;
+    if let Some(held) = &cloud.ips[ip].held {
+        cloud.allow(call.caller, held.account)?;
+    }
+    Ok(Answer::Job(Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        match cloud.ips[ip].held.as_mut().and_then(|held| held.static_nat.take()) {
+            Some(_) => Ok(success()),
+            None => Err(ApiError::invalid("Specified IP address id is not static nat enabled")),
+        }
+    })))
+}

@@ -1,0 +1,177 @@
+//! The end of machines.
+
+use serde_json::{Value, json};
+
+use super::own;
+use crate::call::{Answer, Call};
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::jobs::{Job, Next, Submission, success};
+use crate::model::compute::{Vm, VmState, Volume, VolumeKind};
+use crate::model::table::Key;
+use crate::render::VmView;
+
+pub(super) fn destroy(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let vm = own(cloud, call)?;
+    let uuid = cloud.vms[vm].uuid.clone();
+    let expunge = call.is("expunge");
+    let volumes = call.keys(&cloud.volumes, "volumeids");
+    let view = VmView::full(call.caller);
+    let may_expunge = call.caller.is_admin() || cloud.may_expunge(call.caller.account);
+    let submission = Submission::new(cloud.settings.timings.submit, move |cloud, job| {
+        if expunge && !may_expunge {
+            return Next::Done(Err(ApiError {
+                code: 530,
+                ..ApiError::denied("Account does not have permission for expunging.")
+            }));
+        }
+        let other = cloud.vms[vm].busy.filter(|other| *other != job);
+        if other.is_some_and(|other| cloud.jobs[other].command.name == "destroyVirtualMachine") {
+            return Next::Done(Err(ApiError::runtime("Failed to destroy vm with specified vmId")));
+        }
+        cloud.begin_stop(job, vm, move |cloud, job| cloud.finish_destroy(job, vm, &volumes, expunge, view))
+    });
+    Ok(Answer::Job(submission.about_the("VirtualMachine", &uuid)))
+}
+
+/// A machine without anything: what is shown of one that is gone.
+fn nothing() -> Value {
+    json!({"virtualmachine": {
+        "securitygroup": [], "nic": [], "affinitygroup": [], "deleteprotection": false, "tags": [],
+    }})
+}
+
+impl Cloud {
+    fn finish_destroy(
+        &mut self,
+        job: Key<Job>,
+        vm: Key<Vm>,
+        volumes: &[Key<Volume>],
+        expunge: bool,
+        view: VmView,
+    ) -> Next {
+        // What never ran goes at once.
+        let failed = self.vms[vm].state == VmState::Error;
+        self.leave_balancers(vm);
+        for volume in self.volumes.iter_mut().filter(|volume| volume.vm == Some(vm)) {
+            if !matches!(volume.kind, VolumeKind::Data(_)) {
+                continue;
+            }
+            // Data disks outlive their machine unless they are named.
+            volume.destroyed |= volumes.contains(&volume.key);
+            volume.vm = None;
+            volume.attached = None;
+        }
+        let gone: Vec<_> = self
+            .volumes
+            .iter()
+            .filter(|volume| volume.destroyed && volume.vm.is_none())
+            .map(|row| row.key)
+            .collect();
+        for volume in gone {
+            self.volumes.remove(volume);
+        }
+        if self.vms[vm].state == VmState::Stopped {
+            self.set_state(vm, VmState::Destroyed);
+            self.sweep_later(vm);
+        }
+        if !expunge && !failed {
+            return Next::Done(Ok(json!({"virtualmachine": self.show_vm(vm, view).done()})));
+        }
+        self.vms[vm].busy = Some(job);
+        self.set_state(vm, VmState::Expunging);
+        let shown =
+            if expunge { nothing() } else { json!({"virtualmachine": self.show_vm(vm, view).done()}) };
+        let wait = self.settings.timings.expunge;
+        Next::After(
+            wait,
+            Box::new(move |cloud, _| {
+                cloud.expunge(vm);
+                Next::Done(Ok(shown))
+            }),
+        )
+    }
+
+    /// Removes a machine with its root disk, its addresses and its rules.
+    pub(crate) fn expunge(&mut self, vm: Key<Vm>) {
+        self.leave_balancers(vm);
+        let rules: Vec<_> =
+            self.forwardings.iter().filter(|rule| rule.vm == vm).map(|rule| rule.key).collect();
+        for rule in rules {
+            self.remove_forwarding(rule);
+        }
+        for ip in self.ips.iter_mut() {
+            if let Some(held) = &mut ip.held {
+                held.static_nat = held.static_nat.filter(|other| *other != vm);
+            }
+        }
+        let mut roots = Vec::new();
+        for volume in self.volumes.iter_mut().filter(|volume| volume.vm == Some(vm)) {
+            match volume.kind {
+                VolumeKind::Root(..) => roots.push(volume.key),
+                VolumeKind::Data(_) => (volume.vm, volume.attached) = (None, None),
+            }
+        }
+        for root in roots {
+            let uuid = self.volumes[root].uuid.clone();
+            self.untag(&uuid);
+            self.volumes.remove(root);
+        }
+        let uuid = self.vms[vm].uuid.clone();
+        self.untag(&uuid);
+        self.vms.remove(vm);
+        self.destroy_guest(vm);
+    }
+}
+
+pub(super) fn expunge(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let vm = own(cloud, call)?;
+    let uuid = cloud.vms[vm].uuid.clone();
+    let allowed = call.caller.is_admin() || cloud.may_expunge(call.caller.account);
+    let wait = cloud.settings.timings.expunge;
+    let submission = Submission::new(cloud.settings.timings.submit, move |cloud, job| {
+        if !matches!(cloud.vms[vm].state, VmState::Destroyed | VmState::Expunging) {
+            return Next::Done(Err(ApiError::runtime(
+                "Please destroy vm with specified vmId before expunge",
+            )));
+        }
+        if !allowed {
+            return Next::Done(Err(ApiError {
+                code: 530,
+                ..ApiError::denied(
+                    "Expunging a vm can only be done by an Admin. Or when the allow.user.expunge.recover.vm key is set.",
+                )
+            }));
+        }
+        cloud.vms[vm].busy = Some(job);
+        cloud.set_state(vm, VmState::Expunging);
+        Next::After(
+            wait,
+            Box::new(move |cloud, _| {
+                cloud.expunge(vm);
+                Next::Done(Ok(success()))
+            }),
+        )
+    });
+    Ok(Answer::Job(submission.about_the("VirtualMachine", &uuid)))
+}
+
+pub(super) fn recover(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let vm = own(cloud, call)?;
+    if !call.caller.is_admin() && !cloud.may_expunge(call.caller.account) {
+        return Err(ApiError::denied(
+            "Recovering a vm can only be done by an Admin. Or when the allow.user.expunge.recover.vm key is set.",
+        ));
+    }
+    if cloud.vms[vm].state != VmState::Destroyed {
+        return Err(ApiError::invalid(format!(
+            "Unable to recover VM: it is in state {}",
+            cloud.vms[vm].state.name()
+        )));
+    }
+    cloud.set_state(vm, VmState::Stopped);
+    cloud.vms[vm].swept_from = None;
+    let mut fields = cloud.show_vm(vm, VmView::full(call.caller));
+    fields.put("instancename", cloud.instance_name(vm)).put("arch", "x86_64");
+    Ok(Answer::Object("virtualmachine", fields.done()))
+}

@@ -1,0 +1,139 @@
+//! Lists of machines.
+
+use serde_json::json;
+
+use crate::call::{Answer, Call};
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::model::compute::{Vm, VmState};
+use crate::model::identity::Account;
+use crate::model::table::{Key, Row};
+use crate::render::{Details, VmView};
+
+const DETAILS: [&str; 14] = [
+    "all", "group", "nics", "stats", "secgrp", "tmpl", "servoff", "diskoff", "backoff", "iso", "volume",
+    "min", "affgrp", "vnfnics",
+];
+
+pub(super) fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let view = view(call)?;
+    let shown = select(cloud, call)?.into_iter().map(|vm| cloud.show_vm(vm, view).done()).collect();
+    Ok(Answer::List("virtualmachine", shown))
+}
+
+/// The same with sums that people read.
+pub(super) fn list_metrics(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let view = view(call)?;
+    let shown = select(cloud, call)?.into_iter().map(|vm| {
+        let mut fields = cloud.show_vm(vm, view);
+        let size = cloud.vms[vm].size;
+        #[expect(clippy::cast_precision_loss, reason = "sizes that people read")]
+        let (ghz, gib) = ((size.cores * size.mhz) as f64 / 1000.0, size.memory_mib as f64 / 1024.0);
+        fields
+            .put("cputotal", format!("{ghz:.1} Ghz"))
+            .put("memorytotal", format!("{gib:.2} GiB"))
+            .put("networkread", "32.00 MiB")
+            .put("networkwrite", "16.00 MiB")
+            .put("diskread", "0.00 MiB")
+            .put("diskwrite", "0.00 MiB")
+            .put("diskiopstotal", 0);
+        fields.done()
+    });
+    Ok(Answer::List("virtualmachine", shown.collect()))
+}
+
+fn view(call: &Call) -> Result<VmView> {
+    let asked: Vec<String> = call
+        .filled("details")
+        .map(|list| list.split(',').map(str::to_lowercase).collect())
+        .unwrap_or_default();
+    if asked.iter().any(|detail| !DETAILS.contains(&detail.as_str())) {
+        return Err(ApiError::invalid(format!(
+            "The details parameter contains a non permitted value. The allowed values are [{}]",
+            DETAILS.join(", ")
+        )));
+    }
+    let has = |detail: &str| asked.iter().any(|one| one == detail);
+    let details = match () {
+        () if asked.is_empty() || has("all") || has("tmpl") || has("servoff") => Details::All,
+        () if has("nics") => Details::Nics,
+        () => Details::Least,
+    };
+    Ok(VmView { details, user_data: call.is("userdata"), ..VmView::full(call.caller) })
+}
+
+impl Cloud {
+    /// `allow.user.view.destroyed.vm` for an account.
+    pub(crate) fn sees_destroyed(&self, account: Key<Account>) -> bool {
+        self.accounts[account].sees_destroyed.unwrap_or(self.settings.allow_user_view_destroyed_vm)
+    }
+
+    /// `allow.user.expunge.recover.vm` for an account.
+    pub(crate) fn may_expunge(&self, account: Key<Account>) -> bool {
+        self.accounts[account].may_expunge.unwrap_or(self.settings.allow_user_expunge_recover_vm)
+    }
+}
+
+fn is_in_state(call: &Call, vm: &Row<Vm>) -> bool {
+    let gone = matches!(vm.state, VmState::Destroyed | VmState::Expunging);
+    match call.text("state") {
+        Some(state) if state.eq_ignore_ascii_case("present") => !gone,
+        Some(state) => state.eq_ignore_ascii_case(vm.state.name()),
+        None => true,
+    }
+}
+
+fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
+    let scope = cloud.scope(call)?;
+    let tags = cloud.tag_filter(call)?;
+    let ids = call.keys(&cloud.vms, "ids");
+    let sees_gone = call.caller.is_admin() || cloud.sees_destroyed(call.caller.account);
+    let network = call.key(&cloud.networks, "networkid");
+    let group = call.key(&cloud.affinity_groups, "affinitygroupid");
+    let host = call.key(&cloud.hosts, "hostid");
+    let chosen = cloud.vms.iter().filter(|vm| {
+        cloud.shows(call, scope, vm.account)
+            && (sees_gone || !matches!(vm.state, VmState::Destroyed | VmState::Expunging))
+            && is_in_state(call, vm)
+            && call.selects(&cloud.vms, "id", vm.key)
+            && (ids.is_empty() || ids.contains(&vm.key))
+            && call.names("name", &vm.name)
+            && call.keyword_in(&[&vm.name, &vm.display_name])
+            && call.selects(&cloud.zones, "zoneid", vm.zone)
+            && call.selects(&cloud.templates, "templateid", vm.template)
+            && call.selects(&cloud.service_offerings, "serviceofferingid", vm.offering)
+            && network.is_none_or(|network| vm.nics.iter().any(|nic| nic.network == network))
+            && group.is_none_or(|group| vm.affinity.contains(&group))
+            && host.is_none_or(|host| vm.host == Some(host))
+            && cloud.is_tagged(&tags, &vm.uuid)
+    });
+    Ok(chosen.map(|vm| vm.key).collect())
+}
+
+pub(super) fn user_data(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = call.the(&cloud.vms, "virtualmachineid")?;
+    let row = &cloud.vms[key];
+    cloud.allow(call.caller, row.account)?;
+    let data = row.user_data.as_deref().unwrap_or_default();
+    Ok(Answer::Object("virtualmachineuserdata", json!({"virtualmachineid": row.uuid, "userdata": data})))
+}
+
+pub(super) fn list_nics(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = call.the(&cloud.vms, "virtualmachineid")?;
+    let row = &cloud.vms[key];
+    cloud.allow(call.caller, row.account)?;
+    let network = call.key(&cloud.networks, "networkid");
+    let shown = (0..row.nics.len())
+        .filter(|at| {
+            let nic = &row.nics[*at];
+            network.is_none_or(|network| nic.network == network) && call.names("nicid", &nic.uuid)
+        })
+        .map(|at| {
+            let mut fields = cloud.show_nic(key, at);
+            fields.put("virtualmachineid", row.uuid.as_str());
+            fields.drop_field("secondaryip");
+            fields.done()
+        })
+        .collect();
+    Ok(Answer::List("nic", shown))
+}

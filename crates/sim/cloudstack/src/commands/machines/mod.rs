@@ -1,0 +1,85 @@
+//! Virtual machines.
+//!
+//! ```text
+//!   deploy ─▶ Stopped ─▶ Starting ─▶ Running ◀─▶ Stopping ◀─▶ Stopped        no host: Error
+//!                                       │ destroy
+//!                                       ▼
+//!                      Stopping ─▶ Stopped ─▶ Destroyed ─▶ Expunging ─▶ gone   the last two by the background task
+//! ```
+
+mod deploy;
+mod destroy;
+mod list;
+mod placement;
+mod power;
+mod request;
+mod update;
+
+pub(crate) use request::LENIENT;
+
+use super::{job, sync};
+use crate::call::Call;
+use crate::catalog::Command;
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::model::compute::Vm;
+use crate::model::table::Key;
+
+pub(super) const COMMANDS: &[Command] = &[
+    sync("listVirtualMachines", LIST, list::list),
+    sync("listVirtualMachinesMetrics", LIST, list::list_metrics),
+    sync("getVirtualMachineUserData", "virtualmachineid:vm!", list::user_data),
+    sync("listNics", "virtualmachineid:vm! nicid networkid:network", list::list_nics),
+    job(
+        "deployVirtualMachine",
+        "zoneid:zone! serviceofferingid:serviceoffering! templateid:template name displayname networkids:network[] \
+         ipaddress userdata:long keypair keypairs:long affinitygroupids:affinitygroup[] affinitygroupnames \
+         diskofferingid:diskoffering size:number rootdisksize:number startvm:flag hostid:host hypervisor group \
+         account domainid:domain projectid:project",
+        "user.vm.DeployVMCmd",
+        deploy::deploy,
+    ),
+    job("startVirtualMachine", "id:vm! hostid:host", "user.vm.StartVMCmd", power::start),
+    job("stopVirtualMachine", "id:vm! forced:flag", "user.vm.StopVMCmd", power::stop),
+    job("rebootVirtualMachine", "id:vm! forced:flag", "user.vm.RebootVMCmd", power::reboot),
+    job(
+        "destroyVirtualMachine",
+        "id:vm! expunge:flag volumeids:volume[]",
+        "user.vm.DestroyVMCmd",
+        destroy::destroy,
+    ),
+    job("expungeVirtualMachine", "id:vm!", "admin.vm.ExpungeVMCmd", destroy::expunge),
+    sync("recoverVirtualMachine", "id:vm!", destroy::recover),
+    sync("updateVirtualMachine", "id:vm! name displayname group userdata:long details:map", update::update),
+    job(
+        "scaleVirtualMachine",
+        "id:vm! serviceofferingid:serviceoffering!",
+        "user.vm.ScaleVMCmd",
+        update::scale,
+    ),
+    job("resetPasswordForVirtualMachine", "id:vm!", "user.vm.ResetVMPasswordCmd", update::reset_password),
+    job(
+        "updateVMAffinityGroup",
+        "id:vm! affinitygroupids:affinitygroup[] affinitygroupnames",
+        "user.affinitygroup.UpdateVMAffinityGroupCmd",
+        update::affinity,
+    ),
+];
+
+const LIST: &str = "id:vm ids:vm[] name state zoneid:zone networkid:network templateid:template hostid:host \
+                    serviceofferingid:serviceoffering affinitygroupid:affinitygroup details userdata:flag account \
+                    domainid:domain projectid:project listall:flag";
+
+/// A machine that is there and the caller's.
+fn own(cloud: &Cloud, call: &Call) -> Result<Key<Vm>> {
+    let key = call.the(&cloud.vms, "id")?;
+    let row = &cloud.vms[key];
+    if row.removed {
+        return Err(ApiError::invalid(format!(
+            "Unable to find UUID for id [{}] of type [VirtualMachine]",
+            key.number()
+        )));
+    }
+    cloud.allow(call.caller, row.account)?;
+    Ok(key)
+}

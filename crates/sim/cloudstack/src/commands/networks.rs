@@ -1,0 +1,298 @@
+//! Guest networks.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use serde_json::json;
+
+use super::{job, sync};
+use crate::call::{Answer, Call};
+use crate::catalog::Command;
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::jobs::{Submission, success};
+use crate::model::identity::{Account, Resource};
+use crate::model::network::{Network, NetworkState};
+use crate::model::place::{GuestType, NetworkOffering, Zone};
+use crate::model::table::Key;
+
+pub(super) const COMMANDS: &[Command] = &[
+    sync(
+        "listNetworks",
+        "id:network name zoneid:zone type account domainid:domain projectid:project listall:flag vpcid:vpc \
+         canusefordeploy:flag issystem:flag",
+        list,
+    ),
+    sync(
+        "createNetwork",
+        "name! displaytext networkofferingid:networkoffering! zoneid:zone! gateway netmask startip endip vlan vpcid:vpc \
+         aclid:acl account domainid:domain projectid:project",
+        create,
+    ),
+    job("updateNetwork", "id:network! name displaytext", "user.network.UpdateNetworkCmd", update),
+    job("restartNetwork", "id:network! cleanup:flag", "user.network.RestartNetworkCmd", restart),
+    job("deleteNetwork", "id:network! forced:flag", "user.network.DeleteNetworkCmd", delete),
+];
+
+fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    if let Some(kind) = call.text("type")
+        && !["Isolated", "Shared", "L2"].iter().any(|known| known.eq_ignore_ascii_case(kind))
+    {
+        return Err(ApiError::invalid(format!("Unexpected Guest type : {kind}")));
+    }
+    let scope = cloud.scope(call)?;
+    let tags = cloud.tag_filter(call)?;
+    let shown = cloud
+        .networks
+        .iter()
+        .rev()
+        .filter(|network| {
+            let kind = cloud.network_offerings[network.offering].guest_type;
+            (kind == GuestType::Shared || cloud.shows(call, scope, network.account))
+                && call.selects(&cloud.networks, "id", network.key)
+                && call.selects(&cloud.zones, "zoneid", network.zone)
+                && call.text("vpcid").is_none_or(|vpc| network.vpc == cloud.vpcs.find(vpc))
+                && call.names("name", &network.name)
+                && call.names("type", kind.name())
+                && call.keyword_in(&[&network.name])
+                && cloud.is_tagged(&tags, &network.uuid)
+                && (!call.is("canusefordeploy") || cloud.zones[network.zone].enabled)
+        })
+        .map(|network| cloud.show_network(network.key))
+        .collect();
+    Ok(Answer::List("network", shown))
+}
+
+fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let zone = call.the(&cloud.zones, "zoneid")?;
+    let offering = call.the(&cloud.network_offerings, "networkofferingid")?;
+    let owner = cloud.owner(call)?;
+    if !cloud.zones[zone].enabled && !call.caller.is_root() {
+        return Err(ApiError::denied(
+            "Cannot perform this operation since specified Zone is currently disabled",
+        ));
+    }
+    let kind = &cloud.network_offerings[offering];
+    if kind.guest_type == GuestType::Shared && kind.specify_vlan && !call.caller.is_root() {
+        return Err(ApiError::invalid(
+            "This user can only create an Isolated network, a L2 network or a Shared network with specifyVlan=false.",
+        ));
+    }
+    let vpc = call.key(&cloud.vpcs, "vpcid");
+    if vpc.is_some() && !kind.for_vpc {
+        return Err(ApiError::invalid("Network offering can't be used for VPC networks"));
+    }
+    if vpc.is_none() && kind.for_vpc {
+        return Err(ApiError::invalid("Network offering can be used for VPC networks only"));
+    }
+    let (cidr, gateway) = cloud.addresses_of_new_network(call, zone, offering)?;
+    if let (Some(vpc), Some(cidr)) = (vpc, cidr) {
+        let row = &cloud.vpcs[vpc];
+        if !row.cidr.contains(&cidr) {
+            return Err(ApiError::invalid(format!(
+                "Network cidr {cidr} is not within vpc cidr {}",
+                row.cidr
+            )));
+        }
+        let other = cloud.networks.iter().find(|network| {
+            network.vpc == Some(vpc)
+                && network.cidr.is_some_and(|held| held.contains(&cidr) || cidr.contains(&held))
+        });
+        if let Some(other) = other {
+            return Err(ApiError::invalid(format!(
+                "Network cidr {cidr} crosses other network cidr {}",
+                other.name
+            )));
+        }
+    }
+    cloud.within_limit(owner, Resource::Network, 1)?;
+    let name = call.text("name").unwrap_or_default();
+    let display_text = call.filled("displaytext").unwrap_or(name).to_owned();
+    let key = cloud.add_network(name, &display_text, owner, zone, offering, (cidr, gateway));
+    cloud.networks[key].vpc = vpc;
+    let acl = call.text("aclid").and_then(|id| cloud.acls.iter().find(|(held, _)| held == id)).cloned();
+    cloud.networks[key].acl = acl.or_else(|| vpc.and_then(|_| cloud.acls.first().cloned()));
+    Ok(Answer::Object("network", cloud.show_network(key)))
+}
+
+impl Cloud {
+    /// The range and gateway that a new network is to have; layer 2 has none.
+    fn addresses_of_new_network(
+        &self,
+        call: &Call,
+        zone: Key<Zone>,
+        offering: Key<NetworkOffering>,
+    ) -> Result<(Option<Ipv4Net>, Option<Ipv4Addr>)> {
+        if self.network_offerings[offering].guest_type == GuestType::L2 {
+            return Ok((None, None));
+        }
+        let (Some(gateway), Some(netmask)) = (call.filled("gateway"), call.filled("netmask")) else {
+            if let Some(gateway) = call.filled("gateway") {
+                parse_gateway(gateway)?;
+            }
+            let cidr = self.free_range(zone);
+            return Ok((Some(cidr), cidr.hosts().next()));
+        };
+        let gateway = parse_gateway(gateway)?;
+        let refused =
+            || ApiError::invalid("Invalid gateway IP provided. Either the IP is broadcast or network IP.");
+        let netmask: Ipv4Addr =
+            netmask.parse().map_err(|_| ApiError::invalid("Netmask parameter is invalid"))?;
+        let cidr = Ipv4Net::with_netmask(gateway, netmask).map_err(|_| refused())?.trunc();
+        if gateway == cidr.network() || gateway == cidr.broadcast() {
+            return Err(refused());
+        }
+        Ok((Some(cidr), Some(gateway)))
+    }
+
+    /// What a network gets that asks for nothing: the zone's range, or one of its own where all machines share the
+    /// address space of one site.
+    fn free_range(&self, zone: Key<Zone>) -> Ipv4Net {
+        let default = self.zones[zone].guest_cidr;
+        if self.site.is_none() {
+            return default;
+        }
+        let taken = |range: &Ipv4Net| {
+            self.networks
+                .iter()
+                .any(|network| network.cidr.is_some_and(|held| held.contains(range) || range.contains(&held)))
+        };
+        let step = 1_u32 << (32 - u32::from(default.prefix_len()));
+        let start = u32::from(default.network());
+        (0..u16::MAX)
+            .filter_map(|at| {
+                let address = start.checked_add(step.checked_mul(u32::from(at))?)?;
+                Ipv4Net::new(Ipv4Addr::from(address), default.prefix_len()).ok()
+            })
+            .find(|range| !taken(range))
+            .unwrap_or(default)
+    }
+
+    pub(crate) fn add_network(
+        &mut self,
+        name: &str,
+        display_text: &str,
+        account: Key<Account>,
+        zone: Key<Zone>,
+        offering: Key<NetworkOffering>,
+        (cidr, gateway): (Option<Ipv4Net>, Option<Ipv4Addr>),
+    ) -> Key<Network> {
+        let it = Network {
+            name: name.to_owned(),
+            display_text: display_text.to_owned(),
+            account,
+            zone,
+            offering,
+            state: NetworkState::Allocated,
+            cidr,
+            gateway,
+            vlan: None,
+            vpc: None,
+            acl: None,
+            nics: 0,
+        };
+        let uuid = self.fresh_uuid();
+        self.networks.insert(uuid, self.now, it)
+    }
+
+    /// The network that a machine gets which asks for none, in an account that has none.
+    pub(crate) fn default_network(&mut self, account: Key<Account>, zone: Key<Zone>) -> Option<Key<Network>> {
+        let offering = self
+            .network_offerings
+            .iter()
+            .find(|offering| offering.name == "DefaultIsolatedNetworkOfferingWithSourceNatService")?
+            .key;
+        let name = format!("{}-network", self.accounts[account].name);
+        let cidr = self.free_range(zone);
+        Some(self.add_network(&name, &name, account, zone, offering, (Some(cidr), cidr.hosts().next())))
+    }
+
+    /// Removes a network with its addresses and rules.
+    pub(crate) fn remove_network(&mut self, network: Key<Network>) {
+        let ips: Vec<_> = self
+            .ips
+            .iter()
+            .filter(|ip| ip.held.as_ref().is_some_and(|held| held.network == Some(network)))
+            .map(|ip| ip.key)
+            .collect();
+        for ip in ips {
+            self.release(ip);
+        }
+        let rules: Vec<_> =
+            self.firewall_rules.iter().filter(|rule| rule.network == network).map(|rule| rule.key).collect();
+        for rule in rules {
+            self.firewall_rules.forget(rule);
+        }
+        let uuid = self.networks[network].uuid.clone();
+        self.untag(&uuid);
+        self.networks.remove(network);
+    }
+}
+
+fn parse_gateway(text: &str) -> Result<Ipv4Addr> {
+    text.parse().map_err(|_| ApiError::invalid("Gateway parameter is invalid"))
+}
+
+/// A network that is there and the caller's.
+fn own(cloud: &Cloud, call: &Call) -> Result<Key<Network>> {
+    let key = call.the(&cloud.networks, "id")?;
+    if cloud.networks[key].removed {
+        return Err(ApiError::invalid(format!("Network ID={} doesn't exist", key.number())));
+    }
+    cloud.allow(call.caller, cloud.networks[key].account)?;
+    Ok(key)
+}
+
+fn update(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = own(cloud, call)?;
+    let (name, text) =
+        (call.filled("name").map(str::to_owned), call.filled("displaytext").map(str::to_owned));
+    let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        if let Some(name) = name {
+            cloud.networks[key].name = name;
+        }
+        if let Some(text) = text {
+            cloud.networks[key].display_text = text;
+        }
+        Ok(json!({"network": cloud.show_network(key)}))
+    });
+    Ok(Answer::Job(submission.about("Network")))
+}
+
+fn restart(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = own(cloud, call)?;
+    let timings = cloud.settings.timings;
+    let after = if call.is("cleanup") { timings.network } else { timings.rule };
+    let submission = Submission::once(after, move |cloud, _| {
+        if cloud.networks[key].state != NetworkState::Implemented {
+            return Err(ApiError::invalid(
+                "Unable to restart the Network: Network is not in the right state to be restarted. Correct states are: \
+                 Implemented, Setup",
+            ));
+        }
+        Ok(success())
+    });
+    Ok(Answer::Job(submission.about("Network")))
+}
+
+fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = own(cloud, call)?;
+    let forced = call.is("forced") && !call.caller.is_root();
+    let implemented = cloud.networks[key].state == NetworkState::Implemented;
+    let timings = cloud.settings.timings;
+    let submission =
+        Submission::once(if implemented { timings.network } else { timings.rule }, move |cloud, _| {
+            if forced {
+                return Err(ApiError::invalid(
+                    "Delete network with 'forced' option can only be called by root admins",
+                ));
+            }
+            // Destroyed machines hold their addresses until they are expunged.
+            if cloud.vms.iter().any(|vm| vm.nics.iter().any(|nic| nic.network == key)) {
+                return Err(ApiError::runtime("Failed to delete network"));
+            }
+            cloud.remove_network(key);
+            Ok(success())
+        });
+    Ok(Answer::Job(submission.about("Network")))
+}

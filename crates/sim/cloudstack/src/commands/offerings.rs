@@ -1,0 +1,133 @@
+//! Offerings and guest operating systems.
+
+use super::{root_admin, sync};
+use crate::call::{Answer, Call};
+use crate::catalog::Command;
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::model::place::{OfferedSize, Size};
+
+pub(super) const COMMANDS: &[Command] = &[
+    sync(
+        "listServiceOfferings",
+        "id:serviceoffering name zoneid:zone issystem:flag systemvmtype projectid:project",
+        list_service_offerings,
+    ),
+    root_admin(sync(
+        "createServiceOffering",
+        "name! displaytext! cpunumber:number cpuspeed:number memory:number customized:flag mincpunumber:number \
+         maxcpunumber:number minmemory:number maxmemory:number",
+        create_service_offering,
+    )),
+    sync("listDiskOfferings", "id:diskoffering name zoneid:zone projectid:project", list_disk_offerings),
+    sync(
+        "listNetworkOfferings",
+        "id:networkoffering name zoneid:zone state guestiptype forvpc:flag projectid:project",
+        list_network_offerings,
+    ),
+    sync("listVPCOfferings", "id:vpcoffering name state isdefault:flag", list_vpc_offerings),
+    sync("listOsTypes", "id:ostype description", list_os_types),
+];
+
+fn list_service_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let system = call.is("issystem") && call.caller.is_admin();
+    let shown = cloud
+        .service_offerings
+        .iter()
+        .filter(|row| {
+            row.system_vm_type.is_some() == system
+                && call.selects(&cloud.service_offerings, "id", row.key)
+                && call.names("name", &row.name)
+                && call.keyword_in(&[&row.name])
+                && row.system_vm_type.is_none_or(|kind| call.names("systemvmtype", kind))
+        })
+        .map(|row| cloud.show_service_offering(row.key))
+        .collect();
+    Ok(Answer::List("serviceoffering", shown))
+}
+
+fn create_service_offering(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let number = |name: &str| call.number(name).and_then(|number| u64::try_from(number).ok());
+    let range = |least: &str, most: &str| Some((number(least)?, number(most)?));
+    let bounds = range("mincpunumber", "maxcpunumber").zip(range("minmemory", "maxmemory"));
+    let size = match (number("cpunumber"), number("cpuspeed"), number("memory"), bounds) {
+        (Some(cores), Some(mhz), Some(memory_mib), _) => OfferedSize::Fixed(Size { cores, mhz, memory_mib }),
+        (None, Some(mhz), None, Some((cores, memory_mib))) => {
+            OfferedSize::Constrained { cores, memory_mib, mhz }
+        }
+        (None, None, None, None) if call.is("customized") => OfferedSize::Custom,
+        _ => {
+            return Err(ApiError::invalid(
+                "For creating a custom compute offering cpu and memory all should be null; for a fixed one none",
+            ));
+        }
+    };
+    let key = cloud.add_service_offering(call.text("name").unwrap_or_default(), size);
+    Ok(Answer::Object("serviceoffering", cloud.show_service_offering(key)))
+}
+
+fn list_disk_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let shown = cloud
+        .disk_offerings
+        .iter()
+        .filter(|row| {
+            call.selects(&cloud.disk_offerings, "id", row.key)
+                && call.names("name", &row.name)
+                && call.keyword_in(&[&row.name, &row.display_text])
+        })
+        .map(|row| cloud.show_disk_offering(row.key))
+        .collect();
+    Ok(Answer::List("diskoffering", shown))
+}
+
+/// Here `name` is a part of a name.
+fn contains(call: &Call, name: &str) -> bool {
+    call.text("name").is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()))
+}
+
+fn list_network_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let shown = cloud
+        .network_offerings
+        .iter()
+        .filter(|row| {
+            call.selects(&cloud.network_offerings, "id", row.key)
+                && contains(call, &row.name)
+                && call.keyword_in(&[&row.name, &row.display_text])
+                && call.names("state", "Enabled")
+                && call.names("guestiptype", row.guest_type.name())
+                && call.flag("forvpc").is_none_or(|wanted| wanted == row.for_vpc)
+        })
+        .map(|row| cloud.show_network_offering(row.key))
+        .collect();
+    Ok(Answer::List("networkoffering", shown))
+}
+
+fn list_vpc_offerings(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let shown = cloud
+        .vpc_offerings
+        .iter()
+        .filter(|row| {
+            call.selects(&cloud.vpc_offerings, "id", row.key)
+                && contains(call, &row.name)
+                && call.keyword_in(&[&row.name])
+                && call.names("state", "Enabled")
+                && call.flag("isdefault").is_none_or(|wanted| wanted == row.default)
+        })
+        .map(|row| cloud.show_vpc_offering(row.key))
+        .collect();
+    Ok(Answer::List("vpcoffering", shown))
+}
+
+fn list_os_types(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let mut rows: Vec<_> = cloud
+        .os_types
+        .iter()
+        .filter(|row| {
+            call.selects(&cloud.os_types, "id", row.key)
+                && call.names("description", &row.name)
+                && call.keyword_in(&[&row.name])
+        })
+        .collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Answer::List("ostype", rows.into_iter().map(|row| cloud.show_os_type(row.key)).collect()))
+}

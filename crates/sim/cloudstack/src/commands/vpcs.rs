@@ -1,0 +1,110 @@
+//! VPCs.
+
+use ipnet::Ipv4Net;
+use serde_json::json;
+
+use super::{job, sync};
+use crate::call::{Answer, Call};
+use crate::catalog::Command;
+use crate::cloud::Cloud;
+use crate::error::{ApiError, Result};
+use crate::jobs::{Submission, success};
+use crate::model::identity::Resource;
+use crate::model::network::Vpc;
+
+pub(super) const COMMANDS: &[Command] = &[
+    sync("listVPCs", "id:vpc name zoneid:zone account domainid:domain projectid:project listall:flag", list),
+    job(
+        "createVPC",
+        "name! displaytext zoneid:zone! vpcofferingid:vpcoffering! cidr cidrsize:number account domainid:domain \
+         projectid:project",
+        "user.vpc.CreateVPCCmd",
+        create,
+    ),
+    sync("listNetworkACLLists", "id:acl name", list_acls),
+    job("deleteVPC", "id:vpc!", "user.vpc.DeleteVPCCmd", delete),
+];
+
+fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let scope = cloud.scope(call)?;
+    let tags = cloud.tag_filter(call)?;
+    let part =
+        |name: &str| call.text("name").is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()));
+    let shown = cloud
+        .vpcs
+        .iter()
+        .rev()
+        .filter(|vpc| {
+            cloud.shows(call, scope, vpc.account)
+                && call.selects(&cloud.vpcs, "id", vpc.key)
+                && call.selects(&cloud.zones, "zoneid", vpc.zone)
+                && part(&vpc.name)
+                && call.keyword_in(&[&vpc.name, &vpc.display_text])
+                && cloud.is_tagged(&tags, &vpc.uuid)
+        })
+        .map(|vpc| cloud.show_vpc(vpc.key))
+        .collect();
+    Ok(Answer::List("vpc", shown))
+}
+
+/// The two access lists that every cloud has: nothing passes, everything passes.
+fn list_acls(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let shown = cloud
+        .acls
+        .iter()
+        .filter(|(id, name)| call.text("id").is_none_or(|wanted| wanted == id) && call.names("name", name))
+        .map(|(id, name)| json!({"id": id, "name": name, "description": name, "fordisplay": true}))
+        .collect();
+    Ok(Answer::List("networkacllist", shown))
+}
+
+fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let (zone, offering) =
+        (call.the(&cloud.zones, "zoneid")?, call.the(&cloud.vpc_offerings, "vpcofferingid")?);
+    let owner = cloud.owner(call)?;
+    let text =
+        call.filled("cidr").ok_or_else(|| ApiError::invalid("VPC cidr or cidr size must be specified"))?;
+    let cidr: Ipv4Net =
+        text.parse().map_err(|_| ApiError::invalid(format!("Invalid CIDR specified {text}")))?;
+    if !cidr.network().is_private() {
+        return Err(ApiError::invalid(format!("Guest Cidr {cidr} is not RFC1918 compliant")));
+    }
+    cloud.within_limit(owner, Resource::Vpc, 1)?;
+    let name = call.text("name").unwrap_or_default().to_owned();
+    let display_text = call.filled("displaytext").unwrap_or(&name).to_owned();
+    let it = Vpc { name, display_text, account: owner, zone, cidr, offering };
+    let uuid = cloud.fresh_uuid();
+    let key = cloud.vpcs.insert(uuid.clone(), cloud.now, it);
+    let submission = Submission::once(cloud.settings.timings.power, move |cloud, _| {
+        Ok(json!({"vpc": cloud.show_vpc(key)}))
+    });
+    Ok(Answer::Job(Submission { id: Some(uuid), ..submission.about("None") }))
+}
+
+fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    let key = call.the(&cloud.vpcs, "id")?;
+    cloud.allow(call.caller, cloud.vpcs[key].account)?;
+    let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
+        let tiers = cloud.networks.iter().filter(|network| network.vpc == Some(key)).count();
+        if tiers > 0 {
+            return Err(ApiError::invalid(format!(
+                "Can't delete VPC {} as its used by {tiers} networks",
+                cloud.vpcs[key].name
+            )));
+        }
+        let ips: Vec<_> = cloud
+            .ips
+            .iter()
+            .filter(|ip| ip.held.as_ref().is_some_and(|held| held.vpc == Some(key)))
+            .map(|ip| ip.key)
+            .collect();
+        for ip in ips {
+            cloud.release(ip);
+        }
+        let uuid = cloud.vpcs[key].uuid.clone();
+        cloud.untag(&uuid);
+        cloud.vpcs.remove(key);
+        Ok(success())
+    });
+    Ok(Answer::Job(submission.about("Vpc")))
+}

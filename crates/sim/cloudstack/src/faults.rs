@@ -1,0 +1,167 @@
+//! What goes wrong on demand.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "fault", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Fault {
+    /// Calls of a command are refused.
+    Error {
+        /// Name of the command, `*` for all.
+        command: String,
+        /// CloudStack's code, which is also the HTTP status.
+        code: u16,
+        /// What is said.
+        text: String,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Calls of a command are carried out, and the caller hears nothing of it.
+    LostReply {
+        /// Name of the command, `*` for all.
+        command: String,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Calls of a command never arrive.
+    LostRequest {
+        /// Name of the command, `*` for all.
+        command: String,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Replies to a command take longer.
+    Slow {
+        /// Name of the command, `*` for all.
+        command: String,
+        /// How much longer.
+        milliseconds: u64,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Jobs of a command never do anything and never end.
+    StuckJob {
+        /// Name of the command, `*` for all.
+        command: String,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// No host takes another machine.
+    NoCapacity,
+    /// Hosts fail to start or stop machines.
+    HostsFail {
+        /// What they fail at.
+        command: HostCommand,
+        /// How often; for ever if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Keys of an account's users are worth nothing any more.
+    ExpiredKeys {
+        /// Name of the account.
+        account: String,
+    },
+    /// A machine is switched off behind the cloud's back; the cloud notices after a while.
+    PowerOff {
+        /// UUID of the machine.
+        vm: String,
+    },
+}
+
+/// What a host is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HostCommand {
+    /// Start a machine.
+    Start,
+    /// Stop a machine.
+    Stop,
+}
+
+impl HostCommand {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Start => "StartCommand",
+            Self::Stop => "StopCommand",
+        }
+    }
+}
+
+impl Fault {
+    /// The command whose calls it is about, and how often it still happens.
+    fn target(&mut self) -> Option<(&str, &mut Option<u32>)> {
+        match self {
+            Self::Error { command, times, .. }
+            | Self::LostReply { command, times }
+            | Self::LostRequest { command, times }
+            | Self::Slow { command, times, .. }
+            | Self::StuckJob { command, times } => Some((command, times)),
+            Self::NoCapacity | Self::HostsFail { .. } | Self::ExpiredKeys { .. } | Self::PowerOff { .. } => {
+                None
+            }
+        }
+    }
+}
+
+/// What goes wrong with one call.
+#[derive(Debug, Default)]
+pub(crate) struct Doom {
+    pub(crate) refused: Option<(u16, String)>,
+    pub(crate) never_arrives: bool,
+    pub(crate) reply_is_lost: bool,
+    pub(crate) delay: Duration,
+    pub(crate) job_is_stuck: bool,
+}
+
+/// Faults that are set.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn all(&self) -> Vec<Fault> {
+        self.0.clone()
+    }
+
+    /// What happens to the next call of a command; faults that happen so many times are used up by it.
+    pub(crate) fn strike(&mut self, name: &str) -> Doom {
+        let mut doom = Doom::default();
+        for fault in &mut self.0 {
+            let Some((command, times)) = fault.target() else { continue };
+            if (command != "*" && command != name) || *times == Some(0) {
+                continue;
+            }
+            if let Some(times) = times {
+                *times -= 1;
+            }
+            match fault {
+                Fault::Error { code, text, .. } => doom.refused = Some((*code, text.clone())),
+                Fault::LostReply { .. } => doom.reply_is_lost = true,
+                Fault::LostRequest { .. } => doom.never_arrives = true,
+                Fault::Slow { milliseconds, .. } => doom.delay += Duration::from_millis(*milliseconds),
+                Fault::StuckJob { .. } => doom.job_is_stuck = true,
+                Fault::NoCapacity
+                | Fault::HostsFail { .. }
+                | Fault::ExpiredKeys { .. }
+                | Fault::PowerOff { .. } => {}
+            }
+        }
+        self.0.retain_mut(|fault| fault.target().is_none_or(|(_, times)| *times != Some(0)));
+        doom
+    }
+}

@@ -1,0 +1,41 @@
+//! What the simulator is told beside the API: faults and questions, under `/sim/`. No real server has these paths.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::faults::Fault;
+use crate::params::Params;
+use crate::simulator::Simulator;
+
+/// Answers a request under `/sim/`; others are not ours.
+pub(crate) fn answer(simulator: &Simulator, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+    let path = request.uri().path().strip_prefix("/sim/")?;
+    let (status, body) = match (request.method(), path) {
+        (&Method::GET, "faults") => (StatusCode::OK, json!(simulator.faults())),
+        (&Method::POST, "faults") => match serde_json::from_slice::<Fault>(request.body()) {
+            Ok(fault) => match simulator.inject(fault) {
+                Ok(()) => (StatusCode::CREATED, json!({})),
+                Err(error) => (StatusCode::NOT_FOUND, json!({"error": error.to_string()})),
+            },
+            Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
+        },
+        (&Method::DELETE, "faults") => {
+            simulator.heal();
+            (StatusCode::OK, json!({}))
+        }
+        (&Method::GET, "leaks") => {
+            let query = Params::parse(request.uri().query().unwrap_or_default(), "");
+            (StatusCode::OK, json!(simulator.leaks(query.get("account"))))
+        }
+        _ => (StatusCode::NOT_FOUND, json!({"error": "GET, POST or DELETE /sim/faults, or GET /sim/leaks"})),
+    };
+    Some(json_response(status, &body))
+}
+
+fn json_response(status: StatusCode, body: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

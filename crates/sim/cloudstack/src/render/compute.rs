@@ -1,0 +1,363 @@
+//! Virtual machines and what belongs to them.
+
+use serde_json::{Value, json};
+
+use super::{Fields, time};
+use crate::call::Caller;
+use crate::cloud::Cloud;
+use crate::model::compute::{AffinityGroup, KubernetesCluster, SshKey, Vm, VmState, Volume, VolumeKind};
+use crate::model::network::NetworkState;
+use crate::model::table::Key;
+
+/// How much of a machine is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VmView {
+    pub(crate) caller: Caller,
+    /// Names of `details`; empty is everything.
+    pub(crate) details: Details,
+    /// User data too.
+    pub(crate) user_data: bool,
+}
+
+/// Which groups of fields a list is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Details {
+    /// Everything.
+    All,
+    /// Only network cards beside what is always there.
+    Nics,
+    /// Only what is always there.
+    Least,
+}
+
+impl VmView {
+    /// Everything that a caller sees.
+    pub(crate) fn full(caller: Caller) -> Self {
+        Self { caller, details: Details::All, user_data: false }
+    }
+}
+
+impl Cloud {
+    pub(crate) fn show_vm(&self, key: Key<Vm>, view: VmView) -> Fields {
+        let row = &self.vms[key];
+        let zone = &self.zones[row.zone];
+        let template = &self.templates[row.template];
+        let os = &self.os_types[template.os_type];
+        let user = &self.users[row.user];
+        let mut fields = Fields::of(json!({
+            "id": row.uuid,
+            "name": row.name,
+            "displayname": row.display_name,
+            "userid": user.uuid,
+            "username": user.name,
+            "created": time(row.created),
+            "state": row.state.name(),
+            "haenable": false,
+            "zoneid": zone.uuid,
+            "zonename": zone.name,
+            "guestosid": os.uuid,
+            "securitygroup": [],
+            "nic": [],
+            "hypervisor": template.hypervisor,
+            "details": row.details,
+            "affinitygroup": [],
+            "isdynamicallyscalable": false,
+            "deleteprotection": false,
+            "ostypeid": os.uuid,
+            "osdisplayname": os.name,
+            "receivedbytes": 0,
+            "sentbytes": 0,
+            "tags": self.long_tags(&row.uuid),
+            "hasannotations": false,
+        }));
+        fields.owner(self, row.account).maybe("lastupdated", row.updated.map(time)).job(self, &row.uuid);
+        if row.on_storage {
+            fields.put("pooltype", "NetworkFilesystem");
+        }
+        if row.state.occupies() {
+            fields.put("hostcontrolstate", "Enabled");
+            if row.has_boot_details {
+                fields.put("bootmode", "legacy").put("boottype", "Bios");
+            }
+        }
+        if view.caller.is_root() {
+            fields.put("instancename", self.instance_name(key)).put("displayvm", true).put("arch", "x86_64");
+            if let Some(host) = row.host.filter(|_| row.state.occupies()) {
+                let host = &self.hosts[host];
+                fields.put("hostid", host.uuid.as_str()).put("hostname", host.name.as_str());
+            }
+            if row.on_storage && !row.state.occupies() {
+                let mut details = row.details.clone();
+                details.insert("Message.ReservedCapacityFreed.Flag".to_owned(), "false".to_owned());
+                fields.put("details", json!(details));
+            }
+        } else {
+            fields.put("readonlydetails", "dataDiskController, rootDiskController");
+        }
+        if !row.affinity.is_empty() && view.details != Details::Nics {
+            let groups: Vec<Value> =
+                row.affinity.iter().map(|group| self.show_member_group(*group)).collect();
+            fields.put("affinitygroup", groups);
+        }
+        if view.details != Details::Least {
+            let nics: Vec<Value> = (0..row.nics.len()).map(|at| self.show_nic(key, at).done()).collect();
+            fields.put("nic", nics);
+        }
+        if view.details == Details::All {
+            self.put_vm_details(&mut fields, key);
+        }
+        if view.user_data {
+            fields.maybe("userdata", row.user_data.as_deref());
+        }
+        fields
+    }
+
+    fn put_vm_details(&self, fields: &mut Fields, key: Key<Vm>) {
+        let row = &self.vms[key];
+        let template = &self.templates[row.template];
+        let offering = &self.service_offerings[row.offering];
+        fields
+            .put("templateid", template.uuid.as_str())
+            .put("templatename", template.name.as_str())
+            .put("templatetype", template.kind.name())
+            .put("templateformat", template.format.as_str())
+            .put("templatedisplaytext", template.display_text.as_str())
+            .put("passwordenabled", false)
+            .put("serviceofferingid", offering.uuid.as_str())
+            .put("serviceofferingname", offering.name.as_str())
+            .put("cpunumber", row.size.cores)
+            .put("cpuspeed", row.size.mhz)
+            .put("memory", row.size.memory_mib)
+            .put("rootdeviceid", 0)
+            .put("rootdevicetype", "ROOT")
+            .maybe(
+                "ipaddress",
+                row.nics.first().and_then(|nic| nic.address).map(|address| address.to_string()),
+            );
+        if let Some(disk) = row.data_disk {
+            let disk = &self.disk_offerings[disk];
+            fields.put("diskofferingid", disk.uuid.as_str()).put("diskofferingname", disk.name.as_str());
+        }
+        if let Some((id, name)) = &row.group {
+            fields.put("groupid", id.as_str()).put("group", name.as_str());
+        }
+        if !row.key_pairs.is_empty() {
+            fields.put("keypairs", row.key_pairs.join(","));
+        }
+        if self.has_statistics(row) {
+            fields.put("cpuused", "10%").put("networkkbsread", 32768).put("networkkbswrite", 16384);
+            for name in [
+                "diskkbsread",
+                "diskkbswrite",
+                "memorykbs",
+                "memoryintfreekbs",
+                "memorytargetkbs",
+                "diskioread",
+                "diskiowrite",
+            ] {
+                fields.put(name, 0);
+            }
+        }
+    }
+
+    /// Statistics are collected once a minute from machines that run, and stay until the next start.
+    fn has_statistics(&self, vm: &Vm) -> bool {
+        let minute = jiff::SignedDuration::from_secs(60);
+        match (vm.running_since, vm.stopped_at) {
+            (Some(since), None) => self.now.duration_since(since) >= minute,
+            (Some(since), Some(until)) => {
+                vm.state != VmState::Destroyed && until.duration_since(since) >= minute
+            }
+            (None, _) => false,
+        }
+    }
+
+    /// `i-<account>-<vm>-VM`.
+    pub(crate) fn instance_name(&self, key: Key<Vm>) -> String {
+        format!("i-{}-{}-VM", self.vms[key].account.number(), key.number())
+    }
+
+    pub(crate) fn show_nic(&self, vm: Key<Vm>, at: usize) -> Fields {
+        let nic = &self.vms[vm].nics[at];
+        let network = &self.networks[nic.network];
+        let offering = &self.network_offerings[network.offering];
+        let mut fields = Fields::of(json!({
+            "id": nic.uuid,
+            "networkid": network.uuid,
+            "networkname": network.name,
+            "traffictype": "Guest",
+            "type": offering.guest_type.name(),
+            "isdefault": at == 0,
+            "macaddress": nic.mac,
+            "secondaryip": [],
+            "extradhcpoption": [],
+            "deviceid": at.to_string(),
+        }));
+        if let (Some(cidr), Some(gateway)) = (network.cidr, network.gateway) {
+            fields.put("netmask", cidr.netmask().to_string()).put("gateway", gateway.to_string());
+        }
+        fields.maybe("ipaddress", nic.address.map(|address| address.to_string()));
+        if nic.reserved && network.state == NetworkState::Implemented {
+            let uri = network.vlan.map(|vlan| format!("vlan://{vlan}"));
+            fields.maybe("isolationuri", uri.clone()).maybe("broadcasturi", uri);
+        }
+        fields
+    }
+
+    fn show_member_group(&self, key: Key<AffinityGroup>) -> Value {
+        let row = &self.affinity_groups[key];
+        json!({"id": row.uuid, "name": row.name})
+    }
+
+    pub(crate) fn show_volume(&self, key: Key<Volume>) -> Value {
+        let row = &self.volumes[key];
+        let zone = &self.zones[row.zone];
+        let mut fields = Fields::of(json!({
+            "id": row.uuid,
+            "name": row.name,
+            "zoneid": zone.uuid,
+            "zonename": zone.name,
+            "provisioningtype": "thin",
+            "size": row.bytes,
+            "created": time(row.created),
+            "state": if row.ready { "Ready" } else { "Allocated" },
+            "destroyed": row.destroyed,
+            "quiescevm": false,
+            "supportsstoragesnapshot": false,
+            "deleteprotection": false,
+            "tags": self.long_tags(&row.uuid),
+            "hasannotations": false,
+        }));
+        fields.owner(self, row.account).maybe("attached", row.attached.map(time)).job(self, &row.uuid);
+        match row.kind {
+            VolumeKind::Root(template, offering) => {
+                let (template, size) = (&self.templates[template], &self.service_offerings[offering]);
+                fields
+                    .put("type", "ROOT")
+                    .put("isextractable", false)
+                    .put("templateid", template.uuid.as_str())
+                    .put("templatename", template.name.as_str())
+                    .put("templatedisplaytext", template.display_text.as_str())
+                    .put("serviceofferingid", offering.number().to_string())
+                    .put("serviceofferingname", size.name.as_str())
+                    .maybe("serviceofferingdisplaytext", size.display_text.as_deref());
+            }
+            VolumeKind::Data(offering) => {
+                let offering = &self.disk_offerings[offering];
+                fields
+                    .put("type", "DATADISK")
+                    .put("isextractable", true)
+                    .put("diskofferingid", offering.uuid.as_str())
+                    .put("diskofferingname", offering.name.as_str())
+                    .put("diskofferingdisplaytext", offering.display_text.as_str());
+            }
+        }
+        if let Some(vm) = row.vm {
+            let vm = &self.vms[vm];
+            fields
+                .put("deviceid", row.device)
+                .put("virtualmachineid", vm.uuid.as_str())
+                .put("vmname", vm.name.as_str())
+                .put("vmdisplayname", vm.display_name.as_str())
+                .put("vmstate", vm.state.name())
+                .put("vmtype", "User");
+            if vm.state == VmState::Running {
+                for name in ["diskkbsread", "diskkbswrite", "diskioread", "diskiowrite"] {
+                    fields.put(name, 0);
+                }
+            }
+        }
+        fields.done()
+    }
+
+    pub(crate) fn show_affinity_group(&self, key: Key<AffinityGroup>) -> Value {
+        let row = &self.affinity_groups[key];
+        let mut fields = Fields::of(json!({"id": row.uuid, "name": row.name, "type": row.kind.name()}));
+        fields.owner(self, row.account).maybe("description", row.description.as_deref());
+        let members: Vec<Value> = self
+            .vms
+            .iter()
+            .filter(|vm| vm.affinity.contains(&key))
+            .map(|vm| Value::from(vm.uuid.as_str()))
+            .collect();
+        if !members.is_empty() {
+            fields.put("virtualmachineIds", members);
+        }
+        fields.done()
+    }
+
+    pub(crate) fn show_ssh_key(&self, key: Key<SshKey>) -> Fields {
+        let row = &self.ssh_keys[key];
+        let mut fields = Fields::of(json!({
+            "id": row.uuid,
+            "name": row.name,
+            "fingerprint": row.fingerprint,
+            "hasannotations": false,
+        }));
+        fields.owner(self, row.account);
+        fields.0.remove("domainpath");
+        fields
+    }
+
+    pub(crate) fn show_kubernetes_cluster(&self, key: Key<KubernetesCluster>, caller: Caller) -> Value {
+        let row = &self.kubernetes_clusters[key];
+        let zone = &self.zones[row.zone];
+        let members: Vec<Value> = row
+            .members
+            .iter()
+            .map(|vm| {
+                let view = VmView { details: Details::Nics, ..VmView::full(caller) };
+                let mut fields = self.show_vm(*vm, view);
+                fields.put("isexternalnode", false).put("isetcdnode", false);
+                for absent in ["domainpath", "hasannotations"] {
+                    fields.0.remove(absent);
+                }
+                fields.done()
+            })
+            .collect();
+        let offering = row.offering.map(|offering| &self.service_offerings[offering]);
+        let size = offering.and_then(|offering| match offering.size {
+            crate::model::place::OfferedSize::Fixed(size) => Some(size),
+            _ => None,
+        });
+        let mut fields = Fields::of(json!({
+            "id": row.uuid,
+            "name": row.name,
+            "description": row.description,
+            "zoneid": zone.uuid,
+            "zonename": zone.name,
+            "etcdnodes": 0,
+            "masternodes": 1,
+            "controlnodes": 1,
+            "size": 0,
+            "state": "Running",
+            "cpunumber": size.map_or(0, |size| size.cores).to_string(),
+            "memory": size.map_or(0, |size| size.memory_mib).to_string(),
+            "endpoint": "",
+            "autoscalingenabled": false,
+            "csienabled": false,
+            "clustertype": "ExternalManaged",
+            "created": time(row.created),
+            "hasannotations": false,
+        }));
+        if !members.is_empty() {
+            fields.put("etcdips", json!({}));
+        }
+        fields.put("virtualmachines", members);
+        fields.owner(self, row.account);
+        if let Some(offering) = offering {
+            fields
+                .put("serviceofferingid", offering.uuid.as_str())
+                .put("serviceofferingname", offering.name.as_str());
+        }
+        if let Some(network) = row.network {
+            let row = &self.networks[network];
+            fields.put("networkid", row.uuid.as_str()).put("associatednetworkname", row.name.as_str());
+            if let Some(ip) = self.source_nat(network) {
+                let ip = &self.ips[ip];
+                fields.put("ipaddress", ip.address.to_string()).put("ipaddressid", ip.uuid.as_str());
+            }
+        }
+        fields.done()
+    }
+}

@@ -1,0 +1,296 @@
+//! The simulator: a cloud behind HTTP, in this process or over TCP.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_apiserver::env::Env;
+use capstan_guest::Site;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use crate::cloud::Cloud;
+use crate::faults::{Fault, Faults};
+use crate::front::{self, Query};
+use crate::jobs::Event;
+use crate::leaks::Leak;
+use crate::settings::{Layout, Settings};
+
+/// Most bytes of a body that are read at all.
+const LARGEST_BODY: usize = 2 << 20;
+/// After how long the cloud notices that a machine went off by itself.
+const NOTICE: Duration = Duration::from_secs(27);
+
+/// The connection broke before a reply came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was lost before a reply came")]
+pub struct ConnectionLost;
+
+/// There is no such account, or no such machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {0} in this cloud")]
+pub struct UnknownAccount(pub String);
+
+/// What a user signs requests with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// `apiKey`.
+    pub api_key: String,
+    /// The secret.
+    pub secret_key: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("api_key", &self.api_key).finish_non_exhaustive()
+    }
+}
+
+/// A simulated management server. Cheap to clone; all clones are one cloud.
+#[derive(Clone)]
+pub struct Simulator {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    env: Env,
+    cloud: Mutex<Cloud>,
+    faults: Mutex<Faults>,
+    baseline: Mutex<BTreeSet<Leak>>,
+    /// Rings when there may be something to do earlier than before.
+    changed: Notify,
+}
+
+impl Simulator {
+    /// A cloud as its operator left it. With a site, machines boot as its guests and public addresses are those that the
+    /// site's load balancers listen on.
+    pub fn new(env: Env, layout: &Layout, settings: Settings, site: Option<Site>) -> Self {
+        let cloud = Cloud::found(env.clone(), layout, settings, site);
+        let inner = Inner {
+            env,
+            baseline: Mutex::new(cloud.belongings()),
+            cloud: Mutex::new(cloud),
+            faults: Mutex::default(),
+            changed: Notify::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Answers one request.
+    pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ConnectionLost> {
+        if let Some(response) = front::administer(self, &request) {
+            return Ok(response);
+        }
+        let query = match Query::read(&request) {
+            Ok(query) => query,
+            Err(response) => return Ok(*response),
+        };
+        let doom = self.inner.faults.lock().strike(query.command());
+        if !doom.delay.is_zero() {
+            tokio::time::sleep(doom.delay).await;
+        }
+        if doom.never_arrives {
+            return Err(ConnectionLost);
+        }
+        if let Some((code, text)) = &doom.refused {
+            return Ok(front::refuse(&query, *code, text));
+        }
+        let response = {
+            let mut cloud = self.inner.cloud.lock();
+            cloud.advance(self.inner.env.now());
+            let before = cloud.jobs.iter().next_back().map(|job| job.key);
+            let response = front::answer(&mut cloud, query);
+            let made = cloud.jobs.iter().next_back().map(|job| job.key).filter(|job| Some(*job) != before);
+            if let Some(job) = made.filter(|_| doom.job_is_stuck) {
+                cloud.jobs[job].stuck = true;
+            }
+            response
+        };
+        self.inner.changed.notify_waiters();
+        if doom.reply_is_lost { Err(ConnectionLost) } else { Ok(response) }
+    }
+
+    /// Lets everything happen in time, whether or not anybody calls: what machines boot and what background tasks remove.
+    /// Runs until it is dropped.
+    pub async fn drive(&self) {
+        loop {
+            let changed = self.inner.changed.notified();
+            let next = {
+                let mut cloud = self.inner.cloud.lock();
+                cloud.advance(self.inner.env.now());
+                cloud.next_event()
+            };
+            match next {
+                None => changed.await,
+                Some(at) => {
+                    let wait = at.duration_since(self.inner.env.now());
+                    // Never a busy loop, whatever the clock says.
+                    let wait = Duration::try_from(wait).unwrap_or_default().max(Duration::from_millis(1));
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = changed => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves the API over TCP until `stop` resolves, and lets time go on meanwhile.
+    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        let drive = self.drive();
+        tokio::pin!(drive);
+        loop {
+            let stream = tokio::select! {
+                () = &mut stop => return,
+                () = &mut drive => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                        continue;
+                    }
+                },
+            };
+            let simulator = self.clone();
+            tokio::spawn(async move {
+                let service = hyper::service::service_fn(move |request| {
+                    let simulator = simulator.clone();
+                    async move { simulator.receive(request).await }
+                });
+                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+                    tracing::debug!(%error, "a connection ended");
+                }
+            });
+        }
+    }
+
+    /// An error here ends the connection, which is how a reply gets lost.
+    async fn receive(
+        &self,
+        request: Request<hyper::body::Incoming>,
+    ) -> Result<Response<Full<Bytes>>, ConnectionLost> {
+        let (head, body) = request.into_parts();
+        let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| ConnectionLost)?;
+        let response = self.call(Request::from_parts(head, body.to_bytes())).await?;
+        Ok(response.map(Full::new))
+    }
+
+    /// Keys of the first user of an account that has some.
+    pub fn credentials(&self, account: &str) -> Result<Credentials, UnknownAccount> {
+        let cloud = self.inner.cloud.lock();
+        let found = cloud.users.iter().find(|user| cloud.accounts[user.account].name == account);
+        let keys = found.and_then(|user| user.keys.as_ref());
+        let keys = keys.ok_or_else(|| UnknownAccount(format!("account {account}")))?;
+        Ok(Credentials { api_key: keys.api.clone(), secret_key: keys.secret.clone() })
+    }
+
+    /// Changes global settings; what is already due stays due.
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.inner.cloud.lock().settings);
+    }
+
+    /// Sets for one account whether its users may expunge and recover machines, and whether they see destroyed ones.
+    pub fn set_account(
+        &self,
+        account: &str,
+        expunge: bool,
+        see_destroyed: bool,
+    ) -> Result<(), UnknownAccount> {
+        let mut cloud = self.inner.cloud.lock();
+        let found = cloud.accounts.iter_mut().find(|row| row.name == account);
+        let row = found.ok_or_else(|| UnknownAccount(format!("account {account}")))?;
+        (row.may_expunge, row.sees_destroyed) = (Some(expunge), Some(see_destroyed));
+        Ok(())
+    }
+
+    /// Makes something go wrong.
+    pub fn inject(&self, fault: Fault) -> Result<(), UnknownAccount> {
+        let mut cloud = self.inner.cloud.lock();
+        cloud.advance(self.inner.env.now());
+        match &fault {
+            Fault::NoCapacity => cloud.full = true,
+            Fault::HostsFail { command, times } => {
+                cloud.host_failures.insert(command.name(), times.unwrap_or(u32::MAX));
+            }
+            Fault::ExpiredKeys { account } => {
+                let key = cloud.accounts.iter().find(|row| row.name == *account).map(|row| row.key);
+                let key = key.ok_or_else(|| UnknownAccount(format!("account {account}")))?;
+                for keys in cloud
+                    .users
+                    .iter_mut()
+                    .filter(|user| user.account == key)
+                    .filter_map(|user| user.keys.as_mut())
+                {
+                    keys.expired = true;
+                }
+            }
+            Fault::PowerOff { vm } => {
+                let key = cloud.vms.find(vm).ok_or_else(|| UnknownAccount(format!("machine {vm}")))?;
+                cloud.stop_guest(key);
+                cloud.schedule(NOTICE, Event::Chore(Box::new(move |cloud| cloud.power_off(key))));
+            }
+            _ => self.inner.faults.lock().add(fault),
+        }
+        drop(cloud);
+        self.inner.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Faults of commands that still wait to happen.
+    pub fn faults(&self) -> Vec<Fault> {
+        self.inner.faults.lock().all()
+    }
+
+    /// Ends all faults. Jobs that got stuck stay stuck.
+    pub fn heal(&self) {
+        self.inner.faults.lock().clear();
+        let mut cloud = self.inner.cloud.lock();
+        cloud.full = false;
+        cloud.host_failures.clear();
+        for keys in cloud.users.iter_mut().filter_map(|user| user.keys.as_mut()) {
+            keys.expired = false;
+        }
+    }
+
+    /// Takes what there is now for granted.
+    pub fn forgive(&self) {
+        *self.inner.baseline.lock() = self.inner.cloud.lock().belongings();
+    }
+
+    /// What an account, or everybody, has beyond what was there at the start.
+    pub fn leaks(&self, account: Option<&str>) -> Vec<Leak> {
+        let mut cloud = self.inner.cloud.lock();
+        cloud.advance(self.inner.env.now());
+        let baseline = self.inner.baseline.lock();
+        let all = cloud.belongings();
+        all.difference(&baseline)
+            .filter(|leak| account.is_none_or(|account| leak.account == account))
+            .cloned()
+            .collect()
+    }
+}
+
+impl tower_service::Service<Request<Bytes>> for Simulator {
+    type Response = Response<Bytes>;
+    type Error = ConnectionLost;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Bytes>, ConnectionLost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let simulator = self.clone();
+        Box::pin(async move { Simulator::call(&simulator, request).await })
+    }
+}

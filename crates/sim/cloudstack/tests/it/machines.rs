@@ -1,0 +1,170 @@
+//! Machines: jobs, states, names, placement, the background removal.
+
+use std::time::Duration;
+
+use capstan_sim_cloudstack::Settings;
+use http::Method;
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn a_machine_is_stopped_then_starting_then_running() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let submitted = world.deploy("alice", &network, "vm1", &[("userdata", "I2Nsb3VkLWNvbmZpZwo=")]).await;
+    let id = submitted.body["id"].as_str().unwrap().to_owned();
+    let mut states = Vec::new();
+    for _ in 0..40 {
+        let listed = world.get("alice", "listVirtualMachines", &[("id", &id)]).await.body;
+        let state = listed["virtualmachine"][0]["state"].as_str().unwrap().to_owned();
+        if states.last() != Some(&state) {
+            states.push(state);
+        }
+        world.pass(Duration::from_millis(250));
+    }
+    assert_eq!(states, ["Stopped", "Starting", "Running"]);
+    let networks = world.get("alice", "listNetworks", &[("id", &network)]).await.body;
+    assert_eq!(networks["network"][0]["state"], "Implemented");
+    let data = world.get("alice", "getVirtualMachineUserData", &[("virtualmachineid", &id)]).await.body;
+    assert_eq!(data["virtualmachineuserdata"]["userdata"], "I2Nsb3VkLWNvbmZpZwo=");
+}
+
+#[tokio::test]
+async fn a_pending_job_has_no_result_and_a_failed_one_is_http_200() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let huge = world.id("listServiceOfferings", "serviceoffering", "Huge").await;
+    // The limit on memory is in the way of what the hosts lack.
+    let domain =
+        world.get("dadmin", "listDomains", &[]).await.body["domain"][0]["id"].as_str().unwrap().to_owned();
+    let limit = [("resourcetype", "9"), ("max", "-1"), ("account", "alice"), ("domainid", domain.as_str())];
+    assert_eq!(world.get("admin", "updateResourceLimit", &limit).await.status, 200);
+    let submitted = world.deploy("alice", &network, "vm1", &[("serviceofferingid", &huge)]).await;
+    let job = submitted.body["jobid"].as_str().unwrap().to_owned();
+    let pending = world.get("alice", "queryAsyncJobResult", &[("jobid", &job)]).await.body;
+    assert_eq!((&pending["jobstatus"], pending.get("jobresult")), (&json!(0), None));
+    let end = world.wait("alice", &submitted).await;
+    assert_eq!((&end["jobstatus"], &end["jobresultcode"]), (&json!(2), &json!(533)));
+    assert!(end["jobresult"].get("cserrorcode").is_none());
+    let id = submitted.body["id"].as_str().unwrap();
+    let listed = world.get("alice", "listVirtualMachines", &[("id", id)]).await.body;
+    assert_eq!(listed["virtualmachine"][0]["state"], "Error");
+    assert_eq!(world.get("bob", "queryAsyncJobResult", &[("jobid", &job)]).await.code(), (531, Some(4365)));
+}
+
+#[tokio::test]
+async fn anti_affine_machines_need_a_host_each() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let made =
+        world.get("alice", "createAffinityGroup", &[("name", "apart"), ("type", "host anti-affinity")]).await;
+    let group = made.body["id"].as_str().unwrap().to_owned();
+    world.wait("alice", &made).await;
+    let mut ends = Vec::new();
+    for name in ["a", "b", "c"] {
+        let submitted = world.deploy("alice", &network, name, &[("affinitygroupids", &group)]).await;
+        ends.push(world.wait("alice", &submitted).await["jobresultcode"].as_u64().unwrap());
+    }
+    assert_eq!(ends, [0, 0, 533]);
+}
+
+#[tokio::test]
+async fn names_are_held_until_a_machine_is_expunged() {
+    let settings = Settings {
+        expunge_delay: Duration::from_secs(60),
+        expunge_interval: Duration::from_secs(30),
+        ..Settings::default()
+    };
+    let world = World::with(settings);
+    let network = world.network("alice", "net1").await;
+    let vm = world.machine("alice", &network, "vm1").await;
+    assert_eq!(world.deploy("alice", &network, "vm1", &[]).await.code(), (431, Some(4350)));
+    world.done("alice", "destroyVirtualMachine", &[("id", &vm)]).await;
+    assert_eq!(world.deploy("alice", &network, "vm1", &[]).await.code(), (431, Some(4350)));
+    // Gone for its owner at once, for others only when it is expunged.
+    assert_eq!(world.get("alice", "listVirtualMachines", &[("id", &vm)]).await.body, json!({}));
+    let seen = world.get("dadmin", "listVirtualMachines", &[("id", &vm)]).await.body;
+    assert_eq!(seen["virtualmachine"][0]["state"], "Destroyed");
+    world.pass(Duration::from_secs(120));
+    assert_eq!(world.get("dadmin", "listVirtualMachines", &[("id", &vm)]).await.body, json!({}));
+    assert_eq!(world.deploy("alice", &network, "vm1", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_network_cannot_go_before_its_machines_are_expunged() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let vm = world.machine("alice", &network, "vm1").await;
+    world.done("alice", "destroyVirtualMachine", &[("id", &vm)]).await;
+    let submitted = world.get("alice", "deleteNetwork", &[("id", &network)]).await;
+    let end = world.wait("alice", &submitted).await;
+    assert_eq!((&end["jobstatus"], &end["jobresultcode"]), (&json!(2), &json!(530)));
+    // A day and a night in production.
+    world.pass(Duration::from_secs(2 * 86_400));
+    world.done("alice", "deleteNetwork", &[("id", &network)]).await;
+    assert_eq!(world.simulator.leaks(Some("alice")), []);
+}
+
+#[tokio::test]
+async fn an_ordinary_user_may_not_expunge_and_the_machine_runs_on() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let vm = world.machine("alice", &network, "vm1").await;
+    let submitted = world.get("alice", "destroyVirtualMachine", &[("id", &vm), ("expunge", "true")]).await;
+    assert_eq!(world.wait("alice", &submitted).await["jobresultcode"], 530);
+    let listed = world.get("alice", "listVirtualMachines", &[("id", &vm)]).await.body;
+    assert_eq!(listed["virtualmachine"][0]["state"], "Running");
+    let gone = world.done("admin", "destroyVirtualMachine", &[("id", &vm), ("expunge", "true")]).await;
+    assert!(gone["virtualmachine"].get("id").is_none(), "{gone}");
+    assert_eq!(world.get("alice", "destroyVirtualMachine", &[("id", &vm)]).await.code(), (431, Some(4350)));
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_a_start_but_a_start_does_not_wait_for_a_stop() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let submitted = world.deploy("alice", &network, "vm1", &[]).await;
+    let vm = submitted.body["id"].as_str().unwrap().to_owned();
+    world.pass(Duration::from_millis(500));
+    let stop = world.get("alice", "stopVirtualMachine", &[("id", &vm)]).await;
+    assert_eq!(world.wait("alice", &submitted).await["jobstatus"], 1);
+    assert_eq!(world.wait("alice", &stop).await["jobresult"]["virtualmachine"]["state"], "Stopped");
+    world.done("alice", "startVirtualMachine", &[("id", &vm)]).await;
+    let stop = world.get("alice", "stopVirtualMachine", &[("id", &vm)]).await;
+    let start = world.get("alice", "startVirtualMachine", &[("id", &vm)]).await;
+    assert_eq!(world.wait("alice", &start).await["jobresultcode"], 431);
+    assert_eq!(world.wait("alice", &stop).await["jobstatus"], 1);
+}
+
+#[tokio::test]
+async fn user_data_is_measured_in_base64() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let zone = world.zone().await;
+    let template = world.id("listTemplates", "template", "ubuntu-2404-kube-v1.36.0").await;
+    let offering = world.id("listServiceOfferings", "serviceoffering", "Small Instance").await;
+    let by = |name: &'static str, data: String| {
+        let (world, network, zone, template, offering) = (&world, &network, &zone, &template, &offering);
+        async move {
+            let parameters = [
+                ("zoneid", zone.as_str()),
+                ("templateid", template),
+                ("serviceofferingid", offering),
+                ("networkids", network),
+                ("startvm", "false"),
+                ("name", name),
+                ("userdata", &data),
+            ];
+            let query = world.query("alice", "deployVirtualMachine", &parameters);
+            let by_get = world.send(Method::GET, &query, "").await.unwrap().status().as_u16();
+            let by_post = world.send(Method::POST, "", &query).await.unwrap().status().as_u16();
+            (by_get, by_post)
+        }
+    };
+    assert_eq!(by("fits-get", "eHh4".repeat(1024)).await.0, 200);
+    assert_eq!(by("fits-post", "eHh4".repeat(1025)).await, (431, 200));
+    assert_eq!(by("fits-just", "eHh4".repeat(8192)).await.1, 200);
+    assert_eq!(by("too-long", "eHh4".repeat(8193)).await.1, 431);
+    assert_eq!(by("not-base64", "!!!".to_owned()).await, (431, 431));
+}

@@ -1,0 +1,108 @@
+//! Addresses, rules, tags.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn the_first_address_of_a_network_is_its_source_nat_and_stays() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let first = world.get("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    let end = world.wait("alice", &first).await;
+    assert_eq!(end["jobresult"]["ipaddress"]["issourcenat"], true);
+    let id = first.body["id"].as_str().unwrap();
+    let release = world.get("alice", "disassociateIpAddress", &[("id", id)]).await;
+    assert_eq!(world.wait("alice", &release).await["jobresultcode"], 530);
+    let second = world.done("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    assert_eq!(second["ipaddress"]["issourcenat"], false);
+}
+
+#[tokio::test]
+async fn addresses_run_out() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    // Two of six belong to system machines.
+    for _ in 0..4 {
+        world.done("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    }
+    assert_eq!(
+        world.get("alice", "associateIpAddress", &[("networkid", &network)]).await.code(),
+        (533, Some(9999))
+    );
+}
+
+#[tokio::test]
+async fn a_load_balancer_opens_the_firewall_and_forgets_destroyed_members() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let vm = world.machine("alice", &network, "vm1").await;
+    let ip = world.get("alice", "associateIpAddress", &[("networkid", &network)]).await;
+    world.wait("alice", &ip).await;
+    let ip = ip.body["id"].as_str().unwrap().to_owned();
+    let rule = [
+        ("publicipid", ip.as_str()),
+        ("name", "api"),
+        ("algorithm", "roundrobin"),
+        ("publicport", "6443"),
+        ("privateport", "6443"),
+    ];
+    let made = world.get("alice", "createLoadBalancerRule", &rule).await;
+    let shown = world.wait("alice", &made).await["jobresult"]["loadbalancer"].clone();
+    assert_eq!((&shown["publicport"], &shown["state"]), (&json!("6443"), &json!("Add")));
+    assert_eq!(world.get("alice", "createLoadBalancerRule", &rule).await.code(), (537, Some(9999)));
+    let opened = world.get("alice", "listFirewallRules", &[("ipaddressid", &ip)]).await.body;
+    assert_eq!((&opened["count"], &opened["firewallrule"][0]["startport"]), (&json!(1), &json!(6443)));
+
+    let id = made.body["id"].as_str().unwrap().to_owned();
+    let member = [("id", id.as_str()), ("virtualmachineids", vm.as_str())];
+    world.done("alice", "assignToLoadBalancerRule", &member).await;
+    let again = world.get("alice", "assignToLoadBalancerRule", &member).await;
+    assert_eq!(world.wait("alice", &again).await["jobresultcode"], 530);
+    world.done("alice", "destroyVirtualMachine", &[("id", &vm)]).await;
+    assert_eq!(world.get("alice", "listLoadBalancerRuleInstances", &[("id", &id)]).await.body, json!({}));
+    let listed = world.get("alice", "listLoadBalancerRules", &[("id", &id)]).await.body;
+    assert_eq!(listed["loadbalancerrule"][0]["state"], "Active");
+    world.done("alice", "deleteLoadBalancerRule", &[("id", &id)]).await;
+    assert_eq!(world.get("alice", "listFirewallRules", &[("ipaddressid", &ip)]).await.body, json!({}));
+    assert_eq!(world.get("alice", "deleteLoadBalancerRule", &[("id", &id)]).await.code(), (431, Some(9999)));
+}
+
+#[tokio::test]
+async fn a_tag_is_not_an_upsert() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let tag = |value: &'static str| {
+        let (world, network) = (&world, &network);
+        async move {
+            let parameters = [
+                ("resourceids", network.as_str()),
+                ("resourcetype", "network"),
+                ("tags[0].key", "k1"),
+                ("tags[0].value", value),
+            ];
+            let submitted = world.get("alice", "createTags", &parameters).await;
+            world.wait("alice", &submitted).await["jobresultcode"].as_u64().unwrap()
+        }
+    };
+    assert_eq!((tag("v1").await, tag("v2").await), (0, 530));
+    let found = [("tags[0].key", "k1"), ("tags[0].value", "v1")];
+    assert_eq!(world.get("alice", "listNetworks", &found).await.body["count"], 1);
+    let other = [("tags[0].key", "k1"), ("tags[0].value", "v2")];
+    assert_eq!(world.get("alice", "listNetworks", &other).await.body, json!({}));
+}
+
+#[tokio::test]
+async fn names_are_found_in_any_case_and_lists_of_networks_begin_with_the_newest() {
+    let world = World::new();
+    world.network("alice", "First").await;
+    world.network("alice", "second").await;
+    let listed = world.get("alice", "listNetworks", &[]).await.body;
+    assert_eq!(
+        (&listed["network"][0]["name"], &listed["network"][1]["name"]),
+        (&json!("second"), &json!("First"))
+    );
+    assert_eq!(world.get("alice", "listNetworks", &[("name", "FIRST")]).await.body["count"], 1);
+    assert_eq!(world.get("alice", "listNetworks", &[("name", "Fir")]).await.body, json!({}));
+    assert_eq!(world.get("alice", "listNetworks", &[("keyword", "IRS")]).await.body["count"], 1);
+}

@@ -1,0 +1,160 @@
+//! What must agree between a recorded reply and ours: names and types of fields, order of lists, and the values of fields
+//! whose meaning does not depend on when and where they were recorded. Texts need not match.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Fields whose values are compared too.
+const VALUES: &[&str] = &[
+    "state",
+    "name",
+    "type",
+    "protocol",
+    "startport",
+    "endport",
+    "publicport",
+    "privateport",
+    "jobstatus",
+    "jobresultcode",
+    "jobprocstatus",
+    "jobinstancetype",
+    "cmd",
+    "issourcenat",
+    "algorithm",
+    "key",
+    "value",
+    "cidrlist",
+    "traffictype",
+    "errorcode",
+    "cserrorcode",
+    "success",
+    "resourcetype",
+    "resourcetypename",
+    "max",
+    "count",
+    "displayname",
+    "allocationstate",
+    "resourcestate",
+    "isfeatured",
+    "ispublic",
+    "vmstate",
+    "size",
+    "deviceid",
+];
+
+/// Ids and addresses of the recording and ours for them.
+#[derive(Default)]
+pub struct Names(BTreeMap<String, String>);
+
+impl Names {
+    pub fn bind(&mut self, theirs: &str, ours: &str) {
+        self.0.insert(theirs.to_owned(), ours.to_owned());
+    }
+
+    /// A text with every id of the recording replaced.
+    pub fn ours(&self, text: &str) -> String {
+        let one = |part: &str| self.0.get(part).cloned().unwrap_or_else(|| part.to_owned());
+        text.split(',').map(one).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether our value stands for theirs; a name that was never seen is learnt.
+    fn agree(&mut self, theirs: &str, ours: &str) -> bool {
+        match self.0.get(theirs) {
+            Some(known) => known == ours,
+            None => {
+                self.bind(theirs, ours);
+                true
+            }
+        }
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+}
+
+/// Finds differences between two replies.
+pub struct Comparison<'a> {
+    pub names: &'a mut Names,
+    /// Lists were shortened when they were recorded.
+    pub cut: bool,
+    pub differences: Vec<String>,
+}
+
+impl Comparison<'_> {
+    pub fn say(&mut self, path: &str, what: impl std::fmt::Display) {
+        self.differences.push(format!("{path}: {what}"));
+    }
+
+    pub fn values(&mut self, path: &str, theirs: &Value, ours: &Value) {
+        match (theirs, ours) {
+            (Value::Object(theirs), Value::Object(ours)) => {
+                for name in theirs.keys().filter(|name| !ours.contains_key(*name)) {
+                    self.say(&format!("{path}/{name}"), "we have no such field");
+                }
+                for name in ours.keys().filter(|name| !theirs.contains_key(*name)) {
+                    self.say(&format!("{path}/{name}"), "they have no such field");
+                }
+                for (name, theirs) in theirs {
+                    if let Some(ours) = ours.get(name) {
+                        self.field(&format!("{path}/{name}"), name, theirs, ours);
+                    }
+                }
+            }
+            (Value::Array(theirs), Value::Array(ours)) => {
+                if theirs.len() != ours.len() && !(self.cut && ours.len() > theirs.len()) {
+                    self.say(path, format!("they have {} entries, we have {}", theirs.len(), ours.len()));
+                }
+                for (at, (theirs, ours)) in theirs.iter().zip(ours).enumerate() {
+                    self.values(&format!("{path}/{at}"), theirs, ours);
+                }
+            }
+            _ if kind(theirs) != kind(ours) => {
+                self.say(path, format!("they have a {}, we have a {}", kind(theirs), kind(ours)));
+            }
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, path: &str, name: &str, theirs: &Value, ours: &Value) {
+        match (theirs, ours) {
+            (Value::String(their_text), Value::String(our_text)) if is_uuid(their_text) => {
+                // Equal ids at equal places: the same thing, in the same order.
+                if !is_uuid(our_text) || !self.names.agree(their_text, our_text) {
+                    self.say(path, format!("another one: {our_text} does not stand for {their_text}"));
+                }
+            }
+            (Value::String(their_text), Value::String(our_text))
+                if matches!(name, "ipaddress" | "publicip")
+                    && their_text.parse::<std::net::Ipv4Addr>().is_ok() =>
+            {
+                self.names.bind(their_text, our_text);
+            }
+            _ => {
+                if VALUES.contains(&name) && !theirs.is_array() && !theirs.is_object() && theirs != ours {
+                    let named_after_id =
+                        theirs.as_str().is_some_and(|text| text.starts_with("VM-") || is_uuid(text))
+                            || ["ROOT-", "DATA-", "SimulatedAgent"]
+                                .iter()
+                                .any(|start| theirs.as_str().is_some_and(|text| text.starts_with(start)));
+                    if !named_after_id {
+                        self.say(path, format!("they say {theirs}, we say {ours}"));
+                    }
+                }
+                self.values(path, theirs, ours);
+            }
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "truth value",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
