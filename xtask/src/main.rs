@@ -75,7 +75,7 @@ enum Command {
     KubectlParity(parity::Options),
     /// Compare the verdicts of both servers on generated objects of upstream's CRDs
     SchemaVerdicts(verdicts::Options),
-    /// Compare our definitions of Cluster API's kinds with those inside the upstream module
+    /// Compare our definitions with those inside the upstream modules
     SchemaDiff(schema_diff::Options),
     /// Replay upstream's recorded rollouts with our planner of MachineDeployments
     PlannerGoldens(planner::Options),

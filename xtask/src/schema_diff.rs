@@ -1,4 +1,5 @@
-//! `cargo xtask schema-diff`: our definitions of Cluster API's kinds against the CRDs inside the upstream module.
+//! `cargo xtask schema-diff`: our definitions of Cluster API's kinds, and of the CloudStack provider's, against the CRDs
+//! inside the upstream modules.
 //!
 //! Everything is compared but words for people: fields, types, what is required, bounds, enums, patterns, formats,
 //! list types and keys, rules, defaults, columns, subresources, names, versions. A difference is either mended or
@@ -12,7 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_MODULE};
+use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE};
 use crate::peers::module_dir;
 
 #[derive(Debug, Args)]
@@ -50,7 +51,8 @@ pub fn run(options: &Options) -> Result<()> {
         serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
     let mut used = BTreeSet::new();
     let (mut definitions, mut places, mut unexplained, mut explained) = (0, 0, 0, 0);
-    for ours in capstan_capi_types::definitions::definitions() {
+    let ours = capstan_capi_types::definitions::definitions().into_iter();
+    for ours in ours.chain(capstan_cloudstack_types::definitions::definitions()) {
         let name = ours["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
@@ -73,8 +75,8 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     println!(
-        "schema-diff: {definitions} definitions, {places} places compared with Cluster API {CLUSTER_API}, \
-         {explained} differences explained, {unexplained} not"
+        "schema-diff: {definitions} definitions, {places} places compared with Cluster API {CLUSTER_API} and \
+         CAPC {CAPC}, {explained} differences explained, {unexplained} not"
     );
     if options.only.is_none() {
         for (at, explanation) in explanations.iter().enumerate() {
@@ -99,9 +101,11 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn upstream_folders() -> Result<Vec<PathBuf>> {
     let module = module_dir(CLUSTER_API_MODULE, &format!("v{CLUSTER_API}"))?;
-    Ok(["core", "bootstrap/kubeadm", "controlplane/kubeadm", "cmd/clusterctl"]
+    let mut folders = ["core", "bootstrap/kubeadm", "controlplane/kubeadm", "cmd/clusterctl"]
         .map(|part| module.join(part).join("config/crd/bases"))
-        .to_vec())
+        .to_vec();
+    folders.push(module_dir(CAPC_MODULE, &format!("v{CAPC}"))?.join("config/crd/bases"));
+    Ok(folders)
 }
 
 /// Upstream's definition, from the file that its generator names after group and plural.

@@ -152,34 +152,18 @@ impl Converter {
         Ok(converted)
     }
 
-    fn convert_between(&self, pair: &Pair, mut object: Value, up: bool) -> Result<Value, ConversionError> {
+    fn convert_between(&self, pair: &Pair, object: Value, up: bool) -> Result<Value, ConversionError> {
         // What the version asked for could not be said in ours, kept beside; and the other way round.
         let (kept_for_target, kept_for_source) =
             if up { (CONVERSION_DATA, V1BETA1_DATA) } else { (V1BETA1_DATA, CONVERSION_DATA) };
-        let mut metadata = object.as_object_mut().and_then(|o| o.remove("metadata")).unwrap_or_default();
-        let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
-        let source = body(object);
-        let original = take_annotation(&mut metadata, kept_for_target)
-            .and_then(|text| serde_json::from_str::<Value>(&text).ok())
-            .map(body);
-        let plain = self.map(pair, source.clone(), &namespace, up)?;
-        let target = match original {
-            None => plain,
-            Some(mut original) => {
-                let there = self.map(pair, original.clone(), &namespace, !up)?;
-                let before = self.map(pair, there, &namespace, up)?;
-                carry(&before, &plain, &mut original);
-                original
-            }
-        };
-        if self.map(pair, target.clone(), &namespace, !up)? != source {
-            put_annotation(&mut metadata, kept_for_source, source.to_string());
-        }
-        let mut converted = target.as_object().cloned().unwrap_or_default();
-        if !metadata.is_null() {
-            converted.insert("metadata".to_owned(), metadata);
-        }
-        Ok(Value::Object(converted))
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        without_loss(
+            object,
+            kept_for_target,
+            kept_for_source,
+            |body| self.map(pair, body, &namespace, up),
+            |body| self.map(pair, body, &namespace, !up),
+        )
     }
 
     /// Moves and reshapes fields, then reads the result as the other version's type, which leaves out what that
@@ -201,6 +185,40 @@ impl Converter {
             if up { ("v1beta2", pair.read_v1beta2) } else { ("v1beta1", pair.read_v1beta1) };
         read(object).map_err(|source| ConversionError::Shape { kind: pair.kind.to_owned(), version, source })
     }
+}
+
+/// Converts an object by `there`, which may lose something. What `back` does not bring back travels along in the
+/// annotation `kept_for_source`; what travelled along in `kept_for_target` is taken up again, with the changes that were
+/// made meanwhile. Both functions get and give objects without type and metadata.
+pub fn without_loss<E>(
+    mut object: Value,
+    kept_for_target: &str,
+    kept_for_source: &str,
+    there: impl Fn(Value) -> Result<Value, E>,
+    back: impl Fn(Value) -> Result<Value, E>,
+) -> Result<Value, E> {
+    let mut metadata = object.as_object_mut().and_then(|o| o.remove("metadata")).unwrap_or_default();
+    let source = body(object);
+    let original = take_annotation(&mut metadata, kept_for_target)
+        .and_then(|text| serde_json::from_str::<Value>(&text).ok())
+        .map(body);
+    let plain = there(source.clone())?;
+    let target = match original {
+        None => plain,
+        Some(mut original) => {
+            let before = there(back(original.clone())?)?;
+            carry(&before, &plain, &mut original);
+            original
+        }
+    };
+    if back(target.clone())? != source {
+        put_annotation(&mut metadata, kept_for_source, source.to_string());
+    }
+    let mut converted = target.as_object().cloned().unwrap_or_default();
+    if !metadata.is_null() {
+        converted.insert("metadata".to_owned(), metadata);
+    }
+    Ok(Value::Object(converted))
 }
 
 /// What is converted: everything but the type.

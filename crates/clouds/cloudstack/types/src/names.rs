@@ -1,0 +1,122 @@
+//! What the provider's things are called. Live clusters depend on it: an object or a group in CloudStack is found by the
+//! name that CAPC gave it.
+
+use md5::{Digest, Md5};
+
+/// Finalizers.
+pub mod finalizer {
+    /// On CloudStackClusters.
+    pub const CLUSTER: &str = "cloudstackcluster.infrastructure.cluster.x-k8s.io";
+    /// On CloudStackMachines.
+    pub const MACHINE: &str = "cloudstackmachine.infrastructure.cluster.x-k8s.io";
+    /// On CloudStackFailureDomains.
+    pub const FAILURE_DOMAIN: &str = "cloudstackfailuredomain.infrastructure.cluster.x-k8s.io";
+    /// On CloudStackIsolatedNetworks.
+    pub const ISOLATED_NETWORK: &str = "cloudstackisolatednetwork.infrastructure.cluster.x-k8s.io";
+    /// On CloudStackAffinityGroups.
+    pub const AFFINITY_GROUP: &str = "affinitygroup.infrastructure.cluster.x-k8s.io";
+}
+
+/// Which failure domain a machine is in: the name of its object.
+pub const FAILURE_DOMAIN_LABEL: &str = "cloudstackfailuredomain.infrastructure.cluster.x-k8s.io/name";
+
+/// On what the provider made in CloudStack, and may delete.
+pub const CREATED_TAG: &str = "created_by_CAPC";
+
+/// On what a cluster uses in CloudStack.
+pub fn cluster_tag(cluster_uid: &str) -> String {
+    format!("CAPC_cluster_{cluster_uid}")
+}
+
+/// What a machine's Node is known by.
+pub fn provider_id(machine: &str) -> String {
+    format!("cloudstack:///{machine}")
+}
+
+/// The object of a cluster's failure domain.
+pub fn failure_domain_object(failure_domain: &str, cluster: &str) -> String {
+    let mut hash = Md5::new();
+    hash.update(failure_domain);
+    hash.update(cluster);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The object of a cluster's isolated network.
+pub fn isolated_network_object(cluster: &str, network: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let mut name = String::new();
+    let mut replaced = false;
+    for c in format!("{cluster}-{}", network.to_lowercase()).chars() {
+        if plain(c) {
+            name.push(c);
+        } else if !replaced {
+            name.push('-');
+        }
+        replaced = !plain(c);
+    }
+    // One at most, as CAPC does it.
+    name.strip_suffix('-').unwrap_or(&name).to_owned()
+}
+
+/// Whose machines an affinity group keeps together or apart.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupOwner<'a> {
+    /// Kind of the machines' owner.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its identity.
+    pub uid: &'a str,
+}
+
+/// An affinity group in CloudStack; its object is called the same in lower case. `affinity` is `pro` or `anti`.
+pub fn affinity_group(
+    cluster: &str,
+    cluster_uid: &str,
+    affinity: &str,
+    owner: GroupOwner<'_>,
+    failure_domain: &str,
+) -> String {
+    let affinity = title(affinity);
+    // There is only one of each in a cluster.
+    let owner = match owner.kind {
+        "KubeadmControlPlane" | "EtcdadmCluster" => owner.kind.to_owned(),
+        _ => format!("{}-{}", owner.name, owner.uid),
+    };
+    format!("{cluster}-{cluster_uid}-{affinity}Affinity-{owner}-{failure_domain}")
+}
+
+fn title(word: &str) -> String {
+    let word = word.to_lowercase();
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_called_as_capc_called_them() {
+        // echo -n fd1cluster1 | md5sum
+        assert_eq!(failure_domain_object("fd1", "cluster1"), "4eee292b95f4c04c9e4b42f63f472878");
+        for (network, object) in [
+            ("Net 1", "c-net-1"),
+            ("a__b..C", "c-a-b-c"),
+            ("trailing!", "c-trailing"),
+            ("keeps--its-own", "c-keeps--its-own"),
+            ("ends-!", "c-ends-"),
+        ] {
+            assert_eq!(isolated_network_object("c", network), object);
+        }
+        let control_plane = GroupOwner { kind: "KubeadmControlPlane", name: "n", uid: "u" };
+        let set = GroupOwner { kind: "MachineSet", name: "md-0-abc", uid: "u2" };
+        assert_eq!(
+            affinity_group("c", "u1", "pro", control_plane, "fd"),
+            "c-u1-ProAffinity-KubeadmControlPlane-fd"
+        );
+        assert_eq!(affinity_group("c", "u1", "ANTI", set, "fd"), "c-u1-AntiAffinity-md-0-abc-u2-fd");
+        assert_eq!(cluster_tag("u"), "CAPC_cluster_u");
+        assert_eq!(provider_id("v"), "cloudstack:///v");
+    }
+}

@@ -1,0 +1,110 @@
+//! `CloudStackCluster`: where a cluster's machines may live, and where its API is reached.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use capstan_capi_types::core::FailureDomain;
+use capstan_capi_types::wire::wire;
+use capstan_object::{Condition, ObjectMeta, object};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::common::{Endpoint, Initialization};
+use super::failure_domain::CloudStackFailureDomainSpec;
+use crate::record::record;
+
+object!(
+    CloudStackCluster,
+    "infrastructure.cluster.x-k8s.io" / "v1beta3",
+    "CloudStackCluster",
+    "cloudstackclusters",
+    Namespaced
+);
+
+wire! {
+    /// The infrastructure of a cluster on CloudStack.
+    pub struct CloudStackCluster {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: CloudStackClusterSpec,
+        /// What was observed.
+        pub status: CloudStackClusterStatus,
+    }
+}
+
+record! {
+    /// What is wanted of a cluster's infrastructure.
+    pub struct CloudStackClusterSpec {
+        required {
+            /// Where machines may live.
+            pub failure_domains: Vec<CloudStackFailureDomainSpec>,
+            /// Where the API server is reached. Without a host, a public address is chosen on isolated networks.
+            pub control_plane_endpoint: Endpoint,
+        }
+        optional {
+            /// Show the cluster in CloudStack's own list of clusters.
+            #[serde(rename = "syncWithACS")]
+            pub sync_with_acs: Option<bool>,
+        }
+    }
+
+    /// What was observed of a cluster's infrastructure.
+    pub struct CloudStackClusterStatus {
+        required {
+            /// All failure domains can be used; for those who follow the contract v1beta1.
+            pub ready: bool,
+        }
+        optional {
+            /// Observed aspects of the object, one per type.
+            #[schemars(
+                length(max = 32),
+                extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+            )]
+            pub conditions: Vec<Condition>,
+            /// Milestones on the way to being usable; contract with the core.
+            pub initialization: Initialization,
+            /// Failure domains that machines can be placed in; contract with the core.
+            pub failure_domains: FailureDomains,
+            /// Id of the cluster in CloudStack's own list.
+            pub cloud_stack_cluster_id: String,
+        }
+    }
+}
+
+/// Failure domains as the contract v1beta2 wants them: a list. Objects that CAPC wrote have a map by name, which is read
+/// alike, so the schema says neither.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct FailureDomains(pub Vec<FailureDomain>);
+
+impl<'de> Deserialize<'de> for FailureDomains {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            List(Vec<FailureDomain>),
+            Map(BTreeMap<String, FailureDomain>),
+        }
+        Ok(Self(match Either::deserialize(deserializer)? {
+            Either::List(list) => list,
+            Either::Map(map) => {
+                map.into_iter().map(|(name, domain)| FailureDomain { name, ..domain }).collect()
+            }
+        }))
+    }
+}
+
+impl JsonSchema for FailureDomains {
+    fn schema_name() -> Cow<'static, str> {
+        "FailureDomains".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+    }
+}
