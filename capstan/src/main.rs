@@ -1,13 +1,19 @@
 //! `capstan`: a Cluster API management plane in one binary.
 
+mod assembly;
 mod backup;
 mod client;
 mod logging;
+mod manager;
+mod output;
 mod server;
+mod signals;
+mod simulator;
 
 use clap::{Parser, Subcommand};
 
-/// A Cluster API management plane: a Kubernetes API with its own durable store, in one binary.
+/// A Cluster API management plane: a Kubernetes API with its own durable store, and the controllers on it, in one
+/// binary.
 #[derive(Parser)]
 #[command(name = "capstan", version, about, arg_required_else_help = true)]
 struct Cli {
@@ -17,8 +23,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the Kubernetes API from a data directory
+    /// Serve the Kubernetes API from a data directory, and run the controllers of Cluster API on it
     Server(server::Args),
+    /// Run the controllers of Cluster API on any Kubernetes
+    Manager(manager::Args),
     /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
@@ -29,6 +37,7 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Server(args) => server::run(args),
+        Command::Manager(args) => manager::run(args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
     };
@@ -41,5 +50,15 @@ fn main() -> std::process::ExitCode {
             }
             std::process::ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_fit_together() {
+        super::Cli::command().debug_assert();
     }
 }

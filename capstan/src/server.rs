@@ -1,4 +1,4 @@
-//! `capstan server`: the Kubernetes API from a data directory.
+//! `capstan server`: the Kubernetes API from a data directory, and the controllers of Cluster API on it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,13 @@ use anyhow::{Context, Result};
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
+use capstan_capi_plane::ClusterApi;
+use capstan_controller::{Client, Runtime};
 use tokio::net::TcpListener;
+
+use crate::assembly::{Assembly, ControllerArgs};
+use crate::output::say;
+use crate::signals;
 
 /// Arguments of `capstan server`.
 #[derive(clap::Args)]
@@ -26,6 +32,11 @@ pub struct Args {
     /// Further host names or addresses the serving certificate is valid for
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
+    /// Serve the bare API: no definitions, no controllers
+    #[arg(long, conflicts_with_all = ["controllers", "simulator", "namespace", "watch_filter"])]
+    api_only: bool,
+    #[command(flatten)]
+    assembly: ControllerArgs,
 }
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -45,7 +56,8 @@ async fn serve(args: Args) -> Result<()> {
         (None, Some(temporary)) => temporary.path(),
         (None, None) => Path::new("."),
     };
-    let pki = Pki::load_or_create(&dir.join("pki"), Env::system())
+    let env = Env::system();
+    let pki = Pki::load_or_create(&dir.join("pki"), env.clone())
         .with_context(|| format!("the keys in {} could not be read or made", dir.display()))?;
     let pki = Arc::new(pki);
     let listener = TcpListener::bind(args.listen).await.with_context(|| {
@@ -55,19 +67,45 @@ async fn serve(args: Args) -> Result<()> {
         )
     })?;
     let address = listener.local_addr()?;
-    let config = if args.in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+    let assembly = match args.api_only {
+        true => None,
+        false => Some(Assembly::new(&args.assembly, &env).await?),
+    };
+    let mut config = if args.in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+    if let Some(assembly) = &assembly {
+        config = config.with_kinds(Arc::new(ClusterApi::new(assembly.rules())));
+    }
     let plane = Plane::start(config, pki.clone()).await?;
+    let runtime = match &assembly {
+        Some(assembly) => Some(control(&plane, assembly, env).await?),
+        None => None,
+    };
 
     let kubeconfig = dir.join("admin.kubeconfig");
     write_kubeconfig(&pki, &kubeconfig, address)
         .with_context(|| format!("{} could not be written", kubeconfig.display()))?;
-    announce(address, &kubeconfig, args.in_memory, started);
+    announce(address, &kubeconfig, &args, assembly.as_ref(), started)?;
 
     let mut names = vec![address.ip().to_string(), "localhost".into(), "kubernetes.default.svc".into()];
     names.extend(args.tls_san);
-    plane.serve(listener, &names, stop_signal()).await?;
+    // Controllers stop before the store closes under them.
+    let stop = async {
+        signals::stop().await;
+        drop((runtime, assembly));
+    };
+    plane.serve(listener, &names, stop).await?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Installs what the controllers need and starts them.
+async fn control(plane: &Plane, assembly: &Assembly, env: Env) -> Result<Runtime> {
+    let client = Client::in_process(plane.server().clone(), "capstan");
+    capstan_capi_plane::install(&client, &assembly.definitions()).await?;
+    assembly.register(&client).await?;
+    let mut runtime = assembly.runtime(client, env);
+    runtime.start();
+    Ok(runtime)
 }
 
 /// Writes the administrator's kubeconfig, readable by its owner only from the first moment on.
@@ -85,41 +123,27 @@ fn write_kubeconfig(pki: &Pki, path: &Path, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "this is what the command has to say")]
-fn announce(address: SocketAddr, kubeconfig: &Path, in_memory: bool, started: Instant) {
-    let kind = if in_memory { "in memory, nothing is kept" } else { "durable" };
-    println!(
-        "capstan serves the Kubernetes API on https://{address} ({kind}; ready in {:.0?})",
-        started.elapsed()
-    );
-    println!("kubeconfig: {}", kubeconfig.display());
-    println!();
-    println!("try:  export KUBECONFIG={}", kubeconfig.display());
-    println!("      kubectl get namespaces");
-    println!("      kubectl apply -f my-crd.yaml");
-    println!("stop: Ctrl-C");
-}
-
-async fn stop_signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = interrupt => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be heard; stop with Ctrl-C");
-                let _ = interrupt.await;
-            }
+fn announce(
+    address: SocketAddr,
+    kubeconfig: &Path,
+    args: &Args,
+    assembly: Option<&Assembly>,
+    started: Instant,
+) -> Result<()> {
+    let kind = if args.in_memory { "in memory, nothing is kept" } else { "durable" };
+    let ready = started.elapsed();
+    say(&format!("capstan serves the Kubernetes API on https://{address} ({kind}; ready in {ready:.0?})"))?;
+    if let Some(assembly) = assembly {
+        let groups: Vec<&str> = assembly.groups().iter().map(|group| group.name()).collect();
+        say(&format!("controllers: {}", groups.join(", ")))?;
+    }
+    let next = match assembly {
+        Some(assembly) if assembly.is_simulated() => {
+            "kubectl apply -f examples/cni.yaml -f examples/sim-cluster.yaml\n      kubectl get cluster,machine --watch"
         }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = interrupt.await;
-    }
+        Some(_) => "kubectl get clusters --all-namespaces",
+        None => "kubectl get namespaces\n      kubectl apply -f my-crd.yaml",
+    };
+    let path = kubeconfig.display();
+    say(&format!("kubeconfig: {path}\n\ntry:  export KUBECONFIG={path}\n      {next}\nstop: Ctrl-C"))
 }

@@ -19,6 +19,7 @@ mod etcd_members;
 mod fuzz;
 mod interop;
 mod kubeadm_accepts;
+mod manager;
 mod parity;
 mod peers;
 mod planner;
@@ -67,6 +68,12 @@ enum Command {
     BuiltinTables(builtin_tables::Options),
     /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
     UpstreamOnCapstan(upstream::Options),
+    /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
+    Manager(manager::Options),
+    /// Let Cluster API's Go managers drive our simulated machines
+    SimUnderUpstream(manager::mixed::Options),
+    /// Let our controllers drive Cluster API's in-memory provider
+    CoreOverCapd(manager::mixed::Options),
     /// Run clusterctl against capstan: describe, get kubeconfig, move
     Clusterctl(upstream::clusterctl::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
@@ -121,6 +128,9 @@ async fn run(command: Command) -> Result<()> {
         Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
         Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
+        Command::Manager(options) => manager::run(options).await,
+        Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
+        Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
         Command::Clusterctl(options) => upstream::clusterctl::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,

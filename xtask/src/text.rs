@@ -1,6 +1,6 @@
 //! Numbers and tables as people read them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `0.3 s`, `12.0 s`, `3 m 05 s`.
 pub fn human_duration(duration: Duration) -> String {
@@ -38,6 +38,24 @@ pub fn table(rows: &[Vec<String>]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Phases of a run, told as they end.
+#[derive(Debug)]
+pub struct Lap(Instant);
+
+impl Lap {
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Ends a phase and begins the next.
+    pub fn end(&mut self, name: &'static str) -> (&'static str, Duration) {
+        let took = self.0.elapsed();
+        self.0 = Instant::now();
+        println!("  {name}: {}", human_duration(took));
+        (name, took)
+    }
 }
 
 #[cfg(test)]

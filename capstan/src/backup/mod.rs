@@ -13,6 +13,8 @@ use capstan_apiserver::pki::Pki;
 use capstan_store::{OpenError, Options, RealDisk, Store};
 use tempfile::NamedTempFile;
 
+use crate::output::say;
+
 /// Arguments of `capstan backup`.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["data_dir", "kubeconfig"]))]
@@ -113,9 +115,4 @@ fn copy(dir: &Path, disk: RealDisk, out: &mut File) -> Result<()> {
 fn read(path: &Path) -> Result<Backup> {
     let file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
     Backup::read(&mut BufReader::with_capacity(1 << 18, file)).with_context(|| path.display().to_string())
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
 }

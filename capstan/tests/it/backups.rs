@@ -71,7 +71,7 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     let folder = tempfile::tempdir().unwrap();
     let [lost, back] = ["lost", "back"].map(|name| folder.path().join(name));
     let file = folder.path().join("backup");
-    let server = Server::start(&lost);
+    let server = Server::start(&lost, &["--api-only"]);
 
     let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut writers = Vec::new();
@@ -118,7 +118,7 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     let version: u64 = version.parse().unwrap();
     acknowledged.retain(|_, at| *at <= version);
     assert!(acknowledged.len() >= before, "what was acknowledged before the backup began is in it");
-    let server = Server::start(&back);
+    let server = Server::start(&back, &["--api-only"]);
     assert_eq!(stored(&server, &lost.join("admin.kubeconfig")).await, acknowledged);
 }
 
@@ -127,7 +127,7 @@ async fn a_restored_server_accepts_the_kubeconfigs_and_tokens_of_the_lost_one() 
     let folder = tempfile::tempdir().unwrap();
     let [lost, back, file, token] =
         ["lost", "back", "backup", "token.kubeconfig"].map(|name| folder.path().join(name));
-    let server = Server::start(&lost);
+    let server = Server::start(&lost, &["--api-only"]);
     token_kubeconfig(&server, &token).await;
     assert_eq!(ask(&server.admin(), Method::POST, MAPS, &map("kept")).await.0, 201);
     let admin = lost.join("admin.kubeconfig");
@@ -139,7 +139,7 @@ async fn a_restored_server_accepts_the_kubeconfigs_and_tokens_of_the_lost_one() 
     for key in ["ca.key", "sa.key"] {
         assert_eq!(mode(&back.join("pki").join(key)), 0o600, "{key}");
     }
-    let server = Server::start(&back);
+    let server = Server::start(&back, &["--api-only"]);
     for kubeconfig in [&admin, &token] {
         let names: Vec<_> = stored(&server, kubeconfig).await.into_keys().collect();
         assert_eq!(names, ["kept"], "{}", kubeconfig.display());
@@ -150,12 +150,12 @@ async fn a_restored_server_accepts_the_kubeconfigs_and_tokens_of_the_lost_one() 
 async fn a_stopped_server_is_backed_up_from_its_directory() {
     let folder = tempfile::tempdir().unwrap();
     let [lost, back, file] = ["lost", "back", "backup"].map(|name| folder.path().join(name));
-    let server = Server::start(&lost);
+    let server = Server::start(&lost, &["--api-only"]);
     assert_eq!(ask(&server.admin(), Method::POST, MAPS, &map("kept")).await.0, 201);
     drop(server);
     succeeded(capstan(&["backup", "--data-dir", text(&lost), "--to", text(&file)]));
     succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
-    let server = Server::start(&back);
+    let server = Server::start(&back, &["--api-only"]);
     assert_eq!(
         stored(&server, &lost.join("admin.kubeconfig")).await.into_keys().collect::<Vec<_>>(),
         ["kept"]
@@ -167,7 +167,7 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (data, file, back) = (path("data"), path("backup"), path("back"));
-    drop(Server::start(&data));
+    drop(Server::start(&data, &["--api-only"]));
     succeeded(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
     let whole = std::fs::read(&file).unwrap();
 

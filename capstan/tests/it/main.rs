@@ -4,4 +4,5 @@
 mod backups;
 #[path = "../../src/client.rs"]
 mod client;
+mod manager;
 mod program;

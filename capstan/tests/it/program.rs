@@ -38,10 +38,11 @@ pub struct Server {
 
 impl Server {
     /// Starts on any free port and waits until it serves.
-    pub fn start(dir: &Path) -> Self {
+    pub fn start(dir: &Path, arguments: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(dir)
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -24,33 +24,37 @@ pub struct Manager {
     feature_gates: &'static str,
 }
 
+/// Cluster API's core.
+const CORE: Manager = Manager {
+    program: "capi-core",
+    module: CLUSTER_API_MODULE,
+    manifests: "core/config/default",
+    feature_gates: "MachinePool=true,ClusterTopology=true",
+};
+const BOOTSTRAP: Manager = Manager {
+    program: "capi-bootstrap",
+    module: CLUSTER_API_MODULE,
+    manifests: "bootstrap/kubeadm/config/default",
+    feature_gates: "MachinePool=true",
+};
+const CONTROL_PLANE: Manager = Manager {
+    program: "capi-controlplane",
+    module: CLUSTER_API_MODULE,
+    manifests: "controlplane/kubeadm/config/default",
+    feature_gates: "MachinePool=true,ClusterTopology=true",
+};
+/// The development provider.
+pub const CAPD: Manager = Manager {
+    program: "capd",
+    module: CLUSTER_API_TEST_MODULE,
+    manifests: "infrastructure/docker/config/default",
+    feature_gates: "MachinePool=true,ClusterTopology=true",
+};
+
+/// Those that drive a provider.
+pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];
 /// Core, kubeadm bootstrap, kubeadm control plane and the development provider.
-pub const MANAGERS: [Manager; 4] = [
-    Manager {
-        program: "capi-core",
-        module: CLUSTER_API_MODULE,
-        manifests: "core/config/default",
-        feature_gates: "MachinePool=true,ClusterTopology=true",
-    },
-    Manager {
-        program: "capi-bootstrap",
-        module: CLUSTER_API_MODULE,
-        manifests: "bootstrap/kubeadm/config/default",
-        feature_gates: "MachinePool=true",
-    },
-    Manager {
-        program: "capi-controlplane",
-        module: CLUSTER_API_MODULE,
-        manifests: "controlplane/kubeadm/config/default",
-        feature_gates: "MachinePool=true,ClusterTopology=true",
-    },
-    Manager {
-        program: "capd",
-        module: CLUSTER_API_TEST_MODULE,
-        manifests: "infrastructure/docker/config/default",
-        feature_gates: "MachinePool=true,ClusterTopology=true",
-    },
-];
+pub const MANAGERS: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CAPD];
 
 impl Manager {
     /// Its manifests as kustomize renders them, kept in the cache: rendering takes seconds.
@@ -59,30 +63,36 @@ impl Manager {
     }
 }
 
-/// The four managers, running.
+/// Managers, running.
 #[derive(Debug)]
 pub struct Managers {
     /// What was installed for them.
     pub manifests: Manifests,
     processes: Vec<Process>,
     /// The development provider listens on a fixed port for its debug pages, so one machine runs one of it.
-    _only_one: File,
+    _only_one: Option<File>,
 }
 
 impl Managers {
     /// Installs CRDs, starts the managers, waits until they are ready, installs the webhooks.
     pub async fn start(folder: &Path, kubeconfig: &Path) -> Result<Self> {
+        Self::start_some(folder, kubeconfig, &MANAGERS).await
+    }
+
+    /// The same with some of them.
+    pub async fn start_some(folder: &Path, kubeconfig: &Path, managers: &[Manager]) -> Result<Self> {
         let cache = Cache::locate()?;
-        let programs: Result<Vec<_>> = MANAGERS.iter().map(|manager| cache.built(manager.program)).collect();
+        let programs: Result<Vec<_>> = managers.iter().map(|manager| cache.built(manager.program)).collect();
         let programs = programs?;
-        let only_one = only_one(&cache)?;
+        let has_capd = managers.iter().any(|manager| manager.program == CAPD.program);
+        let only_one = has_capd.then(|| only_one(&cache)).transpose()?;
         std::fs::create_dir_all(folder)?;
         let pki = Pki::create(&folder.join("pki"))?;
         let api = Api::from_kubeconfig(kubeconfig)?;
 
         let mut manifests = Manifests::default();
         let mut webhook_ports = Vec::new();
-        for manager in &MANAGERS {
+        for manager in managers {
             let port = free_port()?;
             webhook_ports.push(port);
             manifests.add(&manager.render(&cache)?, port, &pki.read("ca.crt")?)?;
@@ -91,7 +101,7 @@ impl Managers {
 
         let mut running = Self { manifests, processes: Vec::new(), _only_one: only_one };
         let mut health_ports = Vec::new();
-        for ((manager, program), webhook_port) in MANAGERS.iter().zip(programs).zip(webhook_ports) {
+        for ((manager, program), webhook_port) in managers.iter().zip(programs).zip(webhook_ports) {
             let health_port = free_port()?;
             health_ports.push(health_port);
             running.processes.push(
@@ -154,7 +164,7 @@ async fn wait_ready(process: &mut Process, port: u16) -> Result<()> {
 }
 
 /// Health endpoints are plain HTTP.
-async fn answers_ready(port: u16) -> bool {
+pub async fn answers_ready(port: u16) -> bool {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let ask = async {
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;

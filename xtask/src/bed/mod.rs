@@ -2,9 +2,11 @@
 
 pub mod capstan;
 pub mod cargo;
+pub mod cluster;
 pub mod install;
 pub mod kubeconfig;
 pub mod machine;
+pub mod manager;
 pub mod managers;
 pub mod pki;
 pub mod ports;

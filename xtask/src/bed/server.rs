@@ -143,8 +143,14 @@ impl Server {
         Ok(server)
     }
 
-    /// `capstan server` on a data directory inside the folder; starting again on the same folder and port resumes it.
+    /// The bare API of `capstan server` on a data directory inside the folder; starting again on the same folder and
+    /// port resumes it.
     pub async fn capstan(folder: &Path, binary: &Path, port: u16) -> Result<Self> {
+        Self::capstan_with(folder, binary, port, &["--api-only"]).await
+    }
+
+    /// `capstan server` with further arguments.
+    pub async fn capstan_with(folder: &Path, binary: &Path, port: u16, arguments: &[&str]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let data = folder.join("data");
         let mut server = Self {
@@ -158,6 +164,7 @@ impl Server {
         server.run(
             Program::new("capstan", binary)
                 .arg("server")
+                .args(arguments.iter().map(|argument| (*argument).to_owned()))
                 .args(["--data-dir".into(), data.into_os_string()])
                 .args(["--listen".to_owned(), format!("127.0.0.1:{port}")]),
         )?;

@@ -7,6 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::api::Api;
+use crate::bed::cluster::is_there;
 use crate::bed::{install, wait};
 use crate::discovery::Discovery;
 use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_TEST_MODULE};
@@ -173,17 +174,6 @@ impl<'a> Fleet<'a> {
         })
         .await
     }
-}
-
-fn is_there(cluster: &Value, control_plane: i64, workers: i64) -> bool {
-    let status = &cluster["status"];
-    let available = status["conditions"].as_array().is_some_and(|conditions| {
-        conditions.iter().any(|condition| condition["type"] == "Available" && condition["status"] == "True")
-    });
-    let counts = |part: &str, wanted: i64| {
-        ["replicas", "readyReplicas", "upToDateReplicas"].iter().all(|count| status[part][*count] == wanted)
-    };
-    available && counts("controlPlane", control_plane) && counts("workers", workers)
 }
 
 /// clusterctl's template variables: `${NAME}` and `${NAME:=default}`.

@@ -11,7 +11,7 @@ mod shapes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -19,7 +19,7 @@ use clap::Args;
 use crate::bed::machine::Machine;
 use crate::bed::process::{Usage, usage_of};
 use crate::bed::{Flavour, Managers, Server, Workdir, kubeconfig};
-use crate::text::{human_bytes, human_duration, table};
+use crate::text::{Lap, human_bytes, human_duration, table};
 use baseline::Baseline;
 use fleet::Fleet;
 use shapes::Shapes;
@@ -142,21 +142,6 @@ async fn run_on(flavour: Flavour, options: &Options) -> Result<Outcome> {
         shapes.read(&name, &log, url.trim_start_matches("https://"))?;
     }
     Ok(Outcome { phases, usage, shapes, others, workdir })
-}
-
-struct Lap(Instant);
-
-impl Lap {
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn end(&mut self, name: &'static str) -> (&'static str, Duration) {
-        let took = self.0.elapsed();
-        self.0 = Instant::now();
-        println!("  {name}: {}", human_duration(took));
-        (name, took)
-    }
 }
 
 fn print(outcome: &Outcome, baseline: Option<&Baseline>) {

@@ -31,8 +31,15 @@ impl InProcess {
         Self { rules, others: Stored(stored) }
     }
 
+    /// The kind a request is about, if there are rules for it and something is written.
+    fn judged(&self, attributes: &AdmissionAttributes) -> Option<Kind> {
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let resource = &attributes.resource;
+        self.rules.kind_of(&resource.group, &resource.resource).filter(|_| written)
+    }
+
     async fn default(&self, attributes: &mut AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
-        let Some(kind) = judged(attributes).filter(|_| attributes.subresource.is_empty()) else {
+        let Some(kind) = self.judged(attributes).filter(|_| attributes.subresource.is_empty()) else {
             return Ok(());
         };
         let Some(both) = in_version(&kind, attributes, forms).await? else { return Ok(()) };
@@ -46,7 +53,7 @@ impl InProcess {
     }
 
     async fn judge(&self, attributes: &AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
-        let Some(kind) = judged(attributes) else { return Ok(()) };
+        let Some(kind) = self.judged(attributes) else { return Ok(()) };
         let subject = subject(&kind, attributes);
         match attributes.subresource.as_str() {
             "" => {
@@ -79,14 +86,6 @@ impl Admission for InProcess {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.judge(attributes, forms))
     }
-}
-
-/// The kind a request is about, if it is one of ours and is written.
-fn judged(attributes: &AdmissionAttributes) -> Option<Kind> {
-    let written = matches!(attributes.operation, Operation::Create | Operation::Update);
-    let resource = &attributes.resource;
-    let of_resource = |kind: &Kind| (kind.group, kind.plural) == (&*resource.group, &*resource.resource);
-    Rules::kinds().into_iter().find(of_resource).filter(|_| written)
 }
 
 fn subject<'a>(kind: &Kind, attributes: &'a AdmissionAttributes) -> Subject<'a> {

@@ -14,6 +14,7 @@ use capstan_capi_core::machine_set::MachineSets;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_kubeadm::bootstrap::{self, BootstrapController};
 use capstan_capi_kubeadm::certificates::{Keys, Purpose, SystemKeys};
+use capstan_capi_kubeadm::control_plane::{self, ControlPlaneController};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_capi_types::core::{annotation, label};
 use capstan_controller::{Client, Clusters, Dial, Env, Options, Runtime, Workloads};
@@ -45,6 +46,17 @@ impl Group {
     /// All there are.
     pub const ALL: [Self; 5] =
         [Self::Core, Self::Bootstrap, Self::ControlPlane, Self::Addons, Self::Infrastructure];
+
+    /// Who looks after the kinds of an API group of Cluster API.
+    pub fn of_kind(api_group: &str) -> Option<Self> {
+        match api_group {
+            "cluster.x-k8s.io" | "ipam.cluster.x-k8s.io" => Some(Self::Core),
+            "addons.cluster.x-k8s.io" => Some(Self::Addons),
+            "bootstrap.cluster.x-k8s.io" => Some(Self::Bootstrap),
+            "controlplane.cluster.x-k8s.io" => Some(Self::ControlPlane),
+            _ => None,
+        }
+    }
 
     /// The name users write.
     pub fn name(self) -> &'static str {
@@ -124,9 +136,11 @@ pub fn workloads(management: Client, dial: Arc<dyn Dial>, env: Env) -> Arc<dyn W
 /// Adds the controllers that run.
 pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     let runs = |group: Group| settings.controllers.contains(&group);
+    // Nodes of a workload cluster are followed once per process.
+    let nodes = Nodes::new();
     if runs(Group::Core) {
         runtime.add(ClusterController::new());
-        runtime.add(MachineController::new(Nodes::new()));
+        runtime.add(MachineController::new(nodes.clone()));
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
         runtime.add(MachineHealthChecks::default());
@@ -137,6 +151,13 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
             ..bootstrap::Settings::default()
         };
         runtime.add(BootstrapController::new(settings_of, settings.keys.clone()));
+    }
+    if runs(Group::ControlPlane) {
+        let settings_of = control_plane::Settings {
+            default_algorithm: settings.default_algorithm,
+            ..control_plane::Settings::default()
+        };
+        runtime.add(ControlPlaneController::new(settings_of, settings.keys.clone()).sharing(nodes));
     }
     if runs(Group::Addons) {
         runtime.add(ClusterResourceSetController::default());

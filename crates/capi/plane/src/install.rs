@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use capstan_controller::{ApiError, Client, KindName};
+use capstan_controller::{ApiError, Client, KindName, Patch};
 use capstan_object::{Key, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How often it is asked whether a definition is served, and how long at most.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -64,6 +64,21 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), Insta
         written.map_err(|source| InstallError::Refused { name: name.name, done: "written", source })?;
     }
     establish(client, definitions).await
+}
+
+/// Has definitions that are there converted as `definitions` say; nothing else about them is written.
+pub async fn set_conversion(client: &Client, definitions: &[Value]) -> Result<(), InstallError> {
+    for definition in definitions {
+        let (name, wanted) = (key(definition), &definition["spec"]["conversion"]);
+        let Some(current) = read(client, definition).await?.filter(|_| !wanted.is_null()) else { continue };
+        if holds(&current["spec"]["conversion"], wanted) {
+            continue;
+        }
+        let patch = Patch::Json(json!([{"op": "add", "path": "/spec/conversion", "value": wanted}]));
+        let written = client.patch(&kind(), &name, None, &patch).await;
+        written.map_err(|source| InstallError::Refused { name: name.name, done: "patched", source })?;
+    }
+    Ok(())
 }
 
 /// Returns once a server serves definitions, whoever installs them.
@@ -148,8 +163,6 @@ fn without_empty(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

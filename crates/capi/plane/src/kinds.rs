@@ -1,5 +1,6 @@
 //! The kinds of Cluster API on a server of this process.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_apiserver::admission::Admission;
@@ -10,6 +11,7 @@ use capstan_capi_types::conversion::Converter;
 use serde_json::Value;
 
 use crate::admission::InProcess;
+use crate::controllers::Group;
 use crate::conversion::{Conversion, Versions};
 use crate::rules::Rules;
 
@@ -18,19 +20,36 @@ pub fn definitions() -> Vec<Value> {
     capstan_capi_types::definitions::definitions()
 }
 
+/// Those of the kinds that groups of controllers look after, and of clusterctl's inventory.
+pub fn definitions_for(groups: &BTreeSet<Group>) -> Vec<Value> {
+    let wanted = |definition: &Value| {
+        let group = Group::of_kind(definition["spec"]["group"].as_str().unwrap_or_default());
+        group.is_none_or(|group| groups.contains(&group))
+    };
+    definitions().into_iter().filter(wanted).collect()
+}
+
 /// Has a server default, validate and convert the kinds of Cluster API itself.
 #[must_use]
 pub fn configure(config: Config) -> Config {
-    config.with_kinds(Arc::new(ClusterApi))
+    config.with_kinds(Arc::new(ClusterApi::new(Rules::default())))
 }
 
 /// What is known of the kinds of Cluster API beside their definitions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClusterApi;
+pub struct ClusterApi {
+    rules: Rules,
+}
+
+impl ClusterApi {
+    /// Judges by `rules`, which may be about kinds of providers too.
+    pub fn new(rules: Rules) -> Self {
+        Self { rules }
+    }
+}
 
 impl Kinds for ClusterApi {
     fn admission(&self, stored: &Arc<dyn ObjectSource>) -> Vec<Arc<dyn Admission>> {
-        vec![Arc::new(InProcess::new(Rules::default(), stored.clone()))]
+        vec![Arc::new(InProcess::new(self.rules.clone(), stored.clone()))]
     }
 
     fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions {

@@ -14,11 +14,15 @@ mod admission;
 mod controllers;
 mod conversion;
 mod install;
+mod inventory;
 mod kinds;
+mod review;
 mod rules;
 
 pub use controllers::{Group, Settings, UnknownGroup, add_controllers, options, workloads};
 pub use conversion::Versions;
-pub use install::{InstallError, establish, install};
-pub use kinds::{ClusterApi, configure, definitions};
+pub use install::{InstallError, establish, install, set_conversion};
+pub use inventory::{CLUSTER_API_RELEASE, Installed, ensure_namespace, providers, register};
+pub use kinds::{ClusterApi, configure, definitions, definitions_for};
+pub use review::{NoReview, Reviewer};
 pub use rules::{Others, Rules, Subject};

@@ -1,5 +1,7 @@
 //! Defaults and rules of the kinds, as requests meet them: the same in process and behind a webhook.
 
+use std::collections::BTreeSet;
+
 use capstan_apiserver::status::Status;
 use capstan_capi_types::admission::{self, AdmissionError, Features, FieldError};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -8,6 +10,8 @@ use capstan_object::{Key, Kind, Object};
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::controllers::Group;
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy)]
@@ -28,21 +32,50 @@ pub trait Others: Send + Sync {
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
 }
 
-/// Defaults and rules of Cluster API's kinds.
-#[derive(Debug, Clone, Copy, Default)]
+/// Defaults and rules of kinds.
+#[derive(Clone)]
 pub struct Rules {
     features: Features,
+    known: Vec<admission::Rules>,
+}
+
+impl Default for Rules {
+    /// Of all kinds of Cluster API.
+    fn default() -> Self {
+        Self::for_groups(&Group::ALL.into())
+    }
 }
 
 impl Rules {
-    /// Rules with some features on.
-    pub fn new(features: Features) -> Self {
-        Self { features }
+    /// Of the kinds that groups of controllers look after.
+    pub fn for_groups(groups: &BTreeSet<Group>) -> Self {
+        let known = admission::all().into_iter();
+        let known =
+            known.filter(|rules| Group::of_kind(rules.kind.group).is_some_and(|it| groups.contains(&it)));
+        Self { features: Features::default(), known: known.collect() }
+    }
+
+    /// With those of other kinds, such as a provider's.
+    #[must_use]
+    pub fn with(mut self, others: impl IntoIterator<Item = admission::Rules>) -> Self {
+        self.known.extend(others);
+        self
     }
 
     /// The kinds there are rules for, in the version that objects must be in.
-    pub fn kinds() -> Vec<Kind> {
-        admission::all().map(|rules| rules.kind).into()
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.known.iter().map(|rules| rules.kind).collect()
+    }
+
+    /// The kind of a resource, if there are rules for it.
+    pub(crate) fn kind_of(&self, group: &str, plural: &str) -> Option<Kind> {
+        self.kinds().into_iter().find(|kind| (kind.group, kind.plural) == (group, plural))
+    }
+
+    fn of(&self, subject: Subject<'_>) -> Option<&admission::Rules> {
+        let is_it =
+            |rules: &&admission::Rules| (rules.kind.group, rules.kind.kind) == (subject.group, subject.kind);
+        self.known.iter().find(is_it)
     }
 
     /// Fills in what was left out.
@@ -52,7 +85,7 @@ impl Rules {
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        let Some(rules) = admission::rules(subject.group, subject.kind) else { return Ok(()) };
+        let Some(rules) = self.of(subject) else { return Ok(()) };
         (rules.default)(object, old).map_err(|error| subject.refused(error))
     }
 
@@ -64,7 +97,7 @@ impl Rules {
         old: Option<&Value>,
         others: &dyn Others,
     ) -> Result<(), Status> {
-        let Some(rules) = admission::rules(subject.group, subject.kind) else { return Ok(()) };
+        let Some(rules) = self.of(subject) else { return Ok(()) };
         let verdict = (rules.validate)(object, old, &self.features);
         let mut errors = verdict.map_err(|error| subject.refused(error))?;
         let addresses = IPAddress::KIND;

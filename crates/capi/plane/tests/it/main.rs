@@ -5,3 +5,4 @@
 mod kinds;
 mod life;
 mod plane;
+mod reviews;

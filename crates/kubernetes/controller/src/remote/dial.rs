@@ -1,6 +1,7 @@
 //! Connections by host and port.
 
 use std::io;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -10,6 +11,12 @@ use crate::workload::Stream;
 pub trait Dial: Send + Sync {
     /// Connects to a port of a host.
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
+
+    /// How often a server that says nothing is asked whether it is still there; never, if connections cannot die
+    /// unnoticed.
+    fn ask_every(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Connections over TCP.
@@ -22,5 +29,10 @@ impl Dial for TcpDial {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+
+    /// client-go's time.
+    fn ask_every(&self) -> Option<Duration> {
+        Some(Duration::from_secs(30))
     }
 }

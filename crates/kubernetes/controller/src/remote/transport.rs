@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_apiserver::env::Env;
@@ -10,7 +11,7 @@ use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::sync::Mutex;
@@ -21,6 +22,9 @@ use super::credential::{Credential, Credentials};
 use super::{Access, Dial, KubeconfigError};
 use crate::client::{Body, Transport, TransportError};
 use crate::workload::Stream;
+
+/// How long a server that is asked whether it is there may take to say so; client-go's time.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// A server reached over TLS.
 pub struct Remote {
@@ -127,10 +131,13 @@ impl Remote {
                 drop(shared);
                 return self.over_http1(stream, request, &credential).await;
             }
-            let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-                .handshake(TokioIo::new(stream))
-                .await
-                .map_err(|error| never(&error))?;
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            if let Some(interval) = self.dial.ask_every() {
+                // A watch on a connection that died without a word would wait for ever.
+                builder.timer(TokioTimer::new()).keep_alive_interval(interval).keep_alive_timeout(ANSWER);
+            }
+            let (sender, connection) =
+                builder.handshake(TokioIo::new(stream)).await.map_err(|error| never(&error))?;
             tokio::spawn(connection);
             *shared = Some(Shared { sender, generation });
         }

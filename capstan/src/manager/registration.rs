@@ -1,0 +1,194 @@
+//! What an API server is told about the webhooks: who converts and who judges which kinds.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use capstan_capi_plane::Rules;
+use capstan_controller::{Client, KindName};
+use capstan_object::{Key, Kind, Scope};
+use serde_json::{Value, json};
+
+/// Upstream's: shorter than the API server's own limit.
+const TIMEOUT_SECONDS: u32 = 10;
+
+/// How an API server reaches the webhooks.
+#[derive(Debug, Clone)]
+pub enum Reach {
+    /// By a Service: namespace and name.
+    Service(String, String),
+    /// By a URL without path, and the host in it.
+    Url {
+        /// The URL.
+        url: String,
+        /// Its host.
+        host: String,
+    },
+}
+
+impl Reach {
+    /// As the arguments say: by URL, by the manager's Service if it runs in the cluster, else by loopback.
+    pub fn new(args: &super::Args, name: &str, in_cluster: bool) -> Result<Self> {
+        let url = match &args.webhook_url {
+            Some(url) => url.clone(),
+            None if in_cluster => {
+                return Ok(Self::Service(args.system_namespace.clone(), format!("{name}-webhooks")));
+            }
+            None => format!("https://127.0.0.1:{}", args.webhook_port),
+        };
+        let parsed = url.parse::<http::Uri>().ok();
+        let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
+        let host =
+            host.with_context(|| format!("{url} has no host: give --webhook-url https://host:port"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self::Url { url: url.trim_end_matches('/').to_owned(), host })
+    }
+
+    /// What the serving certificate is valid for.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Service(namespace, name) => {
+                let name = format!("{name}.{namespace}.svc");
+                vec![format!("{name}.cluster.local"), name]
+            }
+            Self::Url { host, .. } => vec![host.clone()],
+        }
+    }
+
+    /// The address to listen on: loopback if nobody comes from elsewhere.
+    pub fn bind(&self) -> Ipv4Addr {
+        match self {
+            Self::Url { host, .. } if host.parse().is_ok_and(|it: IpAddr| it.is_loopback()) => {
+                Ipv4Addr::LOCALHOST
+            }
+            _ => Ipv4Addr::UNSPECIFIED,
+        }
+    }
+
+    fn client_config(&self, path: &str, authorities: &str) -> Value {
+        let bundle = STANDARD.encode(authorities);
+        match self {
+            Self::Service(namespace, name) => json!({
+                "service": {"namespace": namespace, "name": name, "path": path, "port": 443},
+                "caBundle": bundle,
+            }),
+            Self::Url { url, .. } => json!({"url": format!("{url}{path}"), "caBundle": bundle}),
+        }
+    }
+}
+
+/// Paths of the webhooks.
+pub mod path {
+    /// Fills in defaults.
+    pub const DEFAULT: &str = "/default";
+    /// Lets pass or refuses.
+    pub const VALIDATE: &str = "/validate";
+    /// Converts between versions.
+    pub const CONVERT: &str = "/convert";
+}
+
+/// Has definitions of several versions converted by the webhooks.
+pub fn converted(definitions: &mut [Value], reach: &Reach, authorities: &str) {
+    for definition in definitions {
+        let versions = definition["spec"]["versions"].as_array().map_or(0, Vec::len);
+        if versions > 1 {
+            definition["spec"]["conversion"] = json!({
+                "strategy": "Webhook",
+                "webhook": {
+                    "conversionReviewVersions": ["v1"],
+                    "clientConfig": reach.client_config(path::CONVERT, authorities),
+                },
+            });
+        }
+    }
+}
+
+/// Has the webhooks judge what is written of the kinds that `rules` are about. Nothing is written if it is so already.
+pub async fn judge(
+    client: &Client,
+    name: &str,
+    rules: &Rules,
+    reach: &Reach,
+    authorities: &str,
+) -> Result<()> {
+    let kinds = rules.kinds();
+    let defaults: Vec<Value> = kinds
+        .iter()
+        .map(|kind| webhook("default", kind, "", reach.client_config(path::DEFAULT, authorities)))
+        .collect();
+    let verdicts: Vec<Value> = kinds
+        .iter()
+        .flat_map(|kind| {
+            let config = || reach.client_config(path::VALIDATE, authorities);
+            let scale = (kind.kind == "KubeadmControlPlane")
+                .then(|| webhook("validate-scale", kind, "/scale", config()));
+            [Some(webhook("validate", kind, "", config())), scale].into_iter().flatten()
+        })
+        .collect();
+    for (kind_name, plural, webhooks) in [
+        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", defaults),
+        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", verdicts),
+    ] {
+        let mut kind = KindName::namespaced("admissionregistration.k8s.io", "v1", kind_name, plural);
+        kind.scope = Scope::Cluster;
+        let body = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind_name,
+            "metadata": {"name": name}, "webhooks": webhooks,
+        });
+        let put = put(client, &kind, &Key::new("", name), body).await;
+        put.with_context(|| format!("the {kind_name} {name} could not be written"))?;
+    }
+    Ok(())
+}
+
+async fn put(client: &Client, kind: &KindName, key: &Key, mut wanted: Value) -> Result<()> {
+    let Some(current) = client.get_raw(kind, key).await? else {
+        client.create(kind, "", &wanted).await?;
+        return Ok(());
+    };
+    let current: Value = current.parse()?;
+    if current["webhooks"] != wanted["webhooks"] {
+        wanted["metadata"] = current["metadata"].clone();
+        client.replace(kind, key, None, &wanted).await?;
+    }
+    Ok(())
+}
+
+/// One webhook, with everything said that servers would fill in, so that it compares equal to what they answer.
+fn webhook(verb: &str, kind: &Kind, subresource: &str, client_config: Value) -> Value {
+    let mut webhook = json!({
+        "name": format!("{verb}.{}.{}", kind.kind.to_lowercase(), kind.group),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config,
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {}, "objectSelector": {},
+        "rules": [{
+            "apiGroups": [kind.group], "apiVersions": [kind.version], "operations": ["CREATE", "UPDATE"],
+            "resources": [format!("{}{subresource}", kind.plural)], "scope": "*",
+        }],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    });
+    if verb == "default" {
+        webhook["reinvocationPolicy"] = "Never".into();
+    }
+    webhook
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_definitions_of_several_versions_are_converted() {
+        let one = json!({"spec": {"versions": [{"name": "v1"}]}});
+        let two = json!({"spec": {"versions": [{"name": "v1"}, {"name": "v2"}]}});
+        let mut definitions = [one.clone(), two];
+        converted(&mut definitions, &Reach::Url { url: "https://h:1".into(), host: "h".into() }, "pem");
+        assert_eq!(definitions[0], one);
+        let config = &definitions[1]["spec"]["conversion"]["webhook"]["clientConfig"];
+        assert_eq!(*config, json!({"url": "https://h:1/convert", "caBundle": "cGVt"}));
+    }
+}

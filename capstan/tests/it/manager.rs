@@ -1,0 +1,125 @@
+//! `capstan manager` against an API server that is not its own: `capstan server --api-only`.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::program::{Server, ask};
+
+/// A running manager; killed when dropped.
+struct Manager {
+    process: Child,
+    /// Kept open: the manager says more than what is read.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Manager {
+    /// Starts it and waits until it is ready.
+    fn start(server: &Server, arguments: &[&str]) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let kubeconfig = server.dir.join("admin.kubeconfig");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["manager", "--health-address", "127.0.0.1:0", "--webhook-port", &port.to_string()])
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut first).unwrap();
+        assert!(first.contains("capstan manages clusters"), "{first:?}");
+        Self { process, _stdout: stdout }
+    }
+
+    fn stop(mut self) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn until(what: &str, client: &Client, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (code, body) = ask(client, Method::GET, path, &Value::Null).await;
+        if holds(code, &body) {
+            return body;
+        }
+        assert!(Instant::now() < deadline, "{what}: {body}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn machine_deployment(version: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment", "metadata": {"name": "d"},
+        "spec": {
+            "clusterName": "c", "replicas": 1, "selector": {},
+            "template": {"spec": {
+                "clusterName": "c", "version": version, "bootstrap": {"dataSecretName": "s"},
+                "infrastructureRef": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "SimMachineTemplate", "name": "t",
+                },
+            }},
+        },
+    })
+}
+
+#[tokio::test]
+async fn kinds_are_defaulted_judged_and_converted_by_the_managers_webhooks() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::start(dir.path(), &["--api-only"]);
+    let _manager = Manager::start(&server, &["--install-crds", "--leader-elect=false"]);
+    let client = server.admin();
+    let old = "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/machinedeployments";
+    let (code, refused) = ask(&client, Method::POST, old, &machine_deployment("latest")).await;
+    assert_eq!(code, 422, "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("admission webhook \"validate.machinedeployment.cluster.x-k8s.io\" denied"),
+        "{message}"
+    );
+    let (code, created) = ask(&client, Method::POST, old, &machine_deployment("1.34.0")).await;
+    assert_eq!(code, 201, "{created}");
+    let new = old.replace("v1beta1", "v1beta2");
+    let (_, stored) = ask(&client, Method::GET, &format!("{new}/d"), &Value::Null).await;
+    assert_eq!(stored["spec"]["template"]["spec"]["version"], "v1.34.0");
+    assert_eq!(
+        stored["spec"]["template"]["spec"]["infrastructureRef"]["apiGroup"],
+        "infrastructure.cluster.x-k8s.io"
+    );
+}
+
+#[tokio::test]
+async fn of_two_managers_one_works_and_the_other_takes_over() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::start(dir.path(), &["--api-only"]);
+    let client = server.admin();
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leases/capstan";
+    let holder = |body: &Value| body["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+    let first = Manager::start(&server, &["--install-crds"]);
+    let led =
+        until("the first leads", &client, lease, |code, body| code == 200 && !holder(body).is_empty()).await;
+    let _second = Manager::start(&server, &["--install-crds"]);
+    let (_, meanwhile) = ask(&client, Method::GET, lease, &Value::Null).await;
+    assert_eq!(holder(&meanwhile), holder(&led));
+    first.stop();
+    let taken = |_: u16, body: &Value| !holder(body).is_empty() && holder(body) != holder(&led);
+    until("the second leads", &client, lease, taken).await;
+}

@@ -1,0 +1,126 @@
+//! What clusterctl finds installed: its inventory, kept as it would have kept it itself.
+//!
+//! `clusterctl move` refuses a target that lacks a provider of the source or has an older one, so a management plane
+//! that nobody ran `clusterctl init` on still has entries.
+
+use std::collections::BTreeSet;
+
+use capstan_capi_types::clusterctl::{Provider, ProviderType, label};
+use capstan_controller::{ApiError, Client, KindName, Patch};
+use capstan_object::{Key, Object, ObjectMeta, Scope};
+use serde_json::json;
+
+use crate::controllers::Group;
+
+/// The release of Cluster API whose kinds and behaviour the controllers here have.
+pub const CLUSTER_API_RELEASE: &str = "v1.14.0";
+
+/// A provider that this program is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name among providers of its type.
+    pub name: &'static str,
+    /// What it provides.
+    pub kind: ProviderType,
+    /// Namespace the entry lives in.
+    pub namespace: &'static str,
+    /// Version.
+    pub version: String,
+}
+
+impl Installed {
+    /// The label and the name of the entry, by clusterctl's rule.
+    pub fn label(&self) -> String {
+        match self.kind {
+            ProviderType::Bootstrap => format!("bootstrap-{}", self.name),
+            ProviderType::ControlPlane => format!("control-plane-{}", self.name),
+            ProviderType::Infrastructure => format!("infrastructure-{}", self.name),
+            ProviderType::Ipam => format!("ipam-{}", self.name),
+            ProviderType::RuntimeExtension => format!("runtime-extension-{}", self.name),
+            ProviderType::Addon => format!("addon-{}", self.name),
+            ProviderType::Core => self.name.to_owned(),
+        }
+    }
+
+    fn entry(&self) -> Provider {
+        let mut metadata = ObjectMeta::named(self.namespace, self.label());
+        for (key, value) in [
+            (label::CLUSTERCTL, String::new()),
+            (label::CORE, "inventory".to_owned()),
+            ("cluster.x-k8s.io/provider", self.label()),
+        ] {
+            metadata.labels.insert(key.to_owned(), value);
+        }
+        Provider {
+            metadata,
+            provider_name: self.name.to_owned(),
+            kind: self.kind.as_str().to_owned(),
+            version: self.version.clone(),
+            ..Provider::default()
+        }
+    }
+}
+
+/// The providers that groups of controllers stand for; infrastructure brings its own.
+pub fn providers(groups: &BTreeSet<Group>) -> Vec<Installed> {
+    let installed =
+        |name, kind, namespace| Installed { name, kind, namespace, version: CLUSTER_API_RELEASE.to_owned() };
+    groups
+        .iter()
+        .filter_map(|group| match group {
+            Group::Core => Some(installed("cluster-api", ProviderType::Core, "capi-system")),
+            Group::Bootstrap => {
+                Some(installed("kubeadm", ProviderType::Bootstrap, "capi-kubeadm-bootstrap-system"))
+            }
+            Group::ControlPlane => {
+                Some(installed("kubeadm", ProviderType::ControlPlane, "capi-kubeadm-control-plane-system"))
+            }
+            Group::Addons | Group::Infrastructure => None,
+        })
+        .collect()
+}
+
+/// Has the inventory list these providers. Entries that say so already are not written.
+pub async fn register(client: &Client, providers: &[Installed]) -> Result<(), ApiError> {
+    for provider in providers {
+        let wanted = provider.entry();
+        let key = wanted.key();
+        match client.get::<Provider>(&key).await? {
+            Some(current) if current.version == wanted.version => {}
+            Some(_) => {
+                let patch = Patch::Merge(json!({"version": wanted.version}));
+                client.patch(&Provider::KIND.into(), &key, None, &patch).await?;
+            }
+            None => {
+                ensure_namespace(client, provider.namespace).await?;
+                client.create_object(&wanted).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Creates a namespace unless it is there.
+pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), ApiError> {
+    let mut kind = KindName::namespaced("", "v1", "Namespace", "namespaces");
+    kind.scope = Scope::Cluster;
+    if client.get_raw(&kind, &Key::new("", name)).await?.is_some() {
+        return Ok(());
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    match client.create(&kind, "", &body).await {
+        Err(error) if !error.is_already_exists() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_named_as_clusterctl_names_them() {
+        let names: Vec<String> = providers(&Group::ALL.into()).iter().map(Installed::label).collect();
+        assert_eq!(names, ["cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm"]);
+    }
+}

@@ -1,0 +1,60 @@
+//! `capstan manager` as a process of a suite.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::managers::answers_ready;
+use super::ports::free_port;
+use super::process::{Process, Program};
+
+/// A running manager of ours; killed when dropped.
+#[derive(Debug)]
+pub struct Manager {
+    process: Process,
+}
+
+impl Manager {
+    /// Starts it under a name of its own, which its log has too, and waits until it is ready.
+    pub async fn start(
+        name: &str,
+        folder: &Path,
+        binary: &Path,
+        kubeconfig: &Path,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let health_port = free_port()?;
+        let process = Program::new(name, binary)
+            .arg("manager")
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg(format!("--health-address=127.0.0.1:{health_port}"))
+            .arg(format!("--webhook-port={}", free_port()?))
+            .args(arguments.iter().map(|argument| (*argument).to_owned()))
+            .start(folder)?;
+        let mut manager = Self { process };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !answers_ready(health_port).await {
+            manager.check()?;
+            if Instant::now() > deadline {
+                bail!("{name} is not ready; see {}", manager.process.log().display());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(manager)
+    }
+
+    /// Fails if it has left.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// Asks it to leave, which it must do in good order.
+    pub fn stop(mut self) -> Result<()> {
+        let status = self.process.stop(Duration::from_secs(10))?;
+        if !status.success() {
+            bail!("{} did not leave in good order: {status}", self.process.name());
+        }
+        Ok(())
+    }
+}
