@@ -8,7 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use capstan_apiserver::Server;
-use capstan_controller::{Access, ApiError, Body, Client, Dial, KindName, Remote, Transport, TransportError};
+use capstan_controller::{
+    Access, ApiError, Authorization, Body, Client, Dial, KindName, Remote, Transport, TransportError,
+};
 use capstan_object::Key;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -72,7 +74,7 @@ impl Kubeadm {
             }
         };
         let (text, authorities) = trusted(&info, id, secret, pins)?;
-        let access = |authorization: Option<String>| Access {
+        let access = |authorization: Option<Authorization>| Access {
             host: host.clone(),
             port,
             prefix: String::new(),
@@ -98,7 +100,7 @@ impl Kubeadm {
                 );
             }
         }
-        let client = self.client(access(Some(format!("Bearer {bootstrap_token}"))))?;
+        let client = self.client(access(Some(bearer(bootstrap_token))))?;
         Ok(Found { cluster, client })
     }
 
@@ -107,7 +109,7 @@ impl Kubeadm {
             Access::from_kubeconfig(kubeconfig.to_string().as_bytes()).map_err(|error| error.to_string())?;
         if let Some(token) = bootstrap_token {
             access.identity = None;
-            access.authorization = Some(format!("Bearer {token}"));
+            access.authorization = Some(bearer(token));
         }
         let endpoint = format!("{}:{}", access.host, access.port);
         let (host, port) = (access.host.clone(), access.port);
@@ -167,6 +169,10 @@ impl Kubeadm {
             Door::Broken | Door::Closed => Err(failed(&"connect: connection refused")),
         }
     }
+}
+
+fn bearer(token: &str) -> Authorization {
+    Authorization::Fixed(format!("Bearer {token}"))
 }
 
 /// The form of a bootstrap token.
