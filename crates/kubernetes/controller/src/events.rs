@@ -165,3 +165,6 @@ fn shortened(text: &str) -> &str {
     }
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::env::Env;
-use capstan_object::{Key, Object};
+use capstan_object::{Key, Object, ObjectMeta};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -56,6 +56,13 @@ impl Default for Options {
             instance: "capstan".to_owned(),
             write_through: true,
         }
+    }
+}
+
+impl Options {
+    /// Whether this process looks after an object.
+    pub(crate) fn selects(&self, meta: &ObjectMeta) -> bool {
+        self.watch_filter.as_ref().is_none_or(|(label, value)| meta.labels.get(label) == Some(value))
     }
 }
 
@@ -194,11 +201,8 @@ impl Runtime {
         let shared = &self.shared;
         let queue = Arc::new(WorkQueue::new(shared.options.backoff, shared.metrics.queue(C::NAME)));
         let mut watches = Watches::<C::Kind>::new(shared.caches.clone(), queue.clone());
-        let filter = shared.options.watch_filter.clone();
-        watches.own(move |meta| match &filter {
-            Some((label, value)) => meta.labels.get(label) == Some(value),
-            None => true,
-        });
+        let options = shared.options.clone();
+        watches.own(move |meta| options.selects(meta));
         controller.watches(&mut watches);
         let writer = Writer {
             client: shared.client.named(C::NAME),
@@ -253,3 +257,6 @@ impl Drop for Runtime {
         self.shared.caches.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

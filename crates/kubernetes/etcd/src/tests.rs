@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls_pki_types::{PrivateKeyDer, ServerName};
 
 use crate::{
-    Alarm, AlarmKind, Answer, Client, Code, DEADLINE, Error, Header, Member, Refusal, Service, Status, serve,
+    Alarm, AlarmKind, Answer, Client, Code, DEADLINE, Error, Header, Member, Refusal, Service, Status, frame,
+    serve, wire,
 };
 
 /// A cluster that is a list of members and a leader.
@@ -244,4 +247,25 @@ async fn both_sides_prove_themselves_over_tls() {
             (trusted, outcome) => panic!("trusted: {trusted}, but {outcome:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_refusal_stands_in_the_trailers_where_go_looks_for_it() {
+    let toy = Toy { refusal: Mutex::new(Some(Refusal::NO_LEADER)), ..Toy::of(&[1]) };
+    let (near, far) = tokio::io::duplex(4096);
+    tokio::spawn(serve(far, None, Arc::new(toy)));
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(near));
+    let (mut sender, connection) = handshake.await.expect("a connection");
+    tokio::spawn(connection);
+    let question = frame::encode(&wire::MemberListRequest { linearizable: true });
+    let request = http::Request::post(format!("http://etcd{}", wire::path::MEMBER_LIST))
+        .header(http::header::CONTENT_TYPE, frame::CONTENT_TYPE)
+        .body(Full::new(question))
+        .expect("a request");
+    let response = sender.send_request(request).await.expect("an answer");
+    assert!(!response.headers().contains_key(frame::STATUS));
+    let answer = response.into_body().collect().await.expect("a whole answer");
+    let trailers = answer.trailers().expect("trailers");
+    assert_eq!(trailers[frame::STATUS], "14");
+    assert_eq!(trailers[frame::MESSAGE], "etcdserver: no leader");
 }

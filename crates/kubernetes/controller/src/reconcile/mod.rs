@@ -95,6 +95,11 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 self.facts = Facts::default();
                 return Ok((Ending::Success, None));
             };
+            // What an object owns or depends on wakes it, whoever looks after it.
+            if !self.tenant.shared.options.selects(object.metadata()) {
+                self.facts = Facts::default();
+                return Ok((Ending::Success, None));
+            }
             let view = self.tenant.view();
             self.resolve(&object, &view).await?;
             let look = self.look(object, &view).await?;

@@ -105,6 +105,7 @@ impl Client {
     async fn replied(&mut self, stream: u32) {
         let (kind, _, content) = self.hear().await;
         assert_eq!((kind, &content[..4]), (0x8003_0002, &stream.to_be_bytes()[..]));
+        assert!(content.ends_with(&[0, 0, 0, 0xff, 0xff]), "Go reads no header that is not flushed");
     }
 }
 

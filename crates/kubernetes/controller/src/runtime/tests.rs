@@ -1,0 +1,142 @@
+//! Which objects a runtime looks after.
+
+use capstan_apiserver::pki::Pki;
+use capstan_apiserver::plane::{Config, Plane};
+use capstan_object::{ObjectMeta, OwnerReference, Scope, object};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::{Decision, Look, NoCall, ObserveError};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct ConfigMap {
+    metadata: ObjectMeta,
+}
+
+object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Secret {
+    metadata: ObjectMeta,
+}
+
+object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
+
+/// Tells which objects it looks at.
+struct Looks(mpsc::UnboundedSender<String>);
+
+impl Controller for Looks {
+    const NAME: &'static str = "looks";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = NoCall;
+
+    fn watches(&self, watches: &mut Watches<ConfigMap>) {
+        watches.owned::<Secret>();
+    }
+
+    async fn observe(&self, object: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        // Every namespace has one of the server's own.
+        if object.metadata.name != "kube-root-ca.crt" {
+            self.0.send(object.key().to_string()).expect("somebody listens");
+        }
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        Decision::rest(look)
+    }
+}
+
+struct World {
+    client: Client,
+    looked: mpsc::UnboundedReceiver<String>,
+    seen: Vec<String>,
+    runtime: Option<Runtime>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let pki = Arc::new(Pki::ephemeral(Env::system()));
+        let plane = Plane::start(Config::in_memory(), pki).await.expect("a server");
+        let client = Client::in_process(plane.server().clone(), "test");
+        for name in ["a", "b"] {
+            let namespace = json!({"metadata": {"name": name}});
+            let kind = KindName {
+                scope: Scope::Cluster,
+                ..KindName::namespaced("", "v1", "Namespace", "namespaces")
+            };
+            client.create(&kind, "", &namespace).await.expect("a namespace");
+        }
+        Self { client, looked: mpsc::unbounded_channel().1, seen: Vec::new(), runtime: None }
+    }
+
+    fn start(&mut self, options: Options) {
+        let (looks, looked) = mpsc::unbounded_channel();
+        let mut runtime = Runtime::new(self.client.clone(), Env::system(), options);
+        runtime.add(Looks(looks)).start();
+        (self.looked, self.runtime) = (looked, Some(runtime));
+    }
+
+    async fn create(&self, namespace: &str, name: &str, labels: &[(&str, &str)]) -> ConfigMap {
+        let mut metadata = ObjectMeta::named(namespace, name);
+        metadata.labels =
+            labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        self.client.create_object(&ConfigMap { metadata }).await.expect("created")
+    }
+
+    async fn bear(&self, owner: &ConfigMap, name: &str) {
+        let mut metadata = ObjectMeta::named("a", name);
+        metadata.owner_references = vec![OwnerReference::controlled_by(owner)];
+        self.client.create_object(&Secret { metadata }).await.expect("created");
+    }
+
+    /// Waits until an object is looked at, and remembers which were before.
+    async fn until_looked_at(&mut self, key: &str) {
+        loop {
+            let looked = tokio::time::timeout(Duration::from_secs(30), self.looked.recv()).await;
+            let looked = looked.expect("nobody looks").expect("the controller is gone");
+            self.seen.push(looked.clone());
+            if looked == key {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_runtime_for_one_namespace_sees_no_other() {
+    let mut world = World::new().await;
+    world.create("a", "before", &[]).await;
+    world.create("b", "before", &[]).await;
+    world.start(Options { namespace: "a".into(), ..Options::default() });
+    world.until_looked_at("a/before").await;
+    world.create("b", "after", &[]).await;
+    world.create("a", "after", &[]).await;
+    world.until_looked_at("a/after").await;
+    assert!(world.seen.iter().all(|key| key.starts_with("a/")), "{:?}", world.seen);
+    let cached = world.runtime.as_ref().expect("a runtime").caches().ensure::<ConfigMap>();
+    let cached = cached.list("").expect("readable");
+    assert!(cached.iter().all(|object| object.metadata.namespace == "a"), "{cached:?}");
+}
+
+#[tokio::test]
+async fn an_object_without_the_label_of_the_filter_is_left_alone_whatever_happens_around_it() {
+    let mut world = World::new().await;
+    let ours = world.create("a", "ours", &[("watched-by", "us")]).await;
+    let theirs = world.create("a", "theirs", &[("watched-by", "them")]).await;
+    world.create("a", "nobodys", &[]).await;
+    let watch_filter = Some(("watched-by".to_owned(), "us".to_owned()));
+    world.start(Options { watch_filter, ..Options::default() });
+    world.until_looked_at("a/ours").await;
+    // What an object owns wakes it, and theirs is still not for us.
+    world.bear(&theirs, "child-of-theirs").await;
+    world.bear(&ours, "child-of-ours").await;
+    world.until_looked_at("a/ours").await;
+    world.create("a", "more-of-ours", &[("watched-by", "us")]).await;
+    world.until_looked_at("a/more-of-ours").await;
+    let strange: Vec<_> = world.seen.iter().filter(|key| !key.ends_with("ours")).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+}
