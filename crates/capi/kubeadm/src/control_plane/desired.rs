@@ -21,7 +21,7 @@ const DEFAULT_NODE_DELETION_TIMEOUT: i32 = 10;
 
 /// kubeadm's gate that has a kubelet talk to the API server beside it. Needed from 1.31 on, whose kubelets ask
 /// what an older API server elsewhere cannot answer; gone in 1.36, where it is always so.
-const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
+pub(super) const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
 
 /// The conditions without which a machine of a control plane is not ready.
 const GATES: [&str; 4] = [

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::call::Installed;
 use super::decide::Turn;
+use super::desired::LOCAL_MODE;
 use super::workload::KUBE_PROXY;
 use super::{ControlPlaneCall, Plane, desired};
 use crate::config::{self, kubernetes_version};
@@ -114,6 +115,14 @@ fn kubeadm_config(plane: &Plane, found: &ConfigMap) -> Result<Option<String>, Er
         }
         if etcd != json!({}) {
             merged.insert("etcd".to_owned(), etcd);
+        }
+    }
+    // Of gates nobody wrote, the one that we add goes with the versions that know it.
+    let known = wanted.pointer(&format!("/featureGates/{LOCAL_MODE}")).is_some();
+    if let Some(Value::Object(gates)) = merged.get_mut("featureGates").filter(|_| !known) {
+        gates.remove(LOCAL_MODE);
+        if gates.is_empty() {
+            merged.remove("featureGates");
         }
     }
     merged.insert("kubernetesVersion".to_owned(), version);
