@@ -19,6 +19,7 @@
 
 mod adoption;
 mod call;
+mod coredns;
 mod decide;
 #[cfg(test)]
 mod decide_tests;

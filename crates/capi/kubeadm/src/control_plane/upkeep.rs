@@ -8,7 +8,7 @@ use super::call::Installed;
 use super::decide::Turn;
 use super::desired::LOCAL_MODE;
 use super::workload::KUBE_PROXY;
-use super::{ControlPlaneCall, Plane, desired};
+use super::{ControlPlaneCall, Plane, coredns, desired};
 use crate::config::{self, kubernetes_version};
 use crate::secret::ConfigMap;
 use crate::{Error, yaml};
@@ -139,6 +139,39 @@ pub(super) fn add_ons(turn: &mut Turn<'_>, plane: &Plane) {
     {
         turn.decision.call(ControlPlaneCall::Change { what: Installed::KubeProxy, change });
     }
+    if annotations.contains_key(annotation::SKIP_COREDNS) {
+        return;
+    }
+    match coredns::next(plane, inside) {
+        Ok(Some(call)) => {
+            if let Some(change) = inside.kubeadm_config.as_ref().and_then(|found| dns(plane, found)) {
+                turn.decision.call(ControlPlaneCall::Change { what: Installed::KubeadmConfig, change });
+            }
+            turn.decision.call(call);
+        }
+        Ok(None) => {}
+        Err(error) => turn.wait("CoreDNSHeld", format!("CoreDNS is not upgraded: {error}")),
+    }
+}
+
+/// The change by which kubeadm's configuration names the image of CoreDNS that is wanted; `None` if it does.
+fn dns(plane: &Plane, found: &ConfigMap) -> Option<Value> {
+    let mut config: Value = serde_saphyr::from_str(found.data.get(CLUSTER_CONFIGURATION)?).ok()?;
+    let wanted = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration.dns;
+    let mut dns = json!({});
+    for (field, value) in [("imageRepository", &wanted.image_repository), ("imageTag", &wanted.image_tag)] {
+        if !value.is_empty() {
+            dns[field] = value.clone().into();
+        }
+    }
+    if config.get("dns").unwrap_or(&json!({})) == &dns {
+        return None;
+    }
+    config["dns"] = dns;
+    Some(json!({
+        "metadata": {"resourceVersion": found.metadata.resource_version},
+        "data": {CLUSTER_CONFIGURATION: yaml::document(&config)},
+    }))
 }
 
 fn kube_proxy(plane: &Plane, found: &Value) -> Option<Value> {
@@ -157,13 +190,13 @@ fn containers(found: &Value) -> &[Value] {
     containers.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn container<'a>(found: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn container<'a>(found: &'a Value, name: &str) -> Option<&'a Value> {
     containers(found).iter().find(|container| container["name"] == name)
 }
 
 /// The change that gives a container another image; `None` if it has it. Lists are merged as a whole, which the
 /// version guards.
-fn with_image(found: &Value, name: &str, image: &Image<'_>) -> Option<Value> {
+pub(super) fn with_image(found: &Value, name: &str, image: &Image<'_>) -> Option<Value> {
     let image = image.to_string();
     if container(found, name)?["image"] == image {
         return None;
@@ -180,16 +213,16 @@ fn with_image(found: &Value, name: &str, image: &Image<'_>) -> Option<Value> {
 
 /// An image by its parts. A digest is left out: it would pin what is about to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Image<'a> {
+pub(super) struct Image<'a> {
     /// Registry and path.
-    repository: &'a str,
+    pub repository: &'a str,
     /// Last part of the path.
-    name: &'a str,
-    tag: Option<&'a str>,
+    pub name: &'a str,
+    pub tag: Option<&'a str>,
 }
 
 impl<'a> Image<'a> {
-    fn parse(text: &'a str) -> Self {
+    pub fn parse(text: &'a str) -> Self {
         let text = text.split_once('@').map_or(text, |(text, _)| text);
         let (repository, rest) = text.rsplit_once('/').unwrap_or(("", text));
         let (name, tag) = match rest.split_once(':') {
