@@ -8,6 +8,7 @@ mod manager;
 mod output;
 mod server;
 mod signals;
+mod sim;
 mod simulator;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
     Restore(backup::RestoreArgs),
+    /// Serve a simulated cloud
+    Sim(sim::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -40,6 +43,7 @@ fn main() -> std::process::ExitCode {
         Command::Manager(args) => manager::run(args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
+        Command::Sim(args) => sim::run(args),
     };
     match outcome {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ mod bed;
 mod bench;
 mod builtin_tables;
 mod clients;
+mod cloudstack_clients;
 mod cloudstack_golden;
 mod cloudstack_replay;
 mod corefile_goldens;
@@ -98,6 +99,8 @@ enum Command {
     Clients(clients::Options),
     /// Read recorded replies of a real CloudStack server with our client
     CloudstackGolden(cloudstack_golden::Options),
+    /// Let client libraries of CloudStack use the simulator
+    CloudstackClients(cloudstack_clients::Options),
     /// Replay recorded replies of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
     /// Have real kubeadm accept the boot data we render
@@ -143,6 +146,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Crash(options) => crash::run(options).await,
         Command::Clients(options) => clients::run(options).await,
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
+        Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,

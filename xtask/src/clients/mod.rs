@@ -4,7 +4,7 @@
 //! restarted under it, and `DONE` at its end.
 
 mod kube_rs;
-mod python;
+pub mod python;
 
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -12,26 +12,27 @@ pub const PACKAGE: &str = "kubernetes==37.0.2";
 
 pub async fn suite() -> Result<Command> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/clients/python/suite.py");
-    let mut program = Command::new(environment().await?);
+    let mut program = Command::new(environment(&[PACKAGE]).await?);
     program.arg(script);
     Ok(program)
 }
 
-/// The interpreter of a virtual environment with the client in it, made once.
-async fn environment() -> Result<PathBuf> {
-    let folder = Cache::locate()?.folder("python")?.join(PACKAGE);
+/// The interpreter of a virtual environment with these packages in it, made once.
+pub async fn environment(packages: &[&str]) -> Result<PathBuf> {
+    let folder = Cache::locate()?.folder("python")?.join(packages.join("+"));
     let python = folder.join("bin/python");
     let ready = folder.join("ready");
     if ready.is_file() {
         return Ok(python);
     }
-    println!("installing {PACKAGE} into {}", folder.display());
+    println!("installing {} into {}", packages.join(" and "), folder.display());
     let folder_text = folder.to_str().context("the cache's path is not UTF-8")?;
     let interpreter = Path::new("python3");
     checked(interpreter, &["-m", "venv", "--clear", folder_text])
         .await
         .context("a Python 3 with its venv module is needed: install python3 and python3-venv")?;
-    checked(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE]).await?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    checked(&python, &[&install, packages].concat()).await?;
     std::fs::write(ready, "")?;
     Ok(python)
 }

@@ -267,7 +267,10 @@ impl Replay<'_> {
             self.client.signed(&keys, &parameters, Flaw::None)
         };
         match case.case.as_str() {
-            "http_signature_lowercase_value" => query = query.to_lowercase().replace("apikey", "apiKey"),
+            "http_signature_lowercase_value" => {
+                let (rest, signature) = query.split_once("signature=").context("no signature")?;
+                query = format!("{rest}signature={}", signature.to_lowercase());
+            }
             "http_duplicate_param" => query.push_str("&command=listTemplates"),
             "http_space_as_plus" => query = query.replace("%20", "+"),
             _ => {}
@@ -309,14 +312,15 @@ impl Replay<'_> {
             return self.act(&words.collect::<Vec<_>>()).await;
         }
         let awaited = first != "&";
-        let account = if awaited { first } else { words.next().unwrap_or_default() }.to_owned();
+        let account =
+            if matches!(first, "&" | "?") { words.next().unwrap_or_default() } else { first }.to_owned();
         let mut parameters = vec![("command".to_owned(), words.next().unwrap_or_default().to_owned())];
         for word in words {
             let (name, value) = word.split_once('=').context("a parameter without a value")?;
             parameters.push((name.to_owned(), value.replace("%20", " ")));
         }
         let body = self.client.body(&account, &parameters).await?;
-        if body.get("errorcode").is_some() {
+        if body.get("errorcode").is_some() != (first == "?") {
             bail!("{body}");
         }
         for bind in binds.split(';').filter(|bind| !bind.trim().is_empty()) {
@@ -358,7 +362,7 @@ impl Replay<'_> {
             ["enforce-not"] => simulator.set(|settings| settings.enforce_post_and_timestamps = false),
             ["limit", account, resource, max] => self.limit(account, resource, max).await?,
             ["unlimited", account] => {
-                for resource in ["0", "1", "2", "5", "6", "7", "8", "9", "10"] {
+                for resource in ["0", "1", "2", "3", "6", "8", "9", "10", "11"] {
                     self.limit(account, resource, "-1").await?;
                 }
             }

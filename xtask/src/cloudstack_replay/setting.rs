@@ -66,6 +66,7 @@ pub fn settings() -> Settings {
 /// ```text
 /// account command name=value … -> /pointer/into/reply => parameter | case:parameter | $variable ; …
 /// & account command …     the same without awaiting the job
+/// ? account command …     the same, which is refused
 /// ! word …                 something that no user can do
 /// ```
 ///
@@ -97,6 +98,15 @@ pub const BEFORE: &[(&str, &str)] = &[
          maxcpunumber=4 minmemory=256 maxmemory=4096 -> /serviceoffering/id => serviceofferingid",
     ),
     ("deployVirtualMachine_hostid_as_user", "admin listHosts zoneid={Z} -> /host/0/id => hostid"),
+    (
+        "listVirtualMachines_user",
+        "? alice {deploy} networkids={N} name=ip3 ipaddress=192.0.2.1 startvm=false",
+    ),
+    ("updateVirtualMachine_displayname", "alice startVirtualMachine id={stopVirtualMachine_ok:id}"),
+    (
+        "expungeVirtualMachine_user_allowed",
+        "alice destroyVirtualMachine id={recoverVirtualMachine_user_allowed:id}",
+    ),
     ("stopVirtualMachine_ok", "alice {deploy} networkids={N} name=life1 -> /id => id"),
     ("destroyVirtualMachine_admin_expunge_ok", "alice {deploy} networkids={N} name=life2 -> /id => id"),
     (
@@ -207,11 +217,12 @@ pub const BEFORE: &[(&str, &str)] = &[
     ("updateHost_disable", "admin listHosts zoneid={ZB} -> /host/0/id => id"),
     ("prepareHostForMaintenance_again", "! pass 10000"),
     (
-        "listPublicIpAddresses_after_network_gc",
-        "alice createNetwork zoneid={Z} networkofferingid={I} name=ngc -> /network/id => associatednetworkid ; \
-         /network/id => $net\nalice {deploy} networkids={$net} name=gc1 -> /id => $vm\n\
-         alice stopVirtualMachine id={$vm}\n! pass 130000",
+        "listNetworks_user_listall",
+        "alice createNetwork zoneid={Z} networkofferingid={I} name=ngc -> /network/id => \
+         listPublicIpAddresses_after_network_gc:associatednetworkid ; /network/id => $net\n\
+         alice {deploy} networkids={$net} name=gc1 -> /id => $vm\nalice stopVirtualMachine id={$vm}",
     ),
+    ("listPublicIpAddresses_after_network_gc", "! pass 130000"),
     (
         "capacity_fill_1",
         "admin createServiceOffering name=big6g displaytext=big6g cpunumber=1 cpuspeed=500 memory=6144 -> \

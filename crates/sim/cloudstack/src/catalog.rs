@@ -71,10 +71,11 @@ impl Command {
         !self.class.is_empty()
     }
 
-    /// What the reply is wrapped in; one command answers under another's name.
+    /// What the reply is wrapped in; one command answers under another's name, and one under a misspelt one.
     pub(crate) fn wrapper(&self) -> String {
         match self.name {
             "updateVMAffinityGroup" => "updatevirtualmachineresponse".to_owned(),
+            "activateProject" => "activaterojectresponse".to_owned(),
             name => format!("{}response", name.to_lowercase()),
         }
     }

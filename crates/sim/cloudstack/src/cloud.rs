@@ -188,7 +188,8 @@ impl Cloud {
             if !row.active {
                 return Err(ApiError::denied(
                     "Can't add resources to the project with specified projectId in state=Suspended as it's no longer active",
-                ));
+                )
+                .about(&row.uuid, "projectId"));
             }
             return Ok(row.account);
         }

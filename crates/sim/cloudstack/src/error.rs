@@ -9,11 +9,13 @@ pub(crate) struct ApiError {
     pub(crate) text: String,
     /// The reply is wrapped as `errorresponse`, not by the command's name.
     pub(crate) nameless: bool,
+    /// `uuidList`: what the text is about and which parameter named it.
+    pub(crate) about: Option<(String, &'static str)>,
 }
 
 impl ApiError {
     pub(crate) fn new(code: u16, exception: u32, text: impl Into<String>) -> Self {
-        Self { code, exception: Some(exception), text: text.into(), nameless: false }
+        Self { code, exception: Some(exception), text: text.into(), nameless: false, about: None }
     }
 
     /// The layer that reads parameters refuses: 431/9999.
@@ -67,7 +69,14 @@ impl ApiError {
             exception: None,
             text: "unable to verify user credentials and/or request signature".to_owned(),
             nameless: false,
+            about: None,
         }
+    }
+
+    /// The same with what it is about.
+    pub(crate) fn about(mut self, uuid: &str, parameter: &'static str) -> Self {
+        self.about = Some((uuid.to_owned(), parameter));
+        self
     }
 
     /// The same, raised again by a command: only the class is lost.

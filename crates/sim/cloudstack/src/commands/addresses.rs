@@ -182,12 +182,13 @@ fn associate(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = cloud.take_address(owner, zone, wanted, network, vpc)?;
     let uuid = cloud.ips[key].uuid.clone();
     let submission = Submission::once(cloud.settings.timings.rule, move |cloud, _| {
-        // A network that is not implemented yet has nobody to configure the address.
-        let shown = cloud.show_ip(key, false);
+        // The reply is made before the address has reached its last state, but for those of VPCs.
+        let early = cloud.ips[key].held.as_ref().is_some_and(|held| held.vpc.is_none());
+        let shown = early.then(|| cloud.show_ip(key, false));
         if let Some(held) = &mut cloud.ips[key].held {
             held.state = "Allocated";
         }
-        Ok(json!({"ipaddress": shown}))
+        Ok(json!({"ipaddress": shown.unwrap_or_else(|| cloud.show_ip(key, false))}))
     });
     Ok(Answer::Job(submission.making_the("IpAddress", &uuid)))
 }

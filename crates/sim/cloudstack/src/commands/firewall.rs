@@ -180,6 +180,9 @@ fn create_egress(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             network.number()
         )));
     }
+    if protocol == "icmp" && ports.is_some() {
+        return Err(ApiError::invalid("Can't specify start/end port when protocol is ICMP"));
+    }
     if !["tcp", "udp", "icmp", "all"].contains(&protocol.as_str()) {
         return Err(ApiError::parameter(format!("Invalid protocol: {protocol}")));
     }

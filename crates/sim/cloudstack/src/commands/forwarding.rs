@@ -26,6 +26,7 @@ pub(super) const COMMANDS: &[Command] = &[
         create,
     ),
     job("deletePortForwardingRule", "id:forwarding!", "user.firewall.DeletePortForwardingRuleCmd", delete),
+    sync("listIpForwardingRules", "ipaddressid:ip virtualmachineid:vm", list_ip_forwarding),
     sync("enableStaticNat", "ipaddressid:ip! virtualmachineid:vm!", enable_static_nat),
     job("disableStaticNat", "ipaddressid:ip!", "user.nat.DisableStaticNatCmd", disable_static_nat),
 ];
@@ -80,6 +81,11 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         Ok(json!({"portforwardingrule": cloud.show_forwarding(key)}))
     });
     Ok(Answer::Job(submission.making_the("FirewallRule", &uuid)))
+}
+
+/// Rules on addresses of static NAT, of which there are none: they are made with a command that is not simulated.
+fn list_ip_forwarding(_: &mut Cloud, _: &Call) -> Result<Answer> {
+    Ok(Answer::List("ipforwardingrule", Vec::new()))
 }
 
 impl Cloud {

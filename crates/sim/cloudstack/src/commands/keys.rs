@@ -105,7 +105,8 @@ fn delete(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
         return Err(ApiError::invalid(format!(
             "A key pair with name '{name}' does not exist for account {} in specified domain id",
             cloud.accounts[owner].name
-        )));
+        ))
+        .about(&cloud.domains[cloud.accounts[owner].domain].uuid, "domainId"));
     };
     cloud.ssh_keys.remove(key);
     Ok(Answer::Body(success()))

@@ -33,8 +33,9 @@ fn resource(number: i64) -> Result<Resource> {
 }
 
 fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
+    // With a project's id, the server lists the caller's own limits.
     let account = match cloud.scope(call)? {
-        Scope::Account(account) => account,
+        Scope::Account(account) if cloud.accounts[account].project.is_none() => account,
         _ => call.caller.account,
     };
     let mut resources = match call.number("resourcetype") {

@@ -68,9 +68,9 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let offering = call.the(&cloud.network_offerings, "networkofferingid")?;
     let owner = cloud.owner(call)?;
     if !cloud.zones[zone].enabled && !call.caller.is_root() {
-        return Err(ApiError::denied(
-            "Cannot perform this operation since specified Zone is currently disabled",
-        ));
+        let refused =
+            ApiError::denied("Cannot perform this operation since specified Zone is currently disabled");
+        return Err(refused.about(&cloud.zones[zone].uuid, "zoneId"));
     }
     let kind = &cloud.network_offerings[offering];
     if kind.guest_type == GuestType::Shared && kind.specify_vlan && !call.caller.is_root() {

@@ -17,7 +17,32 @@ pub(super) const COMMANDS: &[Command] = &[
     sync("quotaIsEnabled", "", quota_is_enabled),
     root_admin(sync("listConfigurations", "name category", list_configurations)),
     root_admin(sync("listCapacity", "zoneid:zone type:number", list_capacity)),
+    absent("createZone"),
+    absent("deleteZone"),
+    absent("listRoles"),
+    absent("createRole"),
+    absent("listRouters"),
+    absent("listSystemVms"),
+    absent("listManagementServers"),
+    absent("listPods"),
+    absent("listClusters"),
+    absent("listStoragePools"),
+    absent("listPhysicalNetworks"),
+    absent("listVlanIpRanges"),
+    absent("updateConfiguration"),
+    absent("migrateVirtualMachine"),
+    absent("addHost"),
+    absent("deleteHost"),
 ];
+
+/// A command of root's that the server has and this simulator has not: others are told that they lack it, root is told so.
+const fn absent(name: &'static str) -> Command {
+    root_admin(sync(name, "", not_simulated))
+}
+
+fn not_simulated(_: &mut Cloud, call: &Call) -> Result<Answer> {
+    Err(ApiError::runtime(format!("{} is not simulated", call.command.name)))
+}
 
 fn list_apis(_: &mut Cloud, call: &Call) -> Result<Answer> {
     let shown: Vec<Value> = catalog::all()

@@ -57,8 +57,7 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                 && call.names("resourcetype", tag.resource_type)
         })
         .collect();
-    rows.reverse();
-    rows.sort_by_key(|tag| tag.resource_type);
+    rows.sort_by_key(|tag| std::cmp::Reverse(tag.resource_type));
     let shown = rows.into_iter().map(|tag| show(cloud, tag)).collect();
     Ok(Answer::List("tag", shown))
 }
@@ -168,7 +167,8 @@ fn create(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
                     resource_type: kind,
                     resource: resource.clone(),
                     key: key.clone(),
-                    value,
+                    // The database keeps no more.
+                    value: value.chars().take(255).collect(),
                     account,
                 });
             }

@@ -79,7 +79,6 @@ fn list(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             rows.push(row);
         }
     }
-    rows.sort_by(|one, other| (&one.name, one.key).cmp(&(&other.name, other.key)));
     let mut shown = Vec::new();
     for row in rows {
         for zone in &row.zones {

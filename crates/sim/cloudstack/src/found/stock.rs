@@ -218,15 +218,15 @@ const NETWORK_OFFERINGS: &[(&str, &str, &str, Services)] = &[
     ),
 ];
 
-/// Name, whether it is a default, whether it is NSX's, its mode.
-const VPC_OFFERINGS: &[(&str, bool, bool, Option<&str>)] = &[
-    ("Default VPC offering", true, false, None),
-    ("Default VPC  offering with Netscaler", false, false, None),
-    ("Redundant VPC offering", true, false, None),
-    ("VPC offering with NSX - NAT Mode", false, true, Some("NATTED")),
-    ("VPC offering with NSX - Route Mode", false, true, Some("ROUTED")),
-    ("VPC offering with Netris - Route Mode", false, false, Some("ROUTED")),
-    ("VPC offering with Netris - NAT Mode", false, false, Some("NATTED")),
+/// Name, whether it is a default, who provides what its router does not, its mode.
+const VPC_OFFERINGS: &[(&str, bool, &str, Option<&str>)] = &[
+    ("Default VPC offering", true, "", None),
+    ("Default VPC  offering with Netscaler", false, "Netscaler", None),
+    ("Redundant VPC offering", true, "", None),
+    ("VPC offering with NSX - NAT Mode", false, "Nsx", Some("NATTED")),
+    ("VPC offering with NSX - Route Mode", false, "Nsx", Some("ROUTED")),
+    ("VPC offering with Netris - Route Mode", false, "Netris", Some("ROUTED")),
+    ("VPC offering with Netris - NAT Mode", false, "Netris", Some("NATTED")),
 ];
 
 /// A choice of guest operating systems, with their categories; a server knows hundreds.
@@ -290,23 +290,27 @@ impl Cloud {
             let uuid = self.fresh_uuid();
             self.network_offerings.insert(uuid, self.now, it);
         }
-        for (name, default, nsx, mode) in VPC_OFFERINGS {
+        for (name, default, provider, mode) in VPC_OFFERINGS {
             let routed = *mode == Some("ROUTED");
             let services = VPC
                 .iter()
                 .filter(|(service, _)| {
                     !routed || !matches!(*service, "StaticNat" | "Lb" | "Vpn" | "PortForwarding")
                 })
-                .map(|(service, by)| match *service {
-                    "Lb" if mode.is_none() => (*service, vec![*by, "InternalLbVm"]),
-                    _ => (*service, vec![*by]),
+                .map(|(service, by)| match (*service, *provider) {
+                    ("Lb", "") => (*service, vec![*by, "InternalLbVm"]),
+                    ("Lb", "Netscaler") => (*service, vec!["InternalLbVm", "Netscaler"]),
+                    ("Dns" | "Dhcp" | "UserData", _) | (_, "" | "Netscaler") | ("Vpn", "Netris") => {
+                        (*service, vec![*by])
+                    }
+                    (_, provider) => (*service, vec![provider]),
                 })
                 .collect();
             let it = VpcOffering {
                 name: (*name).to_owned(),
                 default: *default,
                 network_mode: *mode,
-                nsx: *nsx,
+                nsx: *provider == "Nsx",
                 services,
             };
             let uuid = self.fresh_uuid();

@@ -38,7 +38,12 @@ impl Reply {
     }
 
     pub(super) fn error(wrapper: String, error: &ApiError) -> Self {
-        let mut body = json!({"uuidList": [], "errorcode": error.code, "errortext": error.text});
+        let about: Vec<Value> = error
+            .about
+            .iter()
+            .map(|(uuid, parameter)| json!({"uuid": uuid, "description": parameter}))
+            .collect();
+        let mut body = json!({"uuidList": about, "errorcode": error.code, "errortext": error.text});
         if let Some(exception) = error.exception {
             body["cserrorcode"] = json!(exception);
         }

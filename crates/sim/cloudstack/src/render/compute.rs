@@ -101,7 +101,8 @@ impl Cloud {
         }
         if view.details != Details::Least {
             let nics: Vec<Value> = (0..row.nics.len()).map(|at| self.show_nic(key, at).done()).collect();
-            fields.put("nic", nics);
+            let address = row.nics.first().and_then(|nic| nic.address).map(|address| address.to_string());
+            fields.put("nic", nics).maybe("ipaddress", address);
         }
         if view.details == Details::All {
             self.put_vm_details(&mut fields, key);
@@ -129,11 +130,7 @@ impl Cloud {
             .put("cpuspeed", row.size.mhz)
             .put("memory", row.size.memory_mib)
             .put("rootdeviceid", 0)
-            .put("rootdevicetype", "ROOT")
-            .maybe(
-                "ipaddress",
-                row.nics.first().and_then(|nic| nic.address).map(|address| address.to_string()),
-            );
+            .put("rootdevicetype", "ROOT");
         if let Some(disk) = row.data_disk {
             let disk = &self.disk_offerings[disk];
             fields.put("diskofferingid", disk.uuid.as_str()).put("diskofferingname", disk.name.as_str());
@@ -206,7 +203,10 @@ impl Cloud {
 
     fn show_member_group(&self, key: Key<AffinityGroup>) -> Value {
         let row = &self.affinity_groups[key];
-        json!({"id": row.uuid, "name": row.name})
+        let mut fields =
+            Fields::of(json!({"id": row.uuid, "name": row.name, "account": self.accounts[row.account].name}));
+        fields.maybe("description", row.description.as_deref());
+        fields.done()
     }
 
     pub(crate) fn show_volume(&self, key: Key<Volume>) -> Value {
@@ -261,7 +261,7 @@ impl Cloud {
                 .put("vmdisplayname", vm.display_name.as_str())
                 .put("vmstate", vm.state.name())
                 .put("vmtype", "User");
-            if vm.state == VmState::Running {
+            if vm.on_storage {
                 for name in ["diskkbsread", "diskkbswrite", "diskioread", "diskiowrite"] {
                     fields.put(name, 0);
                 }
@@ -309,7 +309,11 @@ impl Cloud {
                 let view = VmView { details: Details::Nics, ..VmView::full(caller) };
                 let mut fields = self.show_vm(*vm, view);
                 fields.put("isexternalnode", false).put("isetcdnode", false);
-                for absent in ["domainpath", "hasannotations"] {
+                // The view behind this list shows the first tag only.
+                if let Some(Value::Array(tags)) = fields.0.get_mut("tags") {
+                    tags.truncate(1);
+                }
+                for absent in ["domainpath", "hasannotations", "ipaddress"] {
                     fields.0.remove(absent);
                 }
                 fields.done()

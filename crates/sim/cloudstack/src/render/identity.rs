@@ -18,7 +18,6 @@ impl Cloud {
             "haschild": self.domains.iter().any(|domain| domain.parent == Some(key)),
             "path": self.domain_path(key),
             "state": "Active",
-            "created": time(row.created),
             "hasannotations": false,
         }));
         for resource in Resource::ALL {
@@ -33,7 +32,10 @@ impl Cloud {
         }
         if let Some(parent) = row.parent {
             let parent = &self.domains[parent];
-            fields.put("parentdomainid", parent.uuid.as_str()).put("parentdomainname", parent.name.as_str());
+            fields
+                .put("parentdomainid", parent.uuid.as_str())
+                .put("parentdomainname", parent.name.as_str())
+                .put("created", time(row.created));
         }
         fields.maybe("networkdomain", row.network_domain.as_deref());
         fields.done()
@@ -101,7 +103,7 @@ impl Cloud {
             "firstname": row.first_name,
             "lastname": row.last_name,
             "created": time(row.created),
-            "state": if account.enabled { "enabled" } else { "disabled" },
+            "state": "enabled",
             "account": account.name,
             "accountid": account.uuid,
             "accounttype": account.role.account_type(),

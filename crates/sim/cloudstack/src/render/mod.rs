@@ -92,20 +92,22 @@ impl Cloud {
 
     /// Tags of something, each with what it is on.
     pub(crate) fn long_tags(&self, resource: &str) -> Value {
-        let tags = self.tags.iter().filter(|tag| tag.resource == resource);
-        tags.map(|tag| {
-            let account = &self.accounts[tag.account];
-            let domain = &self.domains[account.domain];
-            serde_json::json!({
-                "key": tag.key,
-                "value": tag.value,
-                "resourcetype": tag.resource_type,
-                "resourceid": tag.resource,
-                "account": account.name,
-                "domainid": domain.uuid,
-                "domain": domain.name,
+        let mut tags: Vec<_> = self.tags.iter().filter(|tag| tag.resource == resource).collect();
+        tags.sort_by_key(|tag| &tag.key);
+        tags.into_iter()
+            .map(|tag| {
+                let account = &self.accounts[tag.account];
+                let domain = &self.domains[account.domain];
+                serde_json::json!({
+                    "key": tag.key,
+                    "value": tag.value,
+                    "resourcetype": tag.resource_type,
+                    "resourceid": tag.resource,
+                    "account": account.name,
+                    "domainid": domain.uuid,
+                    "domain": domain.name,
+                })
             })
-        })
-        .collect()
+            .collect()
     }
 }

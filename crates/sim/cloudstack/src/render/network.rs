@@ -20,7 +20,6 @@ const CAPABILITIES: &[(&str, &str, bool)] = &[
     ("SslTermination", "true", false),
     ("SupportedLbAlgorithms", "roundrobin,leastconn,source", false),
     ("VmAutoScaling", "true", false),
-    ("SupportedProtocols", "tcp,udp", false),
     ("LbSchemes", "Public", false),
     ("ElasticLb", "false", false),
     ("InlineMode", "false", false),
@@ -66,13 +65,19 @@ fn capabilities_of(service: &str) -> &'static [&'static str] {
     }
 }
 
-impl Cloud {
-    pub(crate) fn show_capability(&self, name: &str) -> Value {
-        let known = CAPABILITIES.iter().find(|(held, ..)| *held == name);
-        let (value, choose) = known.map_or(("", false), |(_, value, choose)| (*value, *choose));
-        json!({"name": name, "value": value, "canchooseservicecapability": choose})
-    }
+/// A capability of a service.
+pub(crate) fn show_capability(service: &str, name: &str) -> Value {
+    let known = CAPABILITIES.iter().find(|(held, ..)| *held == name);
+    let (value, choose) = match (service, name) {
+        ("Lb", "SupportedProtocols") => ("tcp, udp, tcp-proxy, ssl", false),
+        ("PortForwarding", "SupportedProtocols") => ("tcp,udp", false),
+        (_, "SupportedProtocols") => ("tcp,udp,icmp", false),
+        _ => known.map_or(("", false), |(_, value, choose)| (*value, *choose)),
+    };
+    json!({"name": name, "value": value, "canchooseservicecapability": choose})
+}
 
+impl Cloud {
     pub(crate) fn show_network(&self, key: Key<Network>) -> Value {
         let row = &self.networks[key];
         let zone = &self.zones[row.zone];
@@ -82,7 +87,7 @@ impl Cloud {
             .iter()
             .map(|(service, by)| {
                 let capabilities: Vec<Value> =
-                    capabilities_of(service).iter().map(|name| self.show_capability(name)).collect();
+                    capabilities_of(service).iter().map(|name| show_capability(service, name)).collect();
                 json!({"name": service, "provider": [{"name": by}], "capability": capabilities})
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::network::show_capability;
 use super::{Fields, time};
 use crate::call::Caller;
 use crate::cloud::Cloud;
@@ -192,7 +193,7 @@ impl Cloud {
                 };
                 if !capabilities.is_empty() {
                     let shown: Vec<Value> =
-                        capabilities.iter().map(|name| self.show_capability(name)).collect();
+                        capabilities.iter().map(|name| show_capability(service, name)).collect();
                     fields.put("capability", shown);
                 }
                 fields.done()

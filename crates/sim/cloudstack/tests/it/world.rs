@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_apiserver::env::Env;
+use capstan_guest::Site;
 use capstan_sim_cloudstack::{
     AccountLayout, ConnectionLost, DomainLayout, Layout, OfferedSize, RoleType, Settings, Simulator, Size,
     ZoneLayout, encode, sign,
 };
 use http::{Method, Request, Response, StatusCode};
+use jiff::Timestamp;
 use serde_json::Value;
+
+/// When the world begins.
+const BEGIN: i64 = 1_800_000_000_000;
 
 /// A cloud of two hosts whose clock stands still until it is moved.
 pub struct World {
@@ -44,6 +49,20 @@ impl World {
     }
 
     pub fn with(settings: Settings) -> Self {
+        Self::build(settings, None)
+    }
+
+    /// A cloud whose machines are guests of a site.
+    pub fn on(site: &Site) -> Self {
+        Self::build(Settings::default(), Some(site.clone()))
+    }
+
+    /// A clock that stands still.
+    pub fn env() -> Env {
+        Env::simulated(|| Timestamp::from_millisecond(BEGIN).unwrap(), 7)
+    }
+
+    fn build(settings: Settings, site: Option<Site>) -> Self {
         let mut layout = Layout::small(&["v1.36.0"]);
         layout.zones = vec![ZoneLayout::new("zone-1", 2, Ipv4Addr::new(192, 0, 2, 2), 6)];
         layout.zones[0].host_size = Size { cores: 8, mhz: 2000, memory_mib: 16_384 };
@@ -59,18 +78,18 @@ impl World {
         layout
             .service_offerings
             .push(("Huge".to_owned(), OfferedSize::Fixed(Size { cores: 4, mhz: 500, memory_mib: 1 << 20 })));
-        let millis = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let millis = Arc::new(AtomicI64::new(BEGIN));
         let read = millis.clone();
-        let clock = move || jiff::Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap();
-        Self { simulator: Simulator::new(Env::simulated(clock, 7), &layout, settings, None), millis }
+        let clock = move || Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap();
+        Self { simulator: Simulator::new(Env::simulated(clock, 7), &layout, settings, site), millis }
     }
 
     pub fn pass(&self, span: Duration) {
         self.millis.fetch_add(i64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    pub fn now(&self) -> jiff::Timestamp {
-        jiff::Timestamp::from_millisecond(self.millis.load(Ordering::Relaxed)).unwrap()
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.millis.load(Ordering::Relaxed)).unwrap()
     }
 
     /// A query string of somebody, signed.

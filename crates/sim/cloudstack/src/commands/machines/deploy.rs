@@ -43,12 +43,17 @@ fn make(cloud: &mut Cloud, call: &Call, request: Request) -> Result<Key<Vm>> {
             .collect();
         details.insert("SSH.PublicKey".to_owned(), keys.join("\n"));
     }
+    if !request.key_pairs.is_empty() {
+        details.insert("SSH.KeyPairNames".to_owned(), request.key_pairs.join(","));
+    }
+    let theirs = cloud.users.iter().find(|user| user.account == request.owner).map(|user| user.key);
+    let user = theirs.filter(|_| request.owner != call.caller.account).unwrap_or(call.caller.user);
     let group = request.group.map(|name| (cloud.fresh_uuid(), name));
     let it = Vm {
         display_name: request.display_name.unwrap_or_else(|| name.clone()),
         name,
         account: request.owner,
-        user: call.caller.user,
+        user,
         zone: request.zone,
         template: request.template,
         offering: request.offering,

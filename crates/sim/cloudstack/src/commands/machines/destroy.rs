@@ -71,6 +71,7 @@ impl Cloud {
         for volume in gone {
             self.volumes.remove(volume);
         }
+        self.vms[vm].data_disk = None;
         if self.vms[vm].state == VmState::Stopped {
             self.set_state(vm, VmState::Destroyed);
             self.sweep_later(vm);

@@ -37,6 +37,7 @@ pub(super) fn list_metrics(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
             .put("diskread", "0.00 MiB")
             .put("diskwrite", "0.00 MiB")
             .put("diskiopstotal", 0);
+        fields.drop_field("domainpath");
         fields.done()
     });
     Ok(Answer::List("virtualmachine", shown.collect()))
@@ -107,7 +108,10 @@ fn select(cloud: &Cloud, call: &Call) -> Result<Vec<Key<Vm>>> {
             && host.is_none_or(|host| vm.host == Some(host))
             && cloud.is_tagged(&tags, &vm.uuid)
     });
-    Ok(chosen.map(|vm| vm.key).collect())
+    let mut chosen: Vec<Key<Vm>> = chosen.map(|vm| vm.key).collect();
+    // Those of projects stand before the caller's own.
+    chosen.sort_by_key(|vm| cloud.accounts[cloud.vms[*vm].account].project.is_none());
+    Ok(chosen)
 }
 
 pub(super) fn user_data(cloud: &mut Cloud, call: &Call) -> Result<Answer> {

@@ -139,6 +139,7 @@ impl Cloud {
         let row = &mut self.vms[vm];
         row.busy = Some(job);
         row.host = Some(host);
+        row.on_storage = true;
         for nic in &mut row.nics {
             nic.reserved = true;
         }
@@ -152,7 +153,6 @@ impl Cloud {
             // Another host, as long as there is one.
             let Some(host) = self.place(vm, &tried) else {
                 let row = &mut self.vms[vm];
-                row.on_storage = true;
                 for nic in &mut row.nics {
                     nic.reserved = false;
                 }
@@ -170,7 +170,6 @@ impl Cloud {
             return Next::After(wait, Box::new(move |cloud, _| cloud.finish_start(vm, view, deploy, tried)));
         }
         let row = &mut self.vms[vm];
-        row.on_storage = true;
         row.details.remove("deployvm");
         row.has_boot_details = deploy && tried.len() == 1;
         self.set_state(vm, VmState::Running);
