@@ -175,7 +175,10 @@ impl Inner {
             console: machine.console.clone(),
             boot: machine.boots,
         };
-        machine.task = Some(tokio::spawn(power.run(machine.executed.clone())).abort_handle());
+        // Who was switched off after kubeadm had done its work is a node, whatever was still to come.
+        let joined = machine.node.is_some().then_some(Phase::Booted);
+        let executed = machine.executed.clone().or(joined);
+        machine.task = Some(tokio::spawn(power.run(executed)).abort_handle());
     }
 
     /// How large a machine is.

@@ -12,6 +12,16 @@ pub(super) fn errno(error: FileError, path: &str) -> Failed {
     format!("[Errno {}] {error}: '{path}'", error.number())
 }
 
+/// Truth as cloud-init reads it, be it written as a text.
+pub(super) fn is_true(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::Bool(truth)) => *truth,
+        Some(Value::String(text)) => matches!(text.to_lowercase().as_str(), "1" | "on" | "true" | "yes"),
+        Some(Value::Number(number)) => number.as_i64() == Some(1),
+        _ => false,
+    }
+}
+
 /// Writes a file and the directories above it.
 pub(super) fn put(guest: &mut Guest<'_>, path: &str, content: &[u8], mode: u32) -> Result<(), Failed> {
     guest.files.write_deep(path, content, mode).map_err(|error| errno(error, path))
@@ -83,7 +93,7 @@ pub(super) fn mounts(guest: &mut Guest<'_>, config: &Config) -> Result<(), Faile
 
 pub(super) fn set_hostname(guest: &mut Guest<'_>, config: &Config) -> Result<(), Failed> {
     let name = ["fqdn", "hostname"].iter().find_map(|field| config.get(*field).and_then(Value::as_str));
-    let keep = config.get("preserve_hostname") == Some(&Value::Bool(true));
+    let keep = is_true(config.get("preserve_hostname"));
     let Some(name) = name.filter(|_| !keep) else { return Ok(()) };
     let short = config.get("hostname").and_then(Value::as_str).unwrap_or(name);
     let short = short.split('.').next().unwrap_or(short);

@@ -24,7 +24,7 @@ pub(super) fn run(guest: &mut Guest<'_>, config: &Config, deferred: bool) -> Res
         let Some(file) = file.as_object() else {
             return Err(format!("'{}' object has no attribute 'get'", python_type(file)));
         };
-        if (file.get("defer") == Some(&Value::Bool(true))) == deferred {
+        if modules::is_true(file.get("defer")) == deferred {
             write(guest, file, index)?;
         }
     }
@@ -62,7 +62,7 @@ fn write(guest: &mut Guest<'_>, file: &Map<String, Value>, index: usize) -> Resu
     if mode & 0o077 == 0 && !text_of_it.starts_with("#!") {
         guest.screen.hide(&text_of_it);
     }
-    let append = file.get("append") == Some(&Value::Bool(true));
+    let append = modules::is_true(file.get("append"));
     let owner = match text("owner") {
         "" => "root:root".to_owned(),
         owner => owner.to_owned(),

@@ -53,3 +53,17 @@ async fn the_first_machine_founds_a_cluster() {
     let cluster = site.cluster_of("i-1").expect("a cluster");
     assert_eq!(cluster.etcd_members().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_loses_power_after_it_became_a_node_founds_no_second_cluster() {
+    let data = runs("init", CLUSTER).replace("- mkdir -p", "- sleep 3600\n- mkdir -p");
+    let (site, phase, _) = created(vm(data), Duration::from_secs(600)).await;
+    assert_eq!(phase, Phase::Booting, "its scripts still run");
+    let cluster = site.cluster_of("i-1").expect("a cluster");
+    site.crash("i-1").expect("crashed");
+    site.start("i-1").expect("started");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(site.vm("i-1").map(|vm| vm.phase), Some(Phase::Booted));
+    let now = site.cluster_of("i-1").expect("a cluster");
+    assert!(std::sync::Arc::ptr_eq(&cluster, &now));
+}

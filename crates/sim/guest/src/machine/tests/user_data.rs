@@ -12,7 +12,7 @@ write_files:
   permissions: '0640'
   content: |
     welcome to {{ ds.meta_data.local_hostname }}
-- {path: /etc/motd, append: true, content: "and more\n"}
+- {path: /etc/motd, append: yes, content: "and more\n"}
 - {path: /opt/deep/blob, encoding: b64, content: aGVsbG8=, permissions: 0755}
 - {path: /opt/zipped, encoding: gz+b64, content: H4sIAAAAAAACA8tIzcnJBwCGphA2BQAAAA==}
 - {path: relative, content: x}
@@ -28,6 +28,7 @@ write_files:
     assert_eq!(booted.text("/late"), "x");
     let mode = |path: &str| booted.files.get(path).map(|node| node.mode);
     assert_eq!((mode("/etc/motd"), mode("/opt/zipped")), (Some(0o644), Some(0o644)));
+    assert_eq!(mode("/opt/deep/blob"), Some(0o755), "a number with a zero in front is octal to Python");
     assert_eq!(booted.files.get("/opt/deep/blob").map(|node| node.owner.as_str()), Some("root:root"));
 }
 

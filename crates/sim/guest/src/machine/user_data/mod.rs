@@ -120,8 +120,11 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn cloud_config(text: &str) -> Result<Map<String, Value>, BadUserData> {
-    let options =
-        serde_saphyr::options! { duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins };
+    // Python's parser reads YAML 1.1: 0755 is a mode, and the last of two keys wins.
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+    };
     let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         // The message of the parser may quote the text, which may hold keys.
         let place = error.location().map_or(String::new(), |at| {
