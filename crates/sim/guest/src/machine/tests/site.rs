@@ -7,6 +7,11 @@ use super::*;
 use crate::vm::Phase;
 use crate::{Site, SiteOptions};
 
+/// A cluster without load balancer: its first machine is where it is reached.
+fn alone() -> String {
+    runs("init", &CLUSTER.replace("controlPlaneEndpoint: api.blue.example:6443\n", ""))
+}
+
 /// A machine of a new site some time after it was switched on.
 async fn created(vm: VmSpec, after: Duration) -> (Site, Phase, String) {
     let site = Site::new(env(), SiteOptions::default());
@@ -47,7 +52,7 @@ async fn a_failed_boot_says_why_and_stays_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_machine_founds_a_cluster() {
-    let (site, phase, console) = created(vm(runs("init", CLUSTER)), Duration::from_secs(600)).await;
+    let (site, phase, console) = created(vm(alone()), Duration::from_secs(600)).await;
     assert_eq!(phase, Phase::Booted, "{console}");
     assert_eq!(site.vm("i-1").and_then(|vm| vm.node), Some("node-1".to_owned()));
     let cluster = site.cluster_of("i-1").expect("a cluster");
@@ -55,8 +60,15 @@ async fn the_first_machine_founds_a_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_load_balancer_that_leads_nowhere_ends_kubeadm() {
+    let (_, phase, console) = created(vm(runs("init", CLUSTER)), Duration::from_secs(600)).await;
+    let Phase::Failed(why) = phase else { panic!("{phase:?}\n{console}") };
+    assert!(why.starts_with("error: error execution phase wait-control-plane: "), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_machine_that_loses_power_after_it_became_a_node_founds_no_second_cluster() {
-    let data = runs("init", CLUSTER).replace("- mkdir -p", "- sleep 3600\n- mkdir -p");
+    let data = alone().replace("- mkdir -p", "- sleep 3600\n- mkdir -p");
     let (site, phase, _) = created(vm(data), Duration::from_secs(600)).await;
     assert_eq!(phase, Phase::Booting, "its scripts still run");
     let cluster = site.cluster_of("i-1").expect("a cluster");
