@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::text::human_duration;
 
 /// Crates with tests called `fuzz`.
-const CRATES: [&str; 4] = ["capstan-apiserver", "capstan-builtin", "capstan-cel", "capstan-schema"];
+const CRATES: [&str; 5] =
+    ["capstan-apiserver", "capstan-builtin", "capstan-cel", "capstan-cloudstack-client", "capstan-schema"];
 /// Address space of a test program: they need a tenth of it.
 const MEMORY_KIB: u64 = 8 << 20;
 /// A program that takes longer for one round hangs.

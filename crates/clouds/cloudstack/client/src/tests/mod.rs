@@ -2,6 +2,7 @@
 
 mod cache;
 mod errors;
+mod fuzz;
 mod https;
 mod jobs;
 mod model;
