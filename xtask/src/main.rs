@@ -25,6 +25,7 @@ mod parity;
 mod peers;
 mod planner;
 mod port_forward;
+mod quick_start;
 mod schema_diff;
 mod text;
 mod upstream;
@@ -69,6 +70,8 @@ enum Command {
     BuiltinTables(builtin_tables::Options),
     /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
     UpstreamOnCapstan(upstream::Options),
+    /// Type what the README says, with kubectl and clusterctl
+    QuickStart(quick_start::Options),
     /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
     Manager(manager::Options),
     /// Let Cluster API's Go managers drive our simulated machines
@@ -131,6 +134,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
         Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
+        Command::QuickStart(options) => quick_start::run(options).await,
         Command::Manager(options) => manager::run(options).await,
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,

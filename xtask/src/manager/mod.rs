@@ -16,7 +16,7 @@ use crate::api::{Api, content};
 use crate::bed::cluster::{Cluster, examples};
 use crate::bed::manager::Manager;
 use crate::bed::ports::free_port;
-use crate::bed::{Controllers, Server, Workdir, capstan, wait};
+use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, wait};
 use crate::text::Lap;
 
 const NAMESPACE: &str = "life";
@@ -28,6 +28,9 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leas
 
 #[derive(Debug, Args)]
 pub struct Options {
+    /// Which API server; our own has nothing but its API
+    #[arg(long, default_value = "kube")]
+    server: Flavour,
     /// Our binary; built in release mode when not given
     #[arg(long)]
     capstan: Option<PathBuf>,
@@ -37,10 +40,14 @@ pub async fn run(options: Options) -> Result<()> {
     let binary = capstan::binary(options.capstan.as_deref())?;
     let mut workdir = Workdir::new("manager")?;
     let mut lap = Lap::start();
-    let mut server = Server::kube(&workdir.folder("server")?, Controllers::Plane).await?;
+    let folder = workdir.folder("server")?;
+    let mut server = match options.server {
+        Flavour::Kube => Server::kube(&folder, Controllers::Plane).await?,
+        Flavour::Capstan => Server::capstan(&folder, &binary, free_port()?).await?,
+    };
     let api = server.api()?;
     let bed = Bed { folder: workdir.folder("managers")?, binary, kubeconfig: server.kubeconfig.clone() };
-    lap.end("kube-apiserver ready");
+    lap.end("server ready");
 
     let first = bed.start("first", &[WORKERS, "--install-crds"]).await?;
     let mut infrastructure = bed.infrastructure().await?;

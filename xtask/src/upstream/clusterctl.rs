@@ -1,20 +1,16 @@
 //! `cargo xtask clusterctl`: clusterctl against our server while it holds upstream's objects.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use tokio::process::Command;
 
 use super::fleet::{Fleet, NAMESPACE};
 use crate::api::Api;
+use crate::bed::tool::Tool;
 use crate::bed::{Flavour, Managers, Server, Workdir};
 use crate::peers::Cache;
-
-const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -40,9 +36,13 @@ pub async fn run(options: Options) -> Result<()> {
     fleet.wait_available(1, 1, &mut healthy).await?;
     println!("  one cluster is available on {}", options.server.name());
 
-    let tool = Tool { program: clusterctl, home: workdir.folder("home")? };
+    let clusterctl = Tool::new(clusterctl, workdir.folder("home")?);
     let from = source.kubeconfig.as_path();
-    let tree = tool.run(from, &["describe", "cluster", "fleet-1", "--show-conditions=all"]).await?;
+    // In the namespace of the fleet.
+    let ctl = async |arguments: &[&str]| {
+        clusterctl.run(from, &[arguments, &["--namespace", NAMESPACE]].concat()).await
+    };
+    let tree = ctl(&["describe", "cluster", "fleet-1", "--show-conditions=all"]).await?;
     for expected in [
         "Cluster fleet/fleet-1",
         "DevCluster fleet/",
@@ -54,17 +54,17 @@ pub async fn run(options: Options) -> Result<()> {
     }
     println!("  describe cluster: {} lines", tree.lines().count());
 
-    let config = tool.run(from, &["get", "kubeconfig", "fleet-1"]).await?;
+    let config = ctl(&["get", "kubeconfig", "fleet-1"]).await?;
     let workload = workdir.path().join("workload.kubeconfig");
     std::fs::write(&workload, config)?;
-    let kubectl = Tool { program: kubectl, home: workdir.folder("home")? };
-    let nodes = kubectl.plain(&workload, &["get", "nodes", "-o", "name"]).await?;
+    let kubectl = Tool::new(kubectl, workdir.folder("home")?);
+    let nodes = kubectl.run(&workload, &["get", "nodes", "-o", "name"]).await?;
     ensure!(nodes.lines().count() == 2, "the workload cluster should have two nodes:\n{nodes}");
     println!("  get kubeconfig: its cluster has two nodes");
 
     let folder = workdir.folder("moved")?;
     let folder = folder.to_str().context("path")?;
-    tool.run(from, &["move", "--to-directory", folder]).await?;
+    ctl(&["move", "--to-directory", folder]).await?;
     let files = std::fs::read_dir(folder)?.count();
     ensure!(files > 10, "move --to-directory wrote only {files} files");
     println!("  move --to-directory: {files} objects");
@@ -74,7 +74,7 @@ pub async fn run(options: Options) -> Result<()> {
     managers.manifests.create_kinds(&target_api).await?;
     let before = inventory(&api).await?;
     let to = target.kubeconfig.to_str().context("path")?;
-    tool.run(from, &["move", "--to-kubeconfig", to]).await?;
+    ctl(&["move", "--to-kubeconfig", to]).await?;
     let (left, arrived) = (inventory(&api).await?, inventory(&target_api).await?);
     ensure!(left.is_empty(), "move left behind: {left:?}");
     ensure!(arrived == before, "moved {before:?}, arrived {arrived:?}");
@@ -109,41 +109,4 @@ async fn inventory(api: &Api) -> Result<Vec<String>> {
         }
     }
     Ok(all)
-}
-
-/// A command line program with a home of its own.
-struct Tool {
-    program: PathBuf,
-    home: PathBuf,
-}
-
-impl Tool {
-    /// In the namespace of the fleet.
-    async fn run(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
-        self.plain(kubeconfig, &[arguments, &["--namespace", NAMESPACE]].concat()).await
-    }
-
-    async fn plain(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
-        let shown = format!("{} {}", self.program.display(), arguments.join(" "));
-        let output = Command::new(&self.program)
-            .args(arguments)
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .env("HOME", &self.home)
-            // No question to the internet about a newer release.
-            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output =
-            tokio::time::timeout(LIMIT, output).await.with_context(|| format!("{shown}: no end"))??;
-        if !output.status.success() {
-            bail!(
-                "{shown}: {}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        Ok(String::from_utf8(output.stdout)?)
-    }
 }
