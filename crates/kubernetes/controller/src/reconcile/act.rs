@@ -75,7 +75,11 @@ impl<C: Controller> Reconcile<'_, C> {
                         }
                         Trouble::Unknown(error) => error,
                     };
-                    self.failed = Some(format!("{}: {error}", step.effect.summary()));
+                    let what = format!("{}: {error}", step.effect.summary());
+                    self.failed = Some(match error.code == catalogue::API_CONFLICT {
+                        true => ReconcileError::Overtaken(what),
+                        false => ReconcileError::Effect(what),
+                    });
                     self.facts.failed(&step.effect, error, look.now);
                     // Calls after it were never made, whatever the journal says.
                     for rest in planned.by_ref() {

@@ -44,6 +44,9 @@ pub(crate) enum ReconcileError {
     Encode(#[source] serde_json::Error),
     #[error("an effect failed: {0}")]
     Effect(String),
+    /// Somebody else wrote first, as happens every day.
+    #[error("an effect met a newer object: {0}")]
+    Overtaken(String),
     #[error("it cannot be told yet what became of {0}")]
     Unresolved(String),
     #[error("looking took longer than {0:?}")]
@@ -57,7 +60,7 @@ pub(crate) struct Reconcile<'a, C: Controller> {
     pub facts: Facts<C::Call>,
     /// Something was written or called.
     changed: bool,
-    failed: Option<String>,
+    failed: Option<ReconcileError>,
     notes: Vec<Note>,
 }
 
@@ -74,7 +77,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 ReconcileError::Observe(_) | ReconcileError::Slow(_) => catalogue::OBSERVE,
                 ReconcileError::Write(error) if error.is_conflict() => catalogue::API_CONFLICT,
                 ReconcileError::Write(_) | ReconcileError::Encode(_) => catalogue::API_REFUSED,
-                ReconcileError::Effect(_) => return self.store(result),
+                ReconcileError::Effect(_) | ReconcileError::Overtaken(_) => return self.store(result),
                 ReconcileError::Unresolved(_) => catalogue::CALL_UNKNOWN,
             };
             let wait = Wait::on(code.id(), chain(error)).code(code);
@@ -218,7 +221,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 .await;
         }
         if let Some(failed) = self.failed.take() {
-            return Err(ReconcileError::Effect(failed));
+            return Err(failed);
         }
         if quarrel {
             return Err(ReconcileError::Effect("effects do not come to an end".to_owned()));
@@ -261,9 +264,13 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
     match reconcile.catch_unwind().await {
         Ok(Ok(ending)) => ending,
         Ok(Err(error)) => {
-            let conflict = matches!(&error, ReconcileError::Write(error) if error.is_conflict());
+            let conflict = match &error {
+                ReconcileError::Write(error) => error.is_conflict(),
+                ReconcileError::Overtaken(_) => true,
+                _ => false,
+            };
             if conflict {
-                tracing::debug!(controller = C::NAME, %key, "the object changed in the meantime; looking again");
+                tracing::debug!(controller = C::NAME, %key, error = chain(&error), "overtaken; looking again");
             } else {
                 tracing::warn!(controller = C::NAME, %key, error = chain(&error), "reconcile failed");
             }
