@@ -11,7 +11,6 @@
 //! Nothing here knows Cluster API or any cloud: a simulated cloud hands user data to a [`Site`] and asks
 //! what became of the machine. A site is not part of the plane's process: it lives on when that crashes.
 
-#[allow(dead_code, reason = "clusters do not change yet after they were founded")]
 mod cluster;
 mod console;
 mod machine;
@@ -19,7 +18,9 @@ pub mod request;
 mod site;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod vm;
 
-pub use cluster::{EtcdMember, GuestCluster};
+pub use cluster::{EtcdAlarm, EtcdMember, GuestCluster};
 pub use site::{Balancer, Site, SiteError, SiteOptions, Timings};

@@ -174,7 +174,7 @@ impl Bed {
         self.site.balance(self.endpoint, self.members.clone());
     }
 
-    pub(crate) fn control(&self, vm: &str) -> impl Control {
+    pub(crate) fn control(&self, vm: &str) -> impl Control + use<> {
         self.site.kubeadm(vm)
     }
 

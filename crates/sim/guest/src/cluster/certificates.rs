@@ -1,6 +1,5 @@
 //! `/etc/kubernetes/pki` of a machine, as its API server and etcd use it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
@@ -9,6 +8,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::Value;
 
+use super::kubeadm::config::service_address;
 use crate::request::{Files, KubeadmError, NodeRequest};
 
 /// What one machine of a control plane serves with.
@@ -102,8 +102,6 @@ fn etcd_config(files: &Files, serving: &Credential, env: &Env) -> Result<Arc<Ser
 fn api_names(configuration: &Value, node: &NodeRequest) -> Vec<String> {
     let networking = &configuration["networking"];
     let domain = networking["dnsDomain"].as_str().filter(|text| !text.is_empty()).unwrap_or("cluster.local");
-    let services =
-        networking["serviceSubnet"].as_str().filter(|text| !text.is_empty()).unwrap_or("10.96.0.0/12");
     let mut names = vec![
         node.name.clone(),
         "kubernetes".to_owned(),
@@ -111,17 +109,8 @@ fn api_names(configuration: &Value, node: &NodeRequest) -> Vec<String> {
         "kubernetes.default.svc".to_owned(),
         format!("kubernetes.default.svc.{domain}"),
         node.address.to_string(),
+        service_address(configuration, 1),
     ];
-    let first = services.split(',').next().and_then(|subnet| subnet.split('/').next());
-    match first.and_then(|address| address.trim().parse().ok()) {
-        Some(IpAddr::V4(network)) => {
-            names.push(Ipv4Addr::from(u32::from(network).wrapping_add(1)).to_string())
-        }
-        Some(IpAddr::V6(network)) => {
-            names.push(Ipv6Addr::from(u128::from(network).wrapping_add(1)).to_string())
-        }
-        None => {}
-    }
     if let Some(endpoint) = configuration["controlPlaneEndpoint"].as_str().filter(|text| !text.is_empty()) {
         names.push(endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host).to_owned());
     }

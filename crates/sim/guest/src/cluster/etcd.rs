@@ -19,11 +19,21 @@ pub struct EtcdMember {
     pub learner: bool,
 }
 
+/// What a member warns of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EtcdAlarm {
+    /// Its database has no more room.
+    NoSpace,
+    /// Its data differs from that of others.
+    Corrupt,
+}
+
 /// A member and the machine that it runs on. Names come again when a Node is replaced by one of the same name;
 /// machines do not.
 struct Held {
     member: EtcdMember,
     vm: String,
+    alarms: Vec<EtcdAlarm>,
 }
 
 /// Members and their leader.
@@ -81,7 +91,20 @@ impl Etcd {
             client_url: format!("https://{address}:2379"),
             learner,
         };
-        self.held.push(Held { member, vm: vm.to_owned() });
+        self.held.push(Held { member, vm: vm.to_owned(), alarms: Vec::new() });
+    }
+
+    pub(super) fn raise(&mut self, name: &str, alarm: EtcdAlarm) -> bool {
+        let Some(held) = self.held.iter_mut().find(|held| held.member.name == name) else { return false };
+        if !held.alarms.contains(&alarm) {
+            held.alarms.push(alarm);
+        }
+        true
+    }
+
+    /// Alarms that were raised, and which member each is about.
+    pub(super) fn alarms(&self) -> impl Iterator<Item = (u64, EtcdAlarm)> {
+        self.held.iter().flat_map(|held| held.alarms.iter().map(|alarm| (held.member.id, *alarm)))
     }
 
     pub(super) fn promote(&mut self, vm: &str) {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
 use capstan_apiserver::plane::{Config, Plane};
-use capstan_controller::Client;
+use capstan_controller::{Client, Deletion};
+use capstan_object::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::etcd::Etcd;
+use super::ports::Ports;
 use super::state::{ControlPlane, Member, Size, State};
-use super::{GuestCluster, certificates, kubeadm, life};
+use super::{GuestCluster, certificates, kinds, kubeadm, life};
 use crate::request::{InitRequest, KubeadmError};
 use crate::site::SiteOptions;
 
@@ -30,12 +32,21 @@ impl GuestCluster {
         let pki = certificates::cluster_pki(&request.pki, &env)?;
         let serving = certificates::serving(&pki, &request.pki, &env)?;
         let ca = certificates::text(&request.pki, "ca.crt")?.to_owned();
-        let config = Config::in_memory().with_env(env.clone());
+        let ports = Arc::new(Ports::default());
+        let config = Config::in_memory().with_env(env.clone()).with_pods(ports.clone());
         let plane = Plane::start(config, pki.clone()).await.map_err(|error| KubeadmError {
             phase: "wait-control-plane",
             why: format!("a kube-apiserver that does not start: {error}"),
         })?;
         let client = Client::in_process(plane.server().clone(), "kubeadm");
+        // The API server does not know the service network; its own Service comes again with the right address.
+        if let Some(services) = kinds::named("Service") {
+            let key = Key::new("default", "kubernetes");
+            client
+                .delete(&services, &key, &Deletion::default())
+                .await
+                .map_err(|error| KubeadmError { phase: "wait-control-plane", why: error.to_string() })?;
+        }
         for leaves in kubeadm::objects(&request, &ca, env.now())? {
             let namespace = leaves.object["metadata"]["namespace"].as_str().unwrap_or_default();
             client.create(&leaves.kind, namespace, &leaves.object).await.map_err(|error| KubeadmError {
@@ -61,6 +72,7 @@ impl GuestCluster {
             bell: Arc::new(Notify::new()),
             life: Mutex::new(None),
         });
+        ports.lead_to(&cluster);
         *cluster.life.lock() = Some(life::begin(&cluster));
         Ok(cluster)
     }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use capstan_etcd::{Alarm, Answer, Header, Member, Refusal, Service, Status};
+use capstan_etcd::{Alarm, AlarmKind, Answer, Header, Member, Refusal, Service, Status};
 use futures::future::BoxFuture;
 
 use super::GuestCluster;
-use super::etcd::{EtcdMember, Refused};
+use super::etcd::{EtcdAlarm, EtcdMember, Refused};
 use super::release::Images;
 use super::state::State;
 
@@ -117,7 +117,16 @@ impl Service for MemberService {
     }
 
     fn alarms(&self) -> BoxFuture<'_, Result<Answer<Vec<Alarm>>, Refusal>> {
-        Box::pin(self.agree(|_, _| Ok(Vec::new())))
+        Box::pin(self.agree(|state, _| {
+            let told = |(member_id, alarm)| {
+                let kind = match alarm {
+                    EtcdAlarm::NoSpace => AlarmKind::NoSpace,
+                    EtcdAlarm::Corrupt => AlarmKind::Corrupt,
+                };
+                Alarm { member_id, kind }
+            };
+            Ok(state.etcd.alarms().map(told).collect())
+        }))
     }
 
     fn remove_member(&self, id: u64) -> BoxFuture<'_, Result<Answer<Vec<Member>>, Refusal>> {

@@ -16,6 +16,7 @@ mod kinds;
 mod kubeadm;
 mod life;
 mod members;
+mod ports;
 mod release;
 mod state;
 
@@ -29,7 +30,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-pub use etcd::EtcdMember;
+pub use etcd::{EtcdAlarm, EtcdMember};
 pub(crate) use found::Founding;
 pub(crate) use join::Joining;
 pub(crate) use kubeadm::token;
@@ -74,6 +75,11 @@ impl GuestCluster {
     /// Members of its etcd.
     pub fn etcd_members(&self) -> Vec<EtcdMember> {
         self.state.lock().etcd.members().cloned().collect()
+    }
+
+    /// Raises an alarm about the member of etcd on a Node; false if there is none.
+    pub fn raise_alarm(&self, node: &str, alarm: EtcdAlarm) -> bool {
+        self.change(|state| state.etcd.raise(node, alarm))
     }
 
     /// Whether enough members of etcd are there to agree.

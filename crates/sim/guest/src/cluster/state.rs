@@ -59,7 +59,7 @@ pub(super) struct ControlPlane {
 pub(crate) enum Door {
     /// It works.
     Open,
-    /// It takes connections and answers that it cannot reach etcd.
+    /// It cannot reach etcd: whoever connects is cut off.
     Broken,
     /// Nobody listens.
     Closed,

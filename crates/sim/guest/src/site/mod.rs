@@ -12,8 +12,6 @@ mod kubeadm;
 mod machines;
 mod network;
 mod patience;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -12,6 +12,9 @@ use super::access;
 /// Name and namespace of the ConfigMap that anybody may find the cluster by.
 pub(in crate::cluster) const CLUSTER_INFO: &str = "cluster-info";
 
+/// The service network unless the configuration names another.
+const DEFAULT_SERVICES: u32 = u32::from_be_bytes([10, 96, 0, 0]);
+
 /// Where clients of the cluster find it: its endpoint, or its first machine.
 pub(super) fn server(configuration: &Value, first: Ipv4Addr) -> String {
     let endpoint = configuration["controlPlaneEndpoint"].as_str().filter(|endpoint| !endpoint.is_empty());
@@ -71,14 +74,51 @@ pub(super) fn cluster_info(server: &str, ca: &str) -> Vec<Value> {
     all
 }
 
-/// The tenth address of the service network is that of the cluster's DNS.
+/// What the API server creates itself: its Service, and the classes of what must run.
+pub(super) fn api_server(configuration: &Value) -> Vec<Value> {
+    let address = service_address(configuration, 1);
+    let class = |name: &str, value: u32, what: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+            "value": value, "description": format!("Used for system critical pods that {what}."),
+        })
+    };
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {
+                "name": "kubernetes", "namespace": "default",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "clusterIP": address, "clusterIPs": [address], "type": "ClusterIP",
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+            },
+        }),
+        class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "must run in the cluster, but can be moved to another node if necessary",
+        ),
+        class("system-node-critical", 2_000_001_000, "must not be moved from their current node"),
+    ]
+}
+
+/// The cluster's DNS has the tenth address of the service network.
 pub(super) fn dns_address(configuration: &Value) -> String {
+    service_address(configuration, 10)
+}
+
+/// An address of the service network, by its number.
+pub(in crate::cluster) fn service_address(configuration: &Value, number: u32) -> String {
     let subnets = configuration["networking"]["serviceSubnet"].as_str().unwrap_or_default();
     let first = subnets.split(',').next().and_then(|subnet| subnet.split('/').next());
     match first.and_then(|address| address.trim().parse().ok()) {
-        Some(IpAddr::V4(network)) => Ipv4Addr::from(u32::from(network).wrapping_add(10)).to_string(),
-        Some(IpAddr::V6(network)) => Ipv6Addr::from(u128::from(network).wrapping_add(10)).to_string(),
-        None => "10.96.0.10".to_owned(),
+        Some(IpAddr::V6(network)) => {
+            Ipv6Addr::from(u128::from(network).wrapping_add(u128::from(number))).to_string()
+        }
+        Some(IpAddr::V4(network)) => Ipv4Addr::from(u32::from(network).wrapping_add(number)).to_string(),
+        None => Ipv4Addr::from(DEFAULT_SERVICES + number).to_string(),
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod access;
 mod addons;
-mod config;
+pub(super) mod config;
 pub(crate) mod token;
 
 use capstan_controller::KindName;
@@ -42,6 +42,7 @@ pub(super) fn objects(request: &InitRequest, ca: &str, now: Timestamp) -> Result
             }));
         }
     };
+    leave("wait-control-plane", config::api_server(configuration));
     leave("kubeconfig/admin", access::administrators());
     leave("upload-config/kubeadm", config::kubeadm_config(configuration));
     leave("upload-config/kubelet", config::kubelet_config(configuration));

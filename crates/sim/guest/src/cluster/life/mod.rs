@@ -10,15 +10,25 @@
 //! the difference between what is and what should be. A cluster in which nothing happens therefore costs nothing,
 //! unless its kubelets have heartbeats. While no API server works nobody in the cluster gets anything done.
 
+mod budgets;
 mod conditions;
+mod daemon_sets;
 mod decision;
+mod deployments;
+mod jobs;
 mod kubelet;
 mod node;
 mod nodes;
 mod picture;
+mod pod_networks;
 mod pods;
+mod replica_sets;
+mod schedule;
+mod stateful_sets;
 mod static_pods;
+mod template;
 mod tokens;
+mod volumes;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -94,11 +104,25 @@ async fn look_decide_act(cluster: &Arc<GuestCluster>) -> Option<Duration> {
 /// What everybody in the cluster does next.
 fn decide(picture: &Picture) -> Decision {
     let mut decision = Decision::default();
-    kubelet::decide(picture, &mut decision);
-    static_pods::decide(picture, &mut decision);
-    nodes::decide(picture, &mut decision);
-    pods::decide(picture, &mut decision);
-    tokens::decide(picture, &mut decision);
+    let actors = [
+        kubelet::decide,
+        static_pods::decide,
+        nodes::decide,
+        pod_networks::decide,
+        pods::decide,
+        tokens::decide,
+        deployments::decide,
+        replica_sets::decide,
+        daemon_sets::decide,
+        stateful_sets::decide,
+        jobs::decide,
+        budgets::decide,
+        volumes::decide,
+        schedule::decide,
+    ];
+    for actor in actors {
+        actor(picture, &mut decision);
+    }
     decision
 }
 

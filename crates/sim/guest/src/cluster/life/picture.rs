@@ -15,7 +15,7 @@ use super::super::state::Size;
 use crate::request::NodeRequest;
 
 /// Kinds that are looked at, where the store has them, and which of them: keys that begin so.
-const LOOKED_AT: [(&str, &str, &str); 11] = [
+const LOOKED_AT: [(&str, &str, &str); 14] = [
     ("Node", "/nodes", ""),
     ("Pod", "/pods", ""),
     ("Secret", "/secrets", "kube-system/bootstrap-token-"),
@@ -26,6 +26,9 @@ const LOOKED_AT: [(&str, &str, &str); 11] = [
     ("StatefulSet", "apps/statefulsets", ""),
     ("Job", "batch/jobs", ""),
     ("PodDisruptionBudget", "policy/poddisruptionbudgets", ""),
+    ("PersistentVolume", "/persistentvolumes", ""),
+    ("PersistentVolumeClaim", "/persistentvolumeclaims", ""),
+    ("VolumeAttachment", "storage.k8s.io/volumeattachments", ""),
     // Last: kubelets write them all the time, and nobody need look because of that.
     ("Lease", "coordination.k8s.io/leases", "kube-node-lease/"),
 ];

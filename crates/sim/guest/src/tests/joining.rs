@@ -1,35 +1,22 @@
-//! Clusters that machines form, as their clients see them.
+//! kubeadm init and join.
 
-use serde_json::Value;
-
+use super::{names, node_kind, pod_kind};
 use crate::request::{Discovery, JoinRequest};
 use crate::testing::{Bed, condition, get, kind, list, pass};
-
-fn nodes() -> capstan_controller::KindName {
-    kind("", "Node", "nodes")
-}
-
-fn pods() -> capstan_controller::KindName {
-    kind("", "Pod", "pods")
-}
-
-fn names(objects: &[Value]) -> Vec<&str> {
-    objects.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect()
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_new_cluster_has_what_kubeadm_leaves() {
     let mut bed = Bed::new();
     bed.init().await;
     let client = bed.client();
-    let node = get(&client, &nodes(), "", "cp-1").await.expect("a Node");
+    let node = get(&client, &node_kind(), "", "cp-1").await.expect("a Node");
     assert_eq!(node["spec"]["providerID"], "sim://vm-1");
     assert_eq!(node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"], "");
     pass(5).await;
-    let node = get(&client, &nodes(), "", "cp-1").await.expect("a Node");
+    let node = get(&client, &node_kind(), "", "cp-1").await.expect("a Node");
     assert_eq!(condition(&node, "Ready"), "False");
     assert_eq!(node["status"]["nodeInfo"]["kubeletVersion"], "v1.36.0");
-    let pods = list(&client, &pods(), "kube-system").await;
+    let pods = list(&client, &pod_kind(), "kube-system").await;
     let all = names(&pods);
     for expected in
         ["etcd-cp-1", "kube-apiserver-cp-1", "kube-controller-manager-cp-1", "kube-scheduler-cp-1"]
@@ -55,7 +42,7 @@ async fn a_worker_joins_with_a_token() {
     let mut bed = Bed::new();
     bed.init().await;
     bed.worker("worker-1").await;
-    let node = get(&bed.client(), &nodes(), "", "worker-1").await.expect("a Node");
+    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
     assert_eq!(node["spec"]["providerID"], "sim://vm-2");
     assert!(node["metadata"]["labels"].get("node-role.kubernetes.io/control-plane").is_none());
 }
@@ -88,7 +75,7 @@ async fn kubeadm_refuses_what_it_cannot_trust() {
         assert!(error.why.contains(expected), "{}", error.why);
         assert!(!error.why.contains("fedcba"), "the token is a secret");
     }
-    assert!(get(&bed.client(), &nodes(), "", "stranger").await.is_none());
+    assert!(get(&bed.client(), &node_kind(), "", "stranger").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,62 +128,4 @@ async fn a_control_plane_machine_needs_the_shared_certificates() {
     let request = JoinRequest { control_plane: Some(files), ..bed.join_request(node) };
     let error = bed.join(request).await.expect_err("refused");
     assert!(error.why.contains("/etc/kubernetes/pki/etcd/ca.key"), "{}", error.why);
-}
-
-#[tokio::test(start_paused = true)]
-async fn three_members_survive_one_death_and_no_second() {
-    let mut bed = Bed::new();
-    let cluster = bed.init().await;
-    let second = bed.control_plane("cp-2").await;
-    let third = bed.control_plane("cp-3").await;
-    assert_eq!(cluster.etcd_members().len(), 3);
-    bed.site.stop(&third).expect("stopped");
-    assert_eq!(list(&bed.client(), &nodes(), "").await.len(), 3);
-    bed.site.stop(&second).expect("stopped");
-    assert!(!cluster.has_quorum());
-    let refused = bed.client().document("/api").await;
-    assert!(refused.is_err());
-    bed.site.start(&second).expect("started");
-    pass(1).await;
-    assert_eq!(list(&bed.client(), &nodes(), "").await.len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silent_kubelet_is_unreachable_after_forty_seconds_and_comes_back() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let worker = bed.worker("worker-1").await;
-    pass(5).await;
-    let ready = async |bed: &Bed| {
-        let node = get(&bed.client(), &nodes(), "", "worker-1").await.expect("a Node");
-        condition(&node, "Ready").to_owned()
-    };
-    assert_eq!(ready(&bed).await, "False");
-    bed.site.crash(&worker).expect("crashed");
-    pass(30).await;
-    assert_eq!(ready(&bed).await, "False");
-    pass(15).await;
-    assert_eq!(ready(&bed).await, "Unknown");
-    let node = get(&bed.client(), &nodes(), "", "worker-1").await.expect("a Node");
-    let taints = node["spec"]["taints"].as_array().expect("taints");
-    assert!(taints.iter().any(|taint| taint["key"] == "node.kubernetes.io/unreachable"));
-    bed.site.start(&worker).expect("started");
-    pass(2).await;
-    assert_eq!(ready(&bed).await, "False");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_node_comes_back_only_with_a_restart() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let worker = bed.worker("worker-1").await;
-    pass(5).await;
-    let client = bed.client();
-    let key = capstan_object::Key::new("", "worker-1");
-    client.delete(&nodes(), &key, &Default::default()).await.expect("deleted");
-    pass(600).await;
-    assert!(get(&client, &nodes(), "", "worker-1").await.is_none());
-    bed.site.reboot(&worker).expect("rebooted");
-    pass(2).await;
-    assert!(get(&client, &nodes(), "", "worker-1").await.is_some());
 }

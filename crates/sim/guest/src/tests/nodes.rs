@@ -1,0 +1,123 @@
+//! Kubelets and the node controller.
+
+use std::time::Duration;
+
+use capstan_object::Key;
+
+use super::node_kind;
+use crate::site::{SiteOptions, Timings};
+use crate::testing::{Bed, condition, get, kind, list, pass};
+
+#[tokio::test(start_paused = true)]
+async fn three_members_survive_one_death_and_no_second() {
+    let mut bed = Bed::new();
+    let cluster = bed.init().await;
+    let second = bed.control_plane("cp-2").await;
+    let third = bed.control_plane("cp-3").await;
+    assert_eq!(cluster.etcd_members().len(), 3);
+    bed.site.stop(&third).expect("stopped");
+    assert_eq!(list(&bed.client(), &node_kind(), "").await.len(), 3);
+    bed.site.stop(&second).expect("stopped");
+    assert!(!cluster.has_quorum());
+    assert!(bed.client().document("/api").await.is_err());
+    bed.site.start(&second).expect("started");
+    pass(1).await;
+    assert_eq!(list(&bed.client(), &node_kind(), "").await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_quorum_nothing_goes_on() {
+    let mut bed = Bed::new();
+    let cluster = bed.init().await;
+    let second = bed.control_plane("cp-2").await;
+    let worker = bed.worker("worker-1").await;
+    pass(5).await;
+    bed.site.stop(&second).expect("stopped");
+    bed.site.stop(&worker).expect("stopped");
+    let before = cluster.server().store().revision();
+    pass(600).await;
+    assert_eq!(cluster.server().store().revision(), before);
+    bed.site.start(&second).expect("started");
+    pass(1).await;
+    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    assert_eq!(condition(&node, "Ready"), "Unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_kubelet_is_unreachable_after_forty_seconds_and_comes_back() {
+    let mut bed = Bed::new();
+    bed.init().await;
+    let worker = bed.worker("worker-1").await;
+    pass(5).await;
+    let ready = async |bed: &Bed| {
+        let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+        condition(&node, "Ready").to_owned()
+    };
+    assert_eq!(ready(&bed).await, "False");
+    bed.site.crash(&worker).expect("crashed");
+    pass(30).await;
+    assert_eq!(ready(&bed).await, "False");
+    pass(15).await;
+    assert_eq!(ready(&bed).await, "Unknown");
+    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    let taints = node["spec"]["taints"].as_array().expect("taints");
+    assert!(taints.iter().any(|taint| taint["key"] == "node.kubernetes.io/unreachable"));
+    bed.site.start(&worker).expect("started");
+    pass(2).await;
+    assert_eq!(ready(&bed).await, "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_node_comes_back_only_with_a_restart() {
+    let mut bed = Bed::new();
+    bed.init().await;
+    let worker = bed.worker("worker-1").await;
+    pass(5).await;
+    let client = bed.client();
+    client.delete(&node_kind(), &Key::new("", "worker-1"), &Default::default()).await.expect("deleted");
+    pass(600).await;
+    assert!(get(&client, &node_kind(), "", "worker-1").await.is_none());
+    bed.site.reboot(&worker).expect("rebooted");
+    pass(2).await;
+    assert!(get(&client, &node_kind(), "", "worker-1").await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kubelets_renew_their_leases_if_they_have_a_heartbeat() {
+    let options = SiteOptions {
+        timings: Timings::none(),
+        heartbeat: Some(Duration::from_secs(10)),
+        ..SiteOptions::default()
+    };
+    let mut bed = Bed::with(options);
+    bed.init().await;
+    let worker = bed.worker("worker-1").await;
+    let client = bed.client();
+    let renewed = async |name: &str| {
+        let lease =
+            get(&client, &kind("coordination.k8s.io", "Lease", "leases"), "kube-node-lease", name).await;
+        lease.expect("a Lease")["spec"]["renewTime"].as_str().expect("a time").to_owned()
+    };
+    pass(15).await;
+    let (first, other) = (renewed("cp-1").await, renewed("worker-1").await);
+    bed.site.stop(&worker).expect("stopped");
+    pass(30).await;
+    assert_ne!(renewed("cp-1").await, first);
+    assert_eq!(renewed("worker-1").await, other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_share_the_network_of_pods() {
+    let mut bed = Bed::new();
+    let node = bed.machine("cp-1").await;
+    bed.balance(&node);
+    let mut request = bed.init_request(node);
+    request.cluster_configuration["networking"]["podSubnet"] = "192.168.0.0/16".into();
+    let control = bed.control("vm-1");
+    crate::request::Control::init(&control, request).await.expect("a cluster");
+    bed.worker("worker-1").await;
+    pass(1).await;
+    let nodes = list(&bed.client(), &node_kind(), "").await;
+    let networks: Vec<&str> = nodes.iter().filter_map(|node| node["spec"]["podCIDR"].as_str()).collect();
+    assert_eq!(networks, ["192.168.0.0/24", "192.168.1.0/24"]);
+}
