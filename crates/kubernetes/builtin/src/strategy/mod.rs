@@ -165,6 +165,7 @@ pub fn prepare_update(group: &str, kind: &str, subresource: &str, new: &mut Valu
         }
         "ephemeralcontainers" => pod::ephemeral_containers_update(new, old),
         "resize" => pod::resize_update(new, old),
+        "binding" => {}
         _ => resource_update(group, kind, new, old),
     }
     if subresource != "status" && subresource != "approval" {

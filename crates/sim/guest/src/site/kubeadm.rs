@@ -60,10 +60,14 @@ impl Kubeadm {
 
     /// A control plane that is reached by an endpoint is of no use unless the endpoint leads to it.
     async fn reach_itself(&self, cluster: &Arc<GuestCluster>, endpoint: &str) -> Result<(), KubeadmError> {
-        let (host, port) = match discovery::host_and_port(endpoint) {
-            Some(found) => found,
-            None => (endpoint.to_owned(), 6443),
-        };
+        let Some((host, port)) = discovery::host_and_port(endpoint) else { return Ok(()) };
+        // Names, and addresses that a machine announces itself, are nothing that the site could lead anywhere.
+        let address = host.parse::<Ipv4Addr>().ok();
+        let site = self.site()?;
+        if address.is_none_or(|address| site.network.lock().behind(address, port).is_none()) {
+            return Ok(());
+        }
+        drop(site);
         let patience = Patience::of(CONTROL_PLANE);
         loop {
             let why = match self.server_at(&host, port) {

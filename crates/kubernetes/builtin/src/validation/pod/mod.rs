@@ -26,7 +26,8 @@ const INT32: &str = "must be between 1 and 2147483647, inclusive";
 pub(super) fn pod(subject: &Subject<'_>, report: &mut Report) {
     match (subject.old, subject.subresource) {
         (Some(old), "status") => return status(subject.new, old, report),
-        (Some(_), "ephemeralcontainers" | "resize") => return,
+        // Who binds a Pod changes nothing but its Node.
+        (Some(_), "ephemeralcontainers" | "resize" | "binding") => return,
         (Some(_), _) => subject.metadata(report),
         (None, _) => {}
     }
