@@ -27,6 +27,7 @@ mod planner;
 mod port_forward;
 mod quick_start;
 mod schema_diff;
+mod simulate;
 mod text;
 mod upstream;
 mod verdicts;
@@ -110,6 +111,8 @@ enum Command {
     KubeadmAccepts(kubeadm_accepts::Options),
     /// Measure both servers under the same load
     Bench(bench::Options),
+    /// Play the lives of whole clusters in simulated time, with a misfortune at every effect
+    Simulate(simulate::Options),
     /// Throw random input at everything that reads input, for as long as one likes
     Fuzz(fuzz::Options),
     /// Run the suites that CI runs
@@ -154,6 +157,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::Bench(options) => bench::run(options).await,
+        Command::Simulate(options) => simulate::run(options).await,
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Interop(options) => interop::run(&options),
     }

@@ -106,8 +106,11 @@ impl View {
     }
 
     fn note<'a>(&self, kind: &KindName, objects: impl Iterator<Item = &'a ObjectMeta>) {
-        if let Some(read) = &self.read {
-            read.lock().extend(objects.map(|meta| (kind.clone(), meta.key(), version(meta))));
+        let (Some(read), Some(gate)) = (&self.read, self.client.gate()) else { return };
+        for meta in objects {
+            let (key, version) = (meta.key(), version(meta));
+            gate.read(self.client.manager(), kind, &key, version);
+            read.lock().push((kind.clone(), key, version));
         }
     }
 }

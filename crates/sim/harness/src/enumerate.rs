@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use capstan_controller::Runtime;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::gate::Observers;
+use crate::world::Assembly;
 use crate::{Clock, Fault, Scenario, Trace, Violation, World};
 
 /// What came of a run.
@@ -64,13 +64,41 @@ async fn play<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault], trace: Tra
         crashed: Notify::new(),
         cuts: watch::Sender::new(0),
     });
-    let inside = outside.clone();
-    let assemble = Box::new(move |runtime: &mut Runtime| scenario.controllers(&inside, runtime));
-    let mut world = World::new(seed, scenario.options(), assemble, observers);
+    let (inside, beyond) = (outside.clone(), outside.clone());
+    let assembly = Assembly {
+        configure: Box::new(|config| scenario.configure(config)),
+        workloads: Box::new(move |management, env| scenario.workloads(&beyond, management, env)),
+        controllers: Box::new(move |runtime| scenario.controllers(&inside, runtime)),
+    };
+    let mut world = World::new(seed, scenario.options(), assembly, observers);
     world.boot().await?;
     scenario.prepare(&world).await?;
     world.start();
     scenario.play(&mut world, &outside).await
+}
+
+/// Which effects are disturbed: from the first on, every so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// The first one.
+    pub first: usize,
+    /// From one to the next; 1 for all.
+    pub every: usize,
+}
+
+impl Sample {
+    /// Every effect.
+    pub const ALL: Self = Self { first: 0, every: 1 };
+}
+
+/// What came of disturbing a scenario.
+pub struct Survey {
+    /// The run without faults.
+    pub reference: Report,
+    /// Runs with a fault.
+    pub runs: usize,
+    /// Those in which something did not hold.
+    pub broken: Vec<Report>,
 }
 
 /// Plays a scenario without faults, then once for every effect it had and every fault of `faults` at that effect.
@@ -80,17 +108,24 @@ pub fn crash_points<S: Scenario>(
     seed: u64,
     faults: &[fn(usize) -> Fault],
 ) -> (Report, Vec<Report>) {
+    let survey = survey(scenario, seed, faults, Sample::ALL);
+    (survey.reference, survey.broken)
+}
+
+/// The same for some of the effects.
+pub fn survey<S: Scenario>(scenario: &S, seed: u64, faults: &[fn(usize) -> Fault], sample: Sample) -> Survey {
     let reference = run(scenario, seed, &[]);
-    let mut broken = Vec::new();
-    if reference.violation.is_none() {
-        for effect in 0..reference.trace.effects() {
+    let mut survey = Survey { reference, runs: 0, broken: Vec::new() };
+    if survey.reference.violation.is_none() {
+        for effect in (sample.first..survey.reference.trace.effects()).step_by(sample.every.max(1)) {
             for fault in faults {
                 let report = run(scenario, seed, &[fault(effect)]);
+                survey.runs += 1;
                 if report.violation.is_some() {
-                    broken.push(report);
+                    survey.broken.push(report);
                 }
             }
         }
     }
-    (reference, broken)
+    survey
 }

@@ -19,7 +19,7 @@ pub(crate) struct Observers {
     pub faults: Vec<Fault>,
     pub checkers: Mutex<Vec<Box<dyn Checker>>>,
     pub violations: Mutex<Vec<Violation>>,
-    /// Rung when the process has died.
+    /// Rung when the process has died or something does not hold.
     pub crashed: Notify,
     /// Changes when all watches break.
     pub cuts: watch::Sender<u64>,
@@ -32,6 +32,8 @@ impl Observers {
                 let violation = Violation::new(checker.name(), what);
                 self.trace.line(self.clock.seconds(), &format!("VIOLATION {violation}"));
                 self.violations.lock().push(violation);
+                // Whoever waits for time to pass need not wait any longer.
+                self.crashed.notify_one();
             }
         }
     }
@@ -60,6 +62,77 @@ impl SimGate {
         self.shared.faults.iter().find(|fault| fault.effect() == number && is(fault)).copied()
     }
 
+    /// An effect is about to happen, here or in a workload cluster.
+    async fn enter(&self, actor: &str, effect: &EffectOf<'_>, workload: bool) -> Verdict {
+        if self.dead.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        let number = self.shared.trace.number();
+        if self.fault(number, |fault| matches!(fault, Fault::CrashBefore(_))).is_some() {
+            return self.die(number).await;
+        }
+        if let Some(Fault::Delay(_, time)) = self.fault(number, |fault| matches!(fault, Fault::Delay(..))) {
+            tokio::time::sleep(time).await;
+        }
+        if let Some(Fault::Refuse(_, code)) = self.fault(number, |fault| matches!(fault, Fault::Refuse(..))) {
+            let error = ApiError::status(code, reason(code), "refused by the simulation");
+            self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
+            return Verdict::Fail(error);
+        }
+        self.under_way.lock().push((described(actor, effect, workload), number));
+        let mut step = self.step(number, actor, effect, Ok(b""));
+        step.workload = workload;
+        self.shared.check(|checker| checker.before(&step, &self.objects));
+        Verdict::Proceed
+    }
+
+    /// An effect happened or failed.
+    async fn leave(
+        &self,
+        actor: &str,
+        effect: &EffectOf<'_>,
+        result: Result<&[u8], &ApiError>,
+        workload: bool,
+    ) -> Verdict {
+        if self.dead.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        let description = described(actor, effect, workload);
+        let number = {
+            let mut under_way = self.under_way.lock();
+            let at = under_way.iter().position(|(known, _)| *known == description);
+            at.map_or(usize::MAX, |at| under_way.remove(at).1)
+        };
+        let told = match &result {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let place = if workload { format!("{actor} in workload") } else { actor.to_owned() };
+        self.shared.trace.effect(self.shared.clock.seconds(), number, &place, effect, &told);
+        let lost = self.fault(number, |fault| matches!(fault, Fault::LoseReply(_))).is_some();
+        let crashes = self.fault(number, |fault| matches!(fault, Fault::CrashAfter(_))).is_some();
+        let mut step = self.step(number, actor, effect, result);
+        step.workload = workload;
+        let unheard = ApiError::Transport(TransportError::ambiguous("the answer was lost"));
+        if lost || crashes {
+            // It happened, but nobody was told: for promises about what was acknowledged it does not count.
+            step.result = Err(&unheard);
+        }
+        self.shared.check(|checker| checker.after(&step, &self.objects));
+        if crashes {
+            return self.die(number).await;
+        }
+        if self.fault(number, |fault| matches!(fault, Fault::CutWatches(_))).is_some() {
+            self.shared.trace.line(self.shared.clock.seconds(), "WATCHES CUT");
+            self.shared.cuts.send_modify(|cut| *cut += 1);
+        }
+        if lost {
+            self.shared.trace.line(self.shared.clock.seconds(), &format!("ANSWER LOST of #{number}"));
+            return Verdict::Fail(unheard);
+        }
+        Verdict::Proceed
+    }
+
     async fn die(&self, number: usize) -> Verdict {
         self.shared.trace.line(self.shared.clock.seconds(), &format!("CRASH at #{number}"));
         self.kill();
@@ -74,36 +147,18 @@ impl SimGate {
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
     ) -> Step<'a> {
-        Step { number, at: self.shared.clock.now(), actor, effect, result }
+        Step { number, at: self.shared.clock.now(), actor, effect, result, workload: false }
     }
+}
+
+/// The same effect, however often it is described.
+fn described(actor: &str, effect: &EffectOf<'_>, workload: bool) -> String {
+    format!("{workload} {actor} {effect}")
 }
 
 impl Gate for SimGate {
     fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(async move {
-            if self.dead.load(Ordering::Relaxed) {
-                return std::future::pending().await;
-            }
-            let number = self.shared.trace.number();
-            if self.fault(number, |fault| matches!(fault, Fault::CrashBefore(_))).is_some() {
-                return self.die(number).await;
-            }
-            if let Some(Fault::Delay(_, time)) = self.fault(number, |fault| matches!(fault, Fault::Delay(..)))
-            {
-                tokio::time::sleep(time).await;
-            }
-            if let Some(Fault::Refuse(_, code)) =
-                self.fault(number, |fault| matches!(fault, Fault::Refuse(..)))
-            {
-                let error = ApiError::status(code, reason(code), "refused by the simulation");
-                self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
-                return Verdict::Fail(error);
-            }
-            self.under_way.lock().push((format!("{actor} {effect}"), number));
-            let step = self.step(number, actor, effect, Ok(b""));
-            self.shared.check(|checker| checker.before(&step, &self.objects));
-            Verdict::Proceed
-        })
+        Box::pin(self.enter(actor, effect, false))
     }
 
     fn after<'a>(
@@ -112,49 +167,37 @@ impl Gate for SimGate {
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
     ) -> BoxFuture<'a, Verdict> {
-        Box::pin(async move {
-            if self.dead.load(Ordering::Relaxed) {
-                return std::future::pending().await;
-            }
-            let description = format!("{actor} {effect}");
-            let number = {
-                let mut under_way = self.under_way.lock();
-                let at = under_way.iter().position(|(known, _)| *known == description);
-                at.map_or(usize::MAX, |at| under_way.remove(at).1)
-            };
-            let told = match &result {
-                Ok(_) => "ok".to_owned(),
-                Err(error) => error.to_string(),
-            };
-            self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, &told);
-            let lost = self.fault(number, |fault| matches!(fault, Fault::LoseReply(_))).is_some();
-            let crashes = self.fault(number, |fault| matches!(fault, Fault::CrashAfter(_))).is_some();
-            let mut step = self.step(number, actor, effect, result);
-            let unheard = ApiError::Transport(TransportError::ambiguous("the answer was lost"));
-            if lost || crashes {
-                // It happened, but nobody was told: for promises about what was acknowledged it does not count.
-                step.result = Err(&unheard);
-            }
-            self.shared.check(|checker| checker.after(&step, &self.objects));
-            if crashes {
-                return self.die(number).await;
-            }
-            if self.fault(number, |fault| matches!(fault, Fault::CutWatches(_))).is_some() {
-                self.shared.trace.line(self.shared.clock.seconds(), "WATCHES CUT");
-                self.shared.cuts.send_modify(|cut| *cut += 1);
-            }
-            if lost {
-                self.shared.trace.line(self.shared.clock.seconds(), &format!("ANSWER LOST of #{number}"));
-                return Verdict::Fail(unheard);
-            }
-            Verdict::Proceed
-        })
+        Box::pin(self.leave(actor, effect, result, false))
+    }
+
+    fn read(&self, actor: &str, kind: &KindName, key: &Key, version: u64) {
+        if !self.dead.load(Ordering::Relaxed) {
+            self.shared.check(|checker| checker.read(actor, kind, key, version));
+        }
     }
 
     fn decided(&self, actor: &str, object: &ObjectRef, read: &[(KindName, Key, u64)]) {
         if !self.dead.load(Ordering::Relaxed) {
             self.shared.check(|checker| checker.decided(actor, object, read));
         }
+    }
+}
+
+/// The gate of one process on its way to workload clusters: the same numbers and faults, other objects.
+pub(crate) struct WorkloadGate(pub Arc<SimGate>);
+
+impl Gate for WorkloadGate {
+    fn before<'a>(&'a self, actor: &'a str, effect: &'a EffectOf<'a>) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.0.enter(actor, effect, true))
+    }
+
+    fn after<'a>(
+        &'a self,
+        actor: &'a str,
+        effect: &'a EffectOf<'a>,
+        result: Result<&'a [u8], &'a ApiError>,
+    ) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.0.leave(actor, effect, result, true))
     }
 }
 

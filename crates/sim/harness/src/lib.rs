@@ -32,7 +32,7 @@ pub use check::{
     NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs, Resource, Step,
 };
 pub use clock::Clock;
-pub use enumerate::{Report, crash_points, run};
+pub use enumerate::{Report, Sample, Survey, crash_points, run, survey};
 pub use fault::Fault;
 pub use objects::Objects;
 pub use scenario::{Scenario, Violation};

@@ -1,6 +1,6 @@
 //! The objects as the store holds them, for checkers.
 
-use capstan_apiserver::Digest;
+use capstan_apiserver::{Digest, Server};
 use capstan_controller::KindName;
 use capstan_object::Key;
 use capstan_store::Store;
@@ -11,6 +11,16 @@ use serde_json::Value;
 pub struct Objects(pub(crate) Store<Digest>);
 
 impl Objects {
+    /// The objects of any server of this process, such as one of a workload cluster.
+    pub fn of(server: &Server) -> Self {
+        Self(server.store().clone())
+    }
+
+    /// The revision of the last write.
+    pub fn revision(&self) -> u64 {
+        self.0.revision()
+    }
+
     /// An object in the version it is stored in.
     pub fn get(&self, kind: &KindName, key: &Key) -> Option<Value> {
         let entry = self.0.get(&bucket(kind), &place(key))?;

@@ -1,6 +1,9 @@
 //! What is simulated.
 
-use capstan_controller::{Env, Options, Runtime};
+use std::sync::Arc;
+
+use capstan_apiserver::plane::Config;
+use capstan_controller::{Client, Env, Options, Runtime, Workloads};
 
 use crate::{Checker, World};
 
@@ -34,6 +37,22 @@ pub trait Scenario {
 
     /// What must hold.
     fn checkers(&self, outside: &Self::Outside) -> Vec<Box<dyn Checker>>;
+
+    /// How workload clusters are reached from a process that starts. What is written to them over `management`'s
+    /// gate is numbered, recorded and disturbed like everything else.
+    fn workloads(
+        &self,
+        _outside: &Self::Outside,
+        _management: Client,
+        _env: Env,
+    ) -> Option<Arc<dyn Workloads>> {
+        None
+    }
+
+    /// How the server is set up.
+    fn configure(&self, config: Config) -> Config {
+        config
+    }
 
     /// How the runtime is set up.
     fn options(&self) -> Options {

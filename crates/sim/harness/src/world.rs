@@ -7,22 +7,33 @@ use bytes::Bytes;
 use capstan_apiserver::Digest;
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
-use capstan_controller::{Body, Client, Env, Options, Runtime, Transport, TransportError};
+use capstan_controller::{
+    Body, Client, Env, KindName, Options, Runtime, Transport, TransportError, Workloads,
+};
+use capstan_object::{Key, Scope};
 use capstan_store::{SimDisk, Store};
 use futures::future::BoxFuture;
 use http::{Request, Response};
+use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::gate::{Observers, SimGate};
+use crate::gate::{Observers, SimGate, WorkloadGate};
 use crate::{Clock, Objects, Trace, Violation};
 
 /// A plane is at rest when it has done nothing for this long: longer than any pause after a failure.
 const QUIET: Duration = Duration::from_secs(700);
 /// A plane that is not at rest by then never will be.
-const LIMIT: Duration = Duration::from_secs(6 * 3600);
+const LIMIT: Duration = Duration::from_secs(2 * 3600);
 
-/// Adds controllers to a process that starts.
-pub(crate) type Assemble<'a> = Box<dyn Fn(&mut Runtime) + 'a>;
+/// Reaches workload clusters from a process that starts.
+type Reach<'a> = Box<dyn Fn(Client, Env) -> Option<Arc<dyn Workloads>> + 'a>;
+
+/// What a process is made of when it starts.
+pub(crate) struct Assembly<'a> {
+    pub configure: Box<dyn Fn(Config) -> Config + 'a>,
+    pub workloads: Reach<'a>,
+    pub controllers: Box<dyn Fn(&mut Runtime) + 'a>,
+}
 
 /// A whole plane in simulated time.
 pub struct World<'a> {
@@ -31,7 +42,7 @@ pub struct World<'a> {
     disk: SimDisk,
     pki: Arc<Pki>,
     options: Options,
-    assemble: Assemble<'a>,
+    assembly: Assembly<'a>,
     observers: Arc<Observers>,
     process: Option<Process>,
 }
@@ -47,12 +58,12 @@ impl<'a> World<'a> {
     pub(crate) fn new(
         seed: u64,
         options: Options,
-        assemble: Assemble<'a>,
+        assembly: Assembly<'a>,
         observers: Arc<Observers>,
     ) -> Self {
         let pki = Arc::new(Pki::ephemeral(observers.clock.env(seed)));
         let disk = SimDisk::new(seed);
-        Self { seed, boots: 0, disk, pki, options, assemble, observers, process: None }
+        Self { seed, boots: 0, disk, pki, options, assembly, observers, process: None }
     }
 
     /// Starts the server on what the disk holds, without controllers.
@@ -65,6 +76,7 @@ impl<'a> World<'a> {
         let store: Store<Digest> =
             Store::open(self.disk.clone(), options).map_err(|error| failed(error.to_string()))?;
         let config = Config::in_memory().with_env(env).with_store(store).trusting_everybody();
+        let config = (self.assembly.configure)(config);
         let plane =
             Plane::start(config, self.pki.clone()).await.map_err(|error| failed(error.to_string()))?;
         let objects = Objects(plane.server().store().clone());
@@ -82,9 +94,12 @@ impl<'a> World<'a> {
         let Some(process) = &mut self.process else { return };
         let direct = Client::in_process(process.plane.server().clone(), "capstan");
         let transport = Arc::new(Cuttable { inner: direct.transport().clone(), cuts });
-        let client = Client::new(transport, "capstan").gated(process.gate.clone());
-        let mut runtime = Runtime::new(client, env, self.options.clone());
-        (self.assemble)(&mut runtime);
+        let client = Client::new(transport, "capstan");
+        let elsewhere = client.gated(Arc::new(WorkloadGate(process.gate.clone())));
+        let workloads = (self.assembly.workloads)(elsewhere, env.clone());
+        let client = client.gated(process.gate.clone());
+        let mut runtime = Runtime::with_workloads(client, env, self.options.clone(), workloads);
+        (self.assembly.controllers)(&mut runtime);
         runtime.start();
         process.runtime = Some(runtime);
     }
@@ -116,6 +131,38 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Installs definitions and waits until their kinds are served.
+    pub async fn install(&self, definitions: &[Value]) -> Result<(), Violation> {
+        let failed = |what: String| Violation::new("boot", what);
+        let mut kind = KindName::namespaced(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        kind.scope = Scope::Cluster;
+        let (user, objects) = (self.user()?, self.objects()?);
+        for definition in definitions {
+            user.create(&kind, "", definition).await.map_err(|error| failed(error.to_string()))?;
+        }
+        for definition in definitions {
+            let key = Key::new("", definition["metadata"]["name"].as_str().unwrap_or_default());
+            let served = || {
+                let stored = objects.get(&kind, &key).unwrap_or_default();
+                let conditions = stored["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True")
+            };
+            let begun = tokio::time::Instant::now();
+            while !served() {
+                if begun.elapsed() > Duration::from_secs(60) {
+                    return Err(failed(format!("{} is not served", key.name)));
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(())
+    }
+
     /// What the server holds.
     pub fn objects(&self) -> Result<Objects, Violation> {
         match &self.process {
@@ -137,6 +184,11 @@ impl<'a> World<'a> {
     /// What has happened so far.
     pub fn trace(&self) -> &Trace {
         &self.observers.trace
+    }
+
+    /// Writes a line into the trace.
+    pub fn note(&self, text: &str) {
+        self.observers.trace.line(self.observers.clock.seconds(), text);
     }
 
     /// Lets time pass, through crashes and restarts.

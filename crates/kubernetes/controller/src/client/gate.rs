@@ -107,6 +107,9 @@ pub trait Gate: Send + Sync {
         result: Result<&'a [u8], &'a ApiError>,
     ) -> BoxFuture<'a, Verdict>;
 
+    /// A controller reads an object from a cache, in this version.
+    fn read(&self, _actor: &str, _kind: &KindName, _key: &Key, _version: u64) {}
+
     /// A controller is about to decide on this state: kind, object and version of everything it read.
     fn decided(&self, _actor: &str, _object: &crate::ObjectRef, _read: &[(KindName, Key, u64)]) {}
 }

@@ -109,6 +109,20 @@ impl<C: Cloud> FinalizersGuard<C> {
     pub fn new(cloud: C, kind: KindName, finalizer: &str) -> Self {
         Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: Vec::new() }
     }
+
+    /// Uids of the objects that have the finalizer.
+    fn guarded_now(&self, objects: &Objects) -> Vec<String> {
+        let has = |object: &Value| {
+            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+            finalizers.into_iter().any(|name| name == self.finalizer.as_str())
+        };
+        objects
+            .list(&self.kind)
+            .iter()
+            .filter(|object| has(object))
+            .filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
+            .collect()
+    }
 }
 
 impl<C: Cloud> Checker for FinalizersGuard<C> {
@@ -116,17 +130,14 @@ impl<C: Cloud> Checker for FinalizersGuard<C> {
         "S4"
     }
 
+    fn before(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        // What a user took away before is not this step's doing.
+        self.guarded = self.guarded_now(objects);
+        Ok(())
+    }
+
     fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
-        let has = |object: &Value| {
-            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-            finalizers.into_iter().any(|name| name == self.finalizer.as_str())
-        };
-        let now: Vec<String> = objects
-            .list(&self.kind)
-            .iter()
-            .filter(|object| has(object))
-            .filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
-            .collect();
+        let now = self.guarded_now(objects);
         let gone: Vec<String> = self.guarded.iter().filter(|uid| !now.contains(uid)).cloned().collect();
         self.guarded = now;
         for uid in gone {

@@ -43,6 +43,8 @@ pub struct Step<'a> {
     pub effect: &'a EffectOf<'a>,
     /// What the controller hears; an ambiguous error if it hears nothing.
     pub result: Result<&'a [u8], &'a ApiError>,
+    /// It happens in a workload cluster, whose objects are not those that checkers are given.
+    pub workload: bool,
 }
 
 /// A property that must hold at every moment.
@@ -57,6 +59,11 @@ pub trait Checker: Send {
 
     /// An effect happened or failed.
     fn after(&mut self, _step: &Step<'_>, _objects: &Objects) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A controller reads an object from a cache, in this version.
+    fn read(&mut self, _actor: &str, _kind: &KindName, _key: &Key, _version: u64) -> Result<(), String> {
         Ok(())
     }
 

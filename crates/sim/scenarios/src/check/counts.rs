@@ -1,0 +1,173 @@
+//! How many machines there are, and what they must not share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
+use capstan_controller::{EffectOf, KindName};
+use capstan_harness::{Checker, Objects, Step};
+use capstan_object::Key;
+use capstan_sim_provider::types::SimMachine;
+use serde_json::Value;
+
+use crate::kinds::{has_label, is_deleting, name};
+
+/// The Machine that a step creates.
+fn created<'a>(step: &'a Step<'_>) -> Option<&'a Value> {
+    match step.effect {
+        EffectOf::Create { kind, body, .. } if !step.workload && **kind == KindName::of::<Machine>() => {
+            Some(body)
+        }
+        _ => None,
+    }
+}
+
+/// S2: whoever creates a machine has no more of them than it may: a control plane and a deployment one more than
+/// wanted, a set none.
+pub struct NeverTooMany;
+
+impl Checker for NeverTooMany {
+    fn name(&self) -> &'static str {
+        "S2"
+    }
+
+    fn after(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let Some(body) = created(step) else { return Ok(()) };
+        let namespace = body["metadata"]["namespace"].as_str().unwrap_or_default();
+        let machines = objects.list(&KindName::of::<Machine>());
+        let of = |label: &str, value: &str| {
+            let same =
+                |machine: &&Value| machine["metadata"]["labels"][label] == value && !is_deleting(machine);
+            machines.iter().filter(same).count()
+        };
+        let wanted = |kind: &KindName, owner: &str| {
+            let owner = objects.get(kind, &Key::new(namespace, owner))?;
+            usize::try_from(owner["spec"]["replicas"].as_i64()?).ok()
+        };
+        let labels = &body["metadata"]["labels"];
+        let bounds = [
+            (label::CONTROL_PLANE_NAME, KindName::of::<KubeadmControlPlane>(), 1),
+            (label::DEPLOYMENT_NAME, KindName::of::<MachineDeployment>(), 1),
+            (label::SET_NAME, KindName::of::<MachineSet>(), 0),
+        ];
+        for (label, kind, surge) in bounds {
+            let Some(owner) = labels[label].as_str() else { continue };
+            let Some(bound) = wanted(&kind, owner) else { continue };
+            let found = of(label, owner);
+            if found > bound + surge {
+                return Err(format!(
+                    "{kind} {owner} wants {bound} machines, may have {surge} more, and has {found}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// S11: a cluster that is being deleted gets no machines, whoever creates them.
+pub struct NoMachinesForTheDying;
+
+impl Checker for NoMachinesForTheDying {
+    fn name(&self) -> &'static str {
+        "S11"
+    }
+
+    fn before(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        let Some(body) = created(step) else { return Ok(()) };
+        let namespace = body["metadata"]["namespace"].as_str().unwrap_or_default();
+        let cluster = body["spec"]["clusterName"].as_str().unwrap_or_default();
+        let Some(stored) = objects.get(&KindName::of::<Cluster>(), &Key::new(namespace, cluster)) else {
+            return Err(format!("{} is created for cluster {cluster}, which is gone", name(body)));
+        };
+        let deleted: Option<jiff::Timestamp> =
+            stored["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
+        // Decided just before, carried out just after.
+        match deleted {
+            Some(deleted) if step.at.duration_since(deleted) > jiff::SignedDuration::from_secs(1) => {
+                Err(format!("{} is created for cluster {cluster}, which is being deleted", name(body)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// S17: no two machines have the same provider id, address or node.
+pub struct NothingShared;
+
+impl Checker for NothingShared {
+    fn name(&self) -> &'static str {
+        "S17"
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        unique(
+            "node",
+            objects.list(&KindName::of::<Machine>()).iter().filter_map(|machine| {
+                Some((name(machine).to_owned(), machine["status"]["nodeRef"]["name"].as_str()?.to_owned()))
+            }),
+        )?;
+        let machines = objects.list(&KindName::of::<SimMachine>());
+        unique(
+            "provider id",
+            machines.iter().filter_map(|machine| {
+                Some((name(machine).to_owned(), machine["spec"]["providerID"].as_str()?.to_owned()))
+            }),
+        )?;
+        unique(
+            "address",
+            machines.iter().flat_map(|machine| {
+                let addresses = machine["status"]["addresses"].as_array().cloned().unwrap_or_default();
+                let owner = name(machine).to_owned();
+                addresses
+                    .into_iter()
+                    .filter_map(|address| Some(address["address"].as_str()?.to_owned()))
+                    .map(move |address| (owner.clone(), address))
+                    .collect::<Vec<_>>()
+            }),
+        )
+    }
+}
+
+fn unique(what: &str, pairs: impl Iterator<Item = (String, String)>) -> Result<(), String> {
+    let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (owner, value) in pairs {
+        owners.entry(value).or_default().insert(owner);
+    }
+    match owners.iter().find(|(_, owners)| owners.len() > 1) {
+        Some((value, owners)) => Err(format!("{owners:?} have the same {what}: {value}")),
+        None => Ok(()),
+    }
+}
+
+/// Control plane machines of a cluster.
+pub(super) fn control_plane_of(cluster: &str, objects: &Objects) -> Vec<Value> {
+    let machines = objects.list(&KindName::of::<Machine>()).into_iter();
+    machines
+        .filter(|machine| {
+            machine["spec"]["clusterName"] == cluster && has_label(machine, label::CONTROL_PLANE)
+        })
+        .collect()
+}
+
+/// The cluster of a name is there and stays.
+pub(super) fn cluster_stays(cluster: &str, objects: &Objects) -> bool {
+    let clusters = objects.list(&KindName::of::<Cluster>());
+    let planes = objects.list(&KindName::of::<KubeadmControlPlane>());
+    let stays =
+        |objects: &[Value]| objects.iter().any(|object| name(object) == cluster && !is_deleting(object));
+    stays(&clusters) && planes.iter().all(|plane| !is_deleting(plane))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_have_in_common_is_caught() {
+        let pairs = |values: &[&str]| -> Vec<(String, String)> {
+            values.iter().enumerate().map(|(at, value)| (format!("m{at}"), (*value).to_owned())).collect()
+        };
+        assert!(unique("address", pairs(&["10.0.0.1", "10.0.0.2"]).into_iter()).is_ok());
+        assert!(unique("address", pairs(&["10.0.0.1", "10.0.0.1"]).into_iter()).is_err());
+    }
+}

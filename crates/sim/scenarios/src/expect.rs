@@ -1,0 +1,127 @@
+//! What must be true of a cluster at rest.
+
+use std::collections::BTreeSet;
+
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_controller::KindName;
+use capstan_guest::Site;
+use capstan_guest::vm::Phase;
+use capstan_harness::{Objects, Violation, World};
+use capstan_object::{Key, Scope};
+use capstan_sim_provider::types::SimMachine;
+use serde_json::Value;
+
+use crate::kinds::{has_label, holds, in_guest, is_deleting, name};
+use crate::manifests::{NAME, NAMESPACE};
+use crate::story::{FOREIGN, is_ours};
+
+/// How large a cluster is to be, and of which version.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub control_plane: usize,
+    pub workers: usize,
+    pub version: String,
+    pub network: bool,
+}
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("L1", what)
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Result<(), Violation> {
+    if found == wanted { Ok(()) } else { Err(wrong(format!("{what}: {found:?} instead of {wanted:?}"))) }
+}
+
+/// As many machines as wanted, here and in the site.
+pub(crate) fn machines(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(), Violation> {
+    let machines = world.objects()?.list(&KindName::of::<Machine>());
+    if let Some(stuck) = machines.iter().find(|machine| is_deleting(machine)) {
+        return Err(wrong(format!("{} is still being deleted: {}", name(stuck), stuck["status"])));
+    }
+    let control_plane = machines.iter().filter(|machine| has_label(machine, label::CONTROL_PLANE)).count();
+    let found = (control_plane, machines.len() - control_plane);
+    if found != (shape.control_plane, shape.workers) {
+        let cluster = world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME));
+        let conditions = |object: &Value| object["status"]["conditions"].to_string();
+        let all: Vec<String> =
+            machines.iter().map(|machine| format!("{}: {}", name(machine), conditions(machine))).collect();
+        return Err(wrong(format!(
+            "{found:?} machines of the control plane and workers instead of {:?}; cluster {}; {}",
+            (shape.control_plane, shape.workers),
+            conditions(&cluster.unwrap_or_default()),
+            all.join("; "),
+        )));
+    }
+    let infrastructure = world.objects()?.list(&KindName::of::<SimMachine>());
+    equal("SimMachines", infrastructure.len(), machines.len())?;
+    let ours: Vec<_> = site.vms().into_iter().filter(is_ours).collect();
+    equal("machines in the site", ours.len(), machines.len())
+}
+
+/// The cluster is as it should be, here, in the site and inside.
+pub(crate) fn all_is_well(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(), Violation> {
+    machines(shape, world, site)?;
+    let objects = world.objects()?;
+    for machine in objects.list(&KindName::of::<Machine>()) {
+        equal(name(&machine), machine["spec"]["version"].as_str(), Some(shape.version.as_str()))?;
+        if shape.network && !holds(&machine, "Available") {
+            return Err(wrong(format!(
+                "{} is not available: {}",
+                name(&machine),
+                machine["status"]["conditions"]
+            )));
+        }
+    }
+    let cluster = objects.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).unwrap_or_default();
+    if shape.network && !holds(&cluster, "Available") {
+        return Err(wrong(format!("the cluster is not available: {}", cluster["status"]["conditions"])));
+    }
+    let ours: Vec<_> = site.vms().into_iter().filter(is_ours).collect();
+    if let Some(vm) = ours.iter().find(|vm| vm.phase != Phase::Booted) {
+        return Err(wrong(format!("machine {} is {:?}", vm.id, vm.phase)));
+    }
+    let guest =
+        ours.iter().find_map(|vm| site.cluster_of(&vm.id)).ok_or_else(|| wrong("no cluster was formed"))?;
+    let nodes = Objects::of(guest.server()).list(&in_guest("Node", "nodes", Scope::Cluster));
+    let expected: BTreeSet<Option<String>> = ours.iter().map(|vm| vm.node.clone()).collect();
+    let found: BTreeSet<Option<String>> = nodes.iter().map(|node| Some(name(node).to_owned())).collect();
+    equal("nodes", found, expected)?;
+    for node in &nodes {
+        let version = node["status"]["nodeInfo"]["kubeletVersion"].as_str();
+        equal(name(node), version, Some(shape.version.as_str()))?;
+        if shape.network && !holds(node, "Ready") {
+            return Err(wrong(format!("node {} is not ready", name(node))));
+        }
+    }
+    let voters = guest.etcd_members().iter().filter(|member| !member.learner).count();
+    equal("voting members of etcd", voters, shape.control_plane)?;
+    let balancer = site.balancer(&format!("{NAMESPACE}/{NAME}")).ok_or_else(|| wrong("no load balancer"))?;
+    equal("members of the load balancer", balancer.members.len(), shape.control_plane)
+}
+
+/// Nothing of the cluster is left, anywhere.
+pub(crate) fn nothing(world: &World<'_>, site: &Site) -> Result<(), Violation> {
+    let left = |what: String| Violation::new("L3", format!("{what} is left"));
+    let objects = world.objects()?;
+    let mut kinds = crate::kinds::core();
+    kinds.push(KindName::namespaced("", "v1", "Secret", "secrets"));
+    for kind in kinds {
+        for object in objects.list(&kind) {
+            // What belongs to the cluster by owner goes with it; the rest, such as accounts of the namespace, is not ours.
+            let ours = kind.group.ends_with("cluster.x-k8s.io") || has_label(&object, label::CLUSTER_NAME);
+            if ours {
+                return Err(left(format!("{kind} {}: {object}", name(&object))));
+            }
+        }
+    }
+    if let Some(vm) = site.vms().iter().find(|vm| is_ours(vm)) {
+        return Err(left(format!("machine {}", vm.id)));
+    }
+    if site.balancer(&format!("{NAMESPACE}/{NAME}")).is_some() {
+        return Err(left("the load balancer".to_owned()));
+    }
+    match site.vm(FOREIGN) {
+        Some(_) => Ok(()),
+        None => Err(Violation::new("S3", "somebody else's machine is gone")),
+    }
+}

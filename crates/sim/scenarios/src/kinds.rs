@@ -1,0 +1,58 @@
+//! Kinds by name, here and in guests.
+
+use capstan_controller::KindName;
+use capstan_object::{Object, Scope};
+use serde_json::Value;
+
+use capstan_capi_types::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use capstan_sim_provider::types::{SimCluster, SimMachine, SimMachineTemplate};
+
+/// Every kind whose objects make up a cluster.
+pub fn core() -> Vec<KindName> {
+    fn of<T: Object>() -> KindName {
+        KindName::of::<T>()
+    }
+    vec![
+        of::<Cluster>(),
+        of::<SimCluster>(),
+        of::<KubeadmControlPlane>(),
+        of::<MachineDeployment>(),
+        of::<MachineSet>(),
+        of::<MachineHealthCheck>(),
+        of::<Machine>(),
+        of::<SimMachine>(),
+        of::<KubeadmConfig>(),
+        of::<SimMachineTemplate>(),
+        of::<KubeadmConfigTemplate>(),
+    ]
+}
+
+/// A kind of the core group of a guest's API, such as Nodes.
+pub fn in_guest(kind: &str, plural: &str, scope: Scope) -> KindName {
+    let mut name = KindName::namespaced("", "v1", kind.to_owned(), plural.to_owned());
+    name.scope = scope;
+    name
+}
+
+/// The name of an object.
+pub(crate) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The object has a label.
+pub(crate) fn has_label(object: &Value, label: &str) -> bool {
+    object["metadata"]["labels"].get(label).is_some()
+}
+
+/// The object is being deleted.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// A condition of a type holds.
+pub(crate) fn holds(object: &Value, condition: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| one["type"] == condition && one["status"] == "True")
+}

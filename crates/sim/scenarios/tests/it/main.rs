@@ -1,0 +1,6 @@
+//! Whole clusters in simulated time.
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+mod broken;
+mod saboteur;
+mod stories;
