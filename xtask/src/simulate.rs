@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use capstan_harness::{Fault, Sample, survey};
+use capstan_harness::{Fault, Sample, run as run_once, survey};
 use capstan_scenarios::{Story, all};
 
 /// How much is simulated.
@@ -18,6 +18,9 @@ pub struct Options {
     /// Without --all: disturb every so many effects
     #[arg(long, default_value_t = 40)]
     every: usize,
+    /// Play the stories as they are, undisturbed
+    #[arg(long, conflicts_with_all = ["all", "every"])]
+    calm: bool,
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -45,6 +48,9 @@ fn play(options: &Options) -> Result<()> {
         .filter(|story| options.only.is_empty() || options.only.iter().any(|name| name == story.name))
         .collect();
     ensure!(!stories.is_empty(), "there is no story of these names: {}", options.only.join(", "));
+    if options.calm {
+        return calm(&stories, options.seed);
+    }
     let every = if options.all { 1 } else { options.every.max(1) };
     let (mut runs, mut broken) = (0, 0);
     for story in &stories {
@@ -71,5 +77,26 @@ fn play(options: &Options) -> Result<()> {
     }
     println!("{runs} runs of {} stories, {broken} broken", stories.len());
     ensure!(broken == 0, "{broken} of {runs} runs broke something");
+    Ok(())
+}
+
+/// Every story once, and every failure told.
+fn calm(stories: &[Story], seed: u64) -> Result<()> {
+    let mut failed = Vec::new();
+    for story in stories {
+        let begun = Instant::now();
+        let report = run_once(story, seed, &[]);
+        let took = begun.elapsed().as_secs_f64();
+        let verdict = match &report.violation {
+            None => "all is well".to_owned(),
+            Some(violation) => {
+                eprintln!("{}", report.story());
+                failed.push(story.name);
+                violation.to_string()
+            }
+        };
+        println!("{}: {} effects, {took:.1} s: {verdict}", story.name, report.trace.effects());
+    }
+    ensure!(failed.is_empty(), "these stories do not end well: {}", failed.join(", "));
     Ok(())
 }

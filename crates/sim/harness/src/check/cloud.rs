@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capstan_controller::KindName;
+use capstan_controller::{EffectOf, KindName};
+use capstan_object::Key;
 use serde_json::Value;
 
 use super::{Checker, Step};
@@ -101,7 +102,8 @@ pub struct FinalizersGuard<C> {
     cloud: C,
     kind: KindName,
     finalizer: String,
-    guarded: Vec<String>,
+    /// Key and uid of the objects that have the finalizer.
+    guarded: Vec<(Key, String)>,
 }
 
 impl<C: Cloud> FinalizersGuard<C> {
@@ -110,8 +112,8 @@ impl<C: Cloud> FinalizersGuard<C> {
         Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: Vec::new() }
     }
 
-    /// Uids of the objects that have the finalizer.
-    fn guarded_now(&self, objects: &Objects) -> Vec<String> {
+    /// The objects that have the finalizer.
+    fn guarded_now(&self, objects: &Objects) -> Vec<(Key, String)> {
         let has = |object: &Value| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
             finalizers.into_iter().any(|name| name == self.finalizer.as_str())
@@ -120,8 +122,23 @@ impl<C: Cloud> FinalizersGuard<C> {
             .list(&self.kind)
             .iter()
             .filter(|object| has(object))
-            .filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
+            .filter_map(|object| {
+                let text = |field: &str| object["metadata"][field].as_str();
+                let key = Key::new(text("namespace").unwrap_or_default(), text("name")?);
+                Some((key, text("uid")?.to_owned()))
+            })
             .collect()
+    }
+
+    /// The object whose finalizers an effect changes. What users take away while others write is not the plane's
+    /// doing.
+    fn finalized<'a>(&self, effect: &EffectOf<'a>) -> Option<&'a Key> {
+        let (kind, key, body) = match effect {
+            EffectOf::Patch { kind, key, patch, .. } => (kind, key, patch.body()),
+            EffectOf::Replace { kind, key, body, .. } => (kind, key, *body),
+            _ => return None,
+        };
+        (**kind == self.kind && body["metadata"].get("finalizers").is_some()).then_some(*key)
     }
 }
 
@@ -131,17 +148,16 @@ impl<C: Cloud> Checker for FinalizersGuard<C> {
     }
 
     fn before(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
-        // What a user took away before is not this step's doing.
         self.guarded = self.guarded_now(objects);
         Ok(())
     }
 
-    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+    fn after(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
         let now = self.guarded_now(objects);
-        let gone: Vec<String> = self.guarded.iter().filter(|uid| !now.contains(uid)).cloned().collect();
-        self.guarded = now;
-        for uid in gone {
-            let left = self.cloud.resources().into_iter().find(|r| r.owner.as_ref() == Some(&uid));
+        let before = std::mem::replace(&mut self.guarded, now);
+        let Some(key) = self.finalized(step.effect) else { return Ok(()) };
+        for (_, uid) in before.iter().filter(|held| held.0 == *key && !self.guarded.contains(held)) {
+            let left = self.cloud.resources().into_iter().find(|r| r.owner.as_ref() == Some(uid));
             if let Some(left) = left {
                 return Err(format!("the finalizer of {uid} went while {} exists", left.id));
             }

@@ -10,8 +10,8 @@ use super::{Checker, Step};
 use crate::Objects;
 
 /// S12: no cache shows a controller state older than what this process has written and heard of; and no controller
-/// decides on state older than its own last write. What others write while it looks is another matter: the guard of
-/// its own write sees to that.
+/// decides about an object on state of it older than its own last write. What others write while it looks, or the
+/// same controller in the name of another object, is another matter: the guard of its own write sees to that.
 #[derive(Default)]
 pub struct FollowsOwnWrites {
     acknowledged: BTreeMap<(KindName, Key), u64>,
@@ -61,7 +61,9 @@ impl Checker for FollowsOwnWrites {
         object: &ObjectRef,
         read: &[(KindName, Key, u64)],
     ) -> Result<(), String> {
-        for (kind, key, version) in read {
+        for (kind, key, version) in
+            read.iter().filter(|(kind, key, _)| *kind == object.kind && *key == object.key)
+        {
             let own = (actor.to_owned(), kind.clone(), key.clone());
             let written = self.by_actor.get(&own).copied().unwrap_or(0);
             if *version < written {

@@ -12,9 +12,28 @@ fn goes_well(name: &str) {
     assert!(report.violation.is_none(), "{}", report.story());
 }
 
-#[test]
-fn a_cluster_comes_and_is_scaled_but_not_while_it_is_paused() {
-    goes_well("bare");
+macro_rules! stories {
+    ($($claim:ident: $name:literal;)*) => {$(
+        #[test]
+        fn $claim() {
+            goes_well($name);
+        }
+    )*};
+}
+
+// Those that are missing here take longer: `cargo xtask simulate --calm` plays them all.
+stories! {
+    without_a_network_a_cluster_comes_and_is_scaled_but_not_while_it_is_paused: "bare";
+    without_a_network_a_stripped_cluster_mends_itself_and_goes_without_a_trace: "bare-life";
+    three_and_three_machines_become_a_cluster: "create";
+    workers_are_scaled_both_ways: "scale-workers";
+    a_control_plane_is_scaled_both_ways: "scale-control-plane";
+    a_minor_upgrade_replaces_the_control_plane_and_then_the_workers: "upgrade";
+    a_dead_worker_is_replaced: "heal-worker";
+    a_dead_machine_of_the_control_plane_is_replaced: "heal-control-plane";
+    owners_and_finalizers_come_back: "strip";
+    a_paused_cluster_is_left_alone: "pause";
+    a_deleted_cluster_leaves_nothing_behind: "delete";
 }
 
 #[test]

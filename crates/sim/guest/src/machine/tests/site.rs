@@ -15,12 +15,15 @@ fn alone() -> String {
 /// A machine of a new site some time after it was switched on.
 async fn created(vm: VmSpec, after: Duration) -> (Site, Phase, String) {
     let site = Site::new(env(), SiteOptions::default());
+    let (phase, console) = created_in(&site, vm, after).await;
+    (site, phase, console)
+}
+
+async fn created_in(site: &Site, vm: VmSpec, after: Duration) -> (Phase, String) {
     let id = vm.id.clone();
     site.create(vm).expect("a machine");
     tokio::time::sleep(after).await;
-    let phase = site.vm(&id).expect("a machine").phase;
-    let console = site.console(&id).expect("a console");
-    (site, phase, console)
+    (site.vm(&id).expect("a machine").phase, site.console(&id).expect("a console"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +64,10 @@ async fn the_first_machine_founds_a_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn a_load_balancer_that_leads_nowhere_ends_kubeadm() {
-    let (_, phase, console) = created(vm(runs("init", CLUSTER)), Duration::from_secs(600)).await;
+    let site = Site::new(env(), SiteOptions::default());
+    let endpoint = site.endpoint("blue").to_string();
+    let data = runs("init", &CLUSTER.replace("api.blue.example:6443", &endpoint));
+    let (phase, console) = created_in(&site, vm(data), Duration::from_secs(600)).await;
     let Phase::Failed(why) = phase else { panic!("{phase:?}\n{console}") };
     assert!(why.starts_with("error: error execution phase wait-control-plane: "), "{why}");
 }
