@@ -102,18 +102,18 @@ pub struct FinalizersGuard<C> {
     cloud: C,
     kind: KindName,
     finalizer: String,
-    /// Key and uid of the objects that have the finalizer.
-    guarded: Vec<(Key, String)>,
+    /// Uids of the objects that had the finalizer when they were last seen with it.
+    guarded: BTreeMap<Key, String>,
 }
 
 impl<C: Cloud> FinalizersGuard<C> {
     /// Watches the finalizer of a kind.
     pub fn new(cloud: C, kind: KindName, finalizer: &str) -> Self {
-        Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: Vec::new() }
+        Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: BTreeMap::new() }
     }
 
     /// The objects that have the finalizer.
-    fn guarded_now(&self, objects: &Objects) -> Vec<(Key, String)> {
+    fn guarded_now(&self, objects: &Objects) -> BTreeMap<Key, String> {
         let has = |object: &Value| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
             finalizers.into_iter().any(|name| name == self.finalizer.as_str())
@@ -148,20 +148,21 @@ impl<C: Cloud> Checker for FinalizersGuard<C> {
     }
 
     fn before(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
-        self.guarded = self.guarded_now(objects);
+        // Steps overlap: what is seen here may follow a write whose end nobody has heard of yet.
+        let now = self.guarded_now(objects);
+        self.guarded.extend(now);
         Ok(())
     }
 
     fn after(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
         let now = self.guarded_now(objects);
-        let before = std::mem::replace(&mut self.guarded, now);
-        let Some(key) = self.finalized(step.effect) else { return Ok(()) };
-        for (_, uid) in before.iter().filter(|held| held.0 == *key && !self.guarded.contains(held)) {
-            let left = self.cloud.resources().into_iter().find(|r| r.owner.as_ref() == Some(uid));
-            if let Some(left) = left {
-                return Err(format!("the finalizer of {uid} went while {} exists", left.id));
-            }
+        let gone = self.finalized(step.effect).filter(|key| !now.contains_key(*key));
+        let gone = gone.and_then(|key| self.guarded.remove(key));
+        self.guarded.extend(now);
+        let Some(uid) = gone else { return Ok(()) };
+        match self.cloud.resources().into_iter().find(|resource| resource.owner.as_ref() == Some(&uid)) {
+            Some(left) => Err(format!("the finalizer of {uid} went while {} exists", left.id)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
