@@ -108,7 +108,8 @@ impl Checker for Acknowledged {
         let store = objects.store();
         self.survived(
             |bucket, key| store.get(bucket, key).map(|entry| entry.revision),
-            |bucket, key, version| match store.watch(bucket, key, version) {
+            // The write that takes the last finalizer away deletes: its version is that of the deletion.
+            |bucket, key, version| match store.watch(bucket, key, version.saturating_sub(1)) {
                 Ok(mut watch) => watch.ready().ok().flatten().is_some_and(|batch| {
                     batch.events.iter().any(|event| event.key() == key && event.current.is_none())
                 }),
