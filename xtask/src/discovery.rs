@@ -1,5 +1,7 @@
 //! Which resources a server serves, and the paths of objects by kind.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 
@@ -75,6 +77,36 @@ impl Discovery {
             .await?
             .success()
             .with_context(|| format!("create {kind} {}", object["metadata"]["name"]))
+    }
+
+    /// Kind and name of the objects in a namespace that are neither in every namespace nor expected, by kind and name.
+    pub async fn left_in(
+        &self,
+        api: &Api,
+        namespace: &str,
+        expected: impl Fn(&str, &str) -> bool,
+    ) -> Result<Vec<String>> {
+        let everywhere = |kind: &str, name: &str| match kind {
+            "Event" => true,
+            "ServiceAccount" => name == "default",
+            "ConfigMap" => name == "kube-root-ca.crt",
+            _ => false,
+        };
+        let (mut left, mut seen) = (Vec::new(), BTreeSet::new());
+        for resource in &self.resources {
+            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
+            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
+                continue;
+            }
+            let list = api.get(&resource.collection(Some(namespace))).await?.success()?;
+            for item in list["items"].as_array().into_iter().flatten() {
+                let name = item["metadata"]["name"].as_str().unwrap_or_default();
+                if !everywhere(&resource.kind, name) && !expected(&resource.kind, name) {
+                    left.push(format!("{} {name}", resource.kind));
+                }
+            }
+        }
+        Ok(left)
     }
 }
 

@@ -1,6 +1,5 @@
 //! One cluster from manifests, through its life: created, grown, upgraded, deleted, whoever looks after it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -159,38 +158,14 @@ impl<'a> Cluster<'a> {
     }
 
     /// Objects of the namespace that neither came with the manifests and outlive clusters, nor are in every namespace.
+    /// A set of resources is for many clusters; templates are owned by the Cluster and go with it.
     async fn left_behind(&self) -> Result<Vec<String>> {
-        let mut left = Vec::new();
-        let mut seen = BTreeSet::new();
-        for resource in &self.discovery.resources {
-            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
-            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
-                continue;
-            }
-            let list = self.api.get(&resource.collection(Some(&self.namespace))).await?.success()?;
-            for item in list["items"].as_array().into_iter().flatten() {
-                let name = item["metadata"]["name"].as_str().unwrap_or_default();
-                if !self.stays(&resource.kind, name) {
-                    left.push(format!("{} {name}", resource.kind));
-                }
-            }
-        }
-        Ok(left)
-    }
-
-    fn stays(&self, kind: &str, name: &str) -> bool {
-        let came = || {
+        let came = |kind: &str, name: &str| {
             self.manifests.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
         };
-        match kind {
-            "Event" => true,
-            "ServiceAccount" => name == "default",
-            "ConfigMap" => name == "kube-root-ca.crt" || came(),
-            // A set of resources is for many clusters.
-            "ClusterResourceSet" => came(),
-            // Templates are owned by the Cluster and go with it.
-            _ => false,
-        }
+        let stays =
+            |kind: &str, name: &str| matches!(kind, "ConfigMap" | "ClusterResourceSet") && came(kind, name);
+        self.discovery.left_in(self.api, &self.namespace, stays).await
     }
 }
 

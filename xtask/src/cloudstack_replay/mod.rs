@@ -93,7 +93,7 @@ pub async fn run(options: Options) -> Result<()> {
 fn reason_to_leave_out(case: &Case) -> Option<&'static str> {
     if case.http_status.is_none() || (case.params.is_none() && case.path.is_none()) {
         return Some(
-            "what a scenario, race or timing observed, not one exchange; the crate's tests claim it",
+            "what a scenario, race or timing observed, not one exchange; races and contention are not modelled",
         );
     }
     setting::LEFT_OUT.iter().find(|(start, _)| case.case.starts_with(start)).map(|(_, why)| *why)

@@ -36,8 +36,15 @@ pub async fn sim_under_upstream(options: Options) -> Result<()> {
     let mut infrastructure = simulated(&folder, &binary, &server.kubeconfig).await?;
     lap.end("managers ready");
     let cluster = Cluster::prepare(&api, "mixed", examples(&["cni.yaml", "sim-cluster.yaml"])?).await?;
+    let healthy = || server.check().and_then(|()| managers.check()).and_then(|()| infrastructure.check());
+    live(&cluster, &mut lap, healthy).await?;
+    workdir.passed();
+    Ok(())
+}
+
+/// A cluster comes, grows and goes.
+async fn live(cluster: &Cluster<'_>, lap: &mut Lap, mut healthy: impl FnMut() -> Result<()>) -> Result<()> {
     cluster.create().await?;
-    let mut healthy = || server.check().and_then(|()| managers.check()).and_then(|()| infrastructure.check());
     cluster.wait_available(1, 1, &mut healthy).await?;
     lap.end("1+1 available");
     cluster.scale(3, 2).await?;
@@ -45,7 +52,6 @@ pub async fn sim_under_upstream(options: Options) -> Result<()> {
     lap.end("scaled to 3+2");
     cluster.delete(&mut healthy).await?;
     lap.end("deleted, nothing left");
-    workdir.passed();
     Ok(())
 }
 
@@ -63,15 +69,8 @@ pub async fn core_over_capd(options: Options) -> Result<()> {
         Managers::start_some(&workdir.folder("managers")?, &server.kubeconfig, &[CAPD]).await?;
     lap.end("server and provider ready");
     let cluster = Cluster::prepare(&api, "mixed", in_memory()?).await?;
-    cluster.create().await?;
-    let mut healthy = || server.check().and_then(|()| managers.check());
-    cluster.wait_available(1, 1, &mut healthy).await?;
-    lap.end("1+1 available");
-    cluster.scale(3, 2).await?;
-    cluster.wait_available(3, 2, &mut healthy).await?;
-    lap.end("scaled to 3+2");
-    cluster.delete(&mut healthy).await?;
-    lap.end("deleted, nothing left");
+    let healthy = || server.check().and_then(|()| managers.check());
+    live(&cluster, &mut lap, healthy).await?;
     workdir.passed();
     Ok(())
 }

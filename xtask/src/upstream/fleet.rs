@@ -138,31 +138,11 @@ impl<'a> Fleet<'a> {
 
     /// Objects in the namespace that are neither the ClusterClass and its templates nor what every namespace has.
     async fn left_behind(&self) -> Result<Vec<String>> {
-        let mut left = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
-        for resource in &self.discovery.resources {
-            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
-            let expected = |name: &str| match resource.kind.as_str() {
-                "Event" => true,
-                "ServiceAccount" => name == "default",
-                "ConfigMap" => name == "kube-root-ca.crt",
-                _ => self
-                    .classes
-                    .iter()
-                    .any(|class| class["kind"] == resource.kind && class["metadata"]["name"] == name),
-            };
-            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
-                continue;
-            }
-            let list = self.api.get(&resource.collection(Some(NAMESPACE))).await?.success()?;
-            for item in list["items"].as_array().into_iter().flatten() {
-                let name = item["metadata"]["name"].as_str().unwrap_or_default();
-                if !expected(name) {
-                    left.push(format!("{} {name}", resource.kind));
-                }
-            }
-        }
-        Ok(left)
+        let came = |kind: &str, name: &str| match kind {
+            "ServiceAccount" | "ConfigMap" => false,
+            _ => self.classes.iter().any(|class| class["kind"] == kind && class["metadata"]["name"] == name),
+        };
+        self.discovery.left_in(self.api, NAMESPACE, came).await
     }
 
     /// Deletes the namespace with the templates in it and waits until it is gone.

@@ -7,14 +7,10 @@ use bytes::Bytes;
 use capstan_apiserver::Digest;
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
-use capstan_controller::{
-    Body, Client, Env, KindName, Options, Runtime, Transport, TransportError, Workloads,
-};
-use capstan_object::{Key, Scope};
+use capstan_controller::{Body, Client, Env, Options, Runtime, Transport, TransportError, Workloads};
 use capstan_store::{SimDisk, Store};
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::gate::{Observers, SimGate, WorkloadGate};
@@ -129,38 +125,6 @@ impl<'a> World<'a> {
             Some(process) => Ok(Client::in_process(process.plane.server().clone(), "user")),
             None => Err(Violation::new("boot", "the process does not run")),
         }
-    }
-
-    /// Installs definitions and waits until their kinds are served.
-    pub async fn install(&self, definitions: &[Value]) -> Result<(), Violation> {
-        let failed = |what: String| Violation::new("boot", what);
-        let mut kind = KindName::namespaced(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        );
-        kind.scope = Scope::Cluster;
-        let (user, objects) = (self.user()?, self.objects()?);
-        for definition in definitions {
-            user.create(&kind, "", definition).await.map_err(|error| failed(error.to_string()))?;
-        }
-        for definition in definitions {
-            let key = Key::new("", definition["metadata"]["name"].as_str().unwrap_or_default());
-            let served = || {
-                let stored = objects.get(&kind, &key).unwrap_or_default();
-                let conditions = stored["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True")
-            };
-            let begun = tokio::time::Instant::now();
-            while !served() {
-                if begun.elapsed() > Duration::from_secs(60) {
-                    return Err(failed(format!("{} is not served", key.name)));
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        Ok(())
     }
 
     /// What the server holds.

@@ -238,7 +238,7 @@ impl Scenario for Story {
     async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
         let mut definitions = plane::definitions();
         definitions.extend(capstan_sim_provider::definitions());
-        world.install(&definitions).await
+        plane::install(&world.user()?, &definitions).await.map_err(failed)
     }
 
     async fn play(&self, world: &mut World<'_>, outside: &Outside) -> Result<(), Violation> {
