@@ -11,12 +11,16 @@ pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf>
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     let arguments =
         [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
-    let output = Command::new(env!("CARGO"))
-        .args(&arguments)
-        .current_dir(folder)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("run cargo build")?;
+    let mut command = Command::new(env!("CARGO"));
+    command.args(&arguments).current_dir(folder).stderr(Stdio::inherit());
+    // What `cargo xtask` says of this package; build scripts that look at it would run again, and all above them.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name.as_ref());
+        }
+    }
+    let output = command.output().context("run cargo build")?;
     if !output.status.success() {
         bail!("cargo {} failed ({})", arguments.join(" "), output.status);
     }
