@@ -75,12 +75,24 @@ pub(super) fn validate_cluster_name(new: &str, old: Option<&str>, errors: &mut V
     }
 }
 
-/// What is wrong with a template of machines whose cluster, bootstrap, version and taints must be right.
+/// What is wrong with a template of machines whose cluster, version and taints must be right.
 pub(super) fn validate_machine_template(
     cluster: &str,
     spec: &MachineSpec,
     meta: &TemplateMeta,
     features: &Features,
+    errors: &mut Vec<FieldError>,
+) {
+    validate_template(cluster, spec, meta, errors);
+    validate_taints(&spec.taints, "spec.template.spec.taints", features, errors);
+    validate_worker_taints(&spec.taints, "spec.template.spec.taints", features, errors);
+}
+
+/// What is wrong with the cluster, version, labels and annotations of a template of machines.
+pub(super) fn validate_template(
+    cluster: &str,
+    spec: &MachineSpec,
+    meta: &TemplateMeta,
     errors: &mut Vec<FieldError>,
 ) {
     if cluster != spec.cluster_name {
@@ -91,8 +103,6 @@ pub(super) fn validate_machine_template(
         ));
     }
     validate_version(&spec.version, "spec.template.spec.version", errors);
-    validate_taints(&spec.taints, "spec.template.spec.taints", features, errors);
-    validate_worker_taints(&spec.taints, "spec.template.spec.taints", features, errors);
     validate_template_meta(meta, "spec.template.metadata", errors);
 }
 

@@ -8,7 +8,7 @@ use super::{Admission, Features, FieldError};
 use crate::core::{Machine, label};
 
 /// Seconds that deleting a Node may be retried unless said otherwise.
-const NODE_DELETION_TIMEOUT_SECONDS: i32 = 10;
+pub(super) const NODE_DELETION_TIMEOUT_SECONDS: i32 = 10;
 
 impl Admission for Machine {
     fn default(&mut self, _old: Option<&Self>) -> Result<(), FieldError> {

@@ -17,6 +17,7 @@ mod machine;
 mod machine_deployment;
 mod machine_drain_rule;
 mod machine_health_check;
+mod machine_pool;
 mod machine_set;
 
 use capstan_object::{Kind, Object};
@@ -31,7 +32,9 @@ use crate::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use crate::clusterctl::Provider;
 use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
-use crate::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use crate::core::{
+    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
+};
 use crate::ipam::{IPAddress, IPAddressClaim};
 
 /// What upstream hides behind feature gates; all of it is on here.
@@ -109,12 +112,13 @@ pub enum AdmissionError {
 }
 
 /// Defaults and rules of every kind.
-pub fn all() -> [Rules; 15] {
+pub fn all() -> [Rules; 16] {
     [
         Rules::of::<Cluster>(),
         Rules::of::<Machine>(),
         Rules::of::<MachineSet>(),
         Rules::of::<MachineDeployment>(),
+        Rules::of::<MachinePool>(),
         Rules::of::<MachineHealthCheck>(),
         Rules::of::<MachineDrainRule>(),
         Rules::of::<ClusterResourceSet>(),

@@ -88,12 +88,13 @@ fn pair<Old: Object, New: Object>(steps: Vec<Step>) -> Pair {
     Pair { group, kind, steps, read_v1beta1: read::<Old>, read_v1beta2: read::<New> }
 }
 
-fn pairs() -> [Pair; 14] {
+fn pairs() -> [Pair; 15] {
     [
         pair::<v1beta1::core::Cluster, core::Cluster>(steps::cluster()),
         pair::<v1beta1::core::Machine, core::Machine>(steps::machine()),
         pair::<v1beta1::core::MachineSet, core::MachineSet>(steps::machine_set()),
         pair::<v1beta1::core::MachineDeployment, core::MachineDeployment>(steps::machine_deployment()),
+        pair::<v1beta1::core::MachinePool, core::MachinePool>(steps::machine_pool()),
         pair::<v1beta1::core::MachineHealthCheck, core::MachineHealthCheck>(steps::machine_health_check()),
         pair::<core::MachineDrainRule, core::MachineDrainRule>(Vec::new()),
         pair::<v1beta1::addons::ClusterResourceSet, addons::ClusterResourceSet>(steps::conditions(&[], &[])),
@@ -118,7 +119,7 @@ fn pair_of(group: &str, kind: &str) -> Option<Pair> {
 }
 
 /// Groups and kinds that exist in both versions.
-pub fn kinds() -> [(&'static str, &'static str); 14] {
+pub fn kinds() -> [(&'static str, &'static str); 15] {
     pairs().map(|pair| (pair.group, pair.kind))
 }
 

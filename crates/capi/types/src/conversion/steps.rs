@@ -307,6 +307,16 @@ pub(super) fn machine_deployment() -> Vec<Step> {
     steps
 }
 
+pub(super) fn machine_pool() -> Vec<Step> {
+    let mut steps = machine_spec("spec.template.spec");
+    steps.push(moved("spec", "minReadySeconds", "template.spec.minReadySeconds"));
+    steps.push(moved("status", "bootstrapReady", "initialization.bootstrapDataSecretCreated"));
+    steps.push(moved("status", "infrastructureReady", "initialization.infrastructureProvisioned"));
+    let old = ["readyReplicas", "availableReplicas", "unavailableReplicas"];
+    steps.extend(conditions(&old, NEW_COUNTS));
+    steps
+}
+
 pub(super) fn machine_health_check() -> Vec<Step> {
     let mut steps = checks("spec");
     steps.extend(conditions(&[], &[]));

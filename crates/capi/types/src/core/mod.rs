@@ -6,6 +6,7 @@ pub mod machine;
 pub mod machine_deployment;
 pub mod machine_drain_rule;
 pub mod machine_health_check;
+pub mod machine_pool;
 pub mod machine_set;
 pub mod naming;
 pub mod topology;
@@ -39,6 +40,10 @@ pub use machine_health_check::{
     MachineHealthCheck, MachineHealthCheckChecks, MachineHealthCheckRemediation,
     MachineHealthCheckRemediationTemplateReference, MachineHealthCheckRemediationTriggerIf,
     MachineHealthCheckSpec, MachineHealthCheckStatus, UnhealthyMachineCondition, UnhealthyNodeCondition,
+};
+pub use machine_pool::{
+    MachinePool, MachinePoolInitializationStatus, MachinePoolPhase, MachinePoolSpec, MachinePoolStatus,
+    MachinePoolV1Beta1DeprecatedStatus,
 };
 pub use machine_set::{
     MachineNamingSpec, MachineSet, MachineSetDeletionOrder, MachineSetDeletionSpec, MachineSetPreflightCheck,

@@ -7,7 +7,9 @@ use crate::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use crate::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use crate::clusterctl::Provider;
 use crate::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
-use crate::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use crate::core::{
+    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
+};
 use crate::ipam::{IPAddress, IPAddressClaim};
 use crate::v1beta1;
 
@@ -115,6 +117,18 @@ fn core() -> Vec<Definition> {
         age(),
         text("Version", ".spec.template.spec.version"),
     ]);
+    let machine_pool = Version::of::<MachinePool>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Desired", ".spec.replicas"),
+        integer("Current", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        integer("Up-to-date", ".status.upToDateReplicas"),
+        paused(),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
     let machine_health_check = Version::of::<MachineHealthCheck>(vec![
         text("Cluster", ".spec.clusterName"),
         integer("Replicas", ".status.expectedMachines"),
@@ -137,6 +151,11 @@ fn core() -> Vec<Definition> {
             CORE,
             vec![old.machine_deployment, machine_deployment.with_status().with_scale()],
         ),
+        definition::<MachinePool>(
+            &["mp"],
+            CORE,
+            vec![old.machine_pool, machine_pool.with_status().with_scale_by_number()],
+        ),
         definition::<MachineHealthCheck>(
             &["mhc", "mhcs"],
             CORE,
@@ -156,12 +175,13 @@ struct OldCore {
     machine: Version,
     machine_set: Version,
     machine_deployment: Version,
+    machine_pool: Version,
     machine_health_check: Version,
     machine_drain_rule: Version,
 }
 
 fn old_core() -> OldCore {
-    use v1beta1::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+    use v1beta1::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet};
     let cluster = Version::of::<Cluster>(vec![
         text("ClusterClass", ".spec.topology.class"),
         text("Phase", ".status.phase"),
@@ -196,6 +216,14 @@ fn old_core() -> OldCore {
         age(),
         text("Version", ".spec.template.spec.version"),
     ]);
+    let machine_pool = Version::of::<MachinePool>(vec![
+        text("Cluster", ".spec.clusterName"),
+        integer("Desired", ".spec.replicas").wide(),
+        text("Replicas", ".status.replicas"),
+        text("Phase", ".status.phase"),
+        age(),
+        text("Version", ".spec.template.spec.version"),
+    ]);
     let machine_health_check = Version::of::<MachineHealthCheck>(vec![
         text("Cluster", ".spec.clusterName"),
         integer("ExpectedMachines", ".status.expectedMachines"),
@@ -211,6 +239,7 @@ fn old_core() -> OldCore {
         machine: machine.with_status().deprecated(),
         machine_set: machine_set.with_status().with_scale().deprecated(),
         machine_deployment: machine_deployment.with_status().with_scale().deprecated(),
+        machine_pool: machine_pool.with_status().with_scale_by_number().deprecated(),
         machine_health_check: machine_health_check.with_status().deprecated(),
         machine_drain_rule: machine_drain_rule.deprecated(),
     }

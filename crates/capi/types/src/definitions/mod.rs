@@ -35,7 +35,16 @@ pub struct Version {
     schema: Value,
     columns: Vec<Column>,
     status: bool,
-    scale: bool,
+    scale: Option<Scale>,
+}
+
+/// What the number of replicas can be scaled by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// By whoever knows the number alone.
+    Number,
+    /// Also by who asks for the selector of what is counted.
+    NumberAndSelector,
 }
 
 /// A column of `kubectl get`.
@@ -106,7 +115,7 @@ impl Version {
             schema: structural::<T>(),
             columns,
             status: false,
-            scale: false,
+            scale: None,
         }
     }
 
@@ -119,7 +128,13 @@ impl Version {
     /// With a number of replicas to be scaled.
     #[must_use]
     pub fn with_scale(self) -> Self {
-        Self { scale: true, ..self }
+        Self { scale: Some(Scale::NumberAndSelector), ..self }
+    }
+
+    /// With a number of replicas to be scaled, of things that no selector finds.
+    #[must_use]
+    pub fn with_scale_by_number(self) -> Self {
+        Self { scale: Some(Scale::Number), ..self }
     }
 
     /// Clients are warned.
@@ -133,15 +148,13 @@ impl Version {
         if self.status {
             subresources.insert("status".to_owned(), json!({}));
         }
-        if self.scale {
-            subresources.insert(
-                "scale".to_owned(),
-                json!({
-                    "specReplicasPath": ".spec.replicas",
-                    "statusReplicasPath": ".status.replicas",
-                    "labelSelectorPath": ".status.selector",
-                }),
-            );
+        if let Some(by) = self.scale {
+            let mut scale =
+                json!({ "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" });
+            if by == Scale::NumberAndSelector {
+                scale["labelSelectorPath"] = ".status.selector".into();
+            }
+            subresources.insert("scale".to_owned(), scale);
         }
         let mut version = json!({
             "name": self.name,

@@ -7,8 +7,8 @@ use capstan_object::{Condition, ConditionStatus, IntOrString, LabelSelector, Obj
 use super::topology::Topology;
 use crate::core::{
     ClusterAvailabilityGate, ClusterPhase, ClusterReplicas, MachineAddress, MachineDeletionStatus,
-    MachineDeploymentPhase, MachineDeploymentRolloutStrategyType, MachinePhase, MachineReadinessGate,
-    MachineSetDeletionOrder, MachineTaint, StatusVersion, V1Beta1Condition,
+    MachineDeploymentPhase, MachineDeploymentRolloutStrategyType, MachinePhase, MachinePoolPhase,
+    MachineReadinessGate, MachineSetDeletionOrder, MachineTaint, StatusVersion, V1Beta1Condition,
 };
 use crate::kubernetes::{NodeSystemInfo, ObjectReference};
 use crate::schema::{pattern, rule};
@@ -17,6 +17,7 @@ use crate::wire::wire;
 object!(Cluster, "cluster.x-k8s.io" / "v1beta1", "Cluster", "clusters", Namespaced);
 object!(Machine, "cluster.x-k8s.io" / "v1beta1", "Machine", "machines", Namespaced);
 object!(MachineSet, "cluster.x-k8s.io" / "v1beta1", "MachineSet", "machinesets", Namespaced);
+object!(MachinePool, "cluster.x-k8s.io" / "v1beta1", "MachinePool", "machinepools", Namespaced);
 object!(
     MachineDeployment,
     "cluster.x-k8s.io" / "v1beta1",
@@ -421,6 +422,75 @@ wire! {
         pub unavailable_replicas: Option<i32>,
         /// Stage of life, for people; programs read the conditions.
         pub phase: Option<MachineDeploymentPhase>,
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
+        )]
+        pub versions: Vec<StatusVersion>,
+        /// Status in the words of the v1beta2 contract.
+        pub v1beta2: Option<V1Beta2Replicas>,
+    }
+
+    /// Machines that their infrastructure keeps as one group.
+    pub struct MachinePool {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        pub spec: MachinePoolSpec,
+        /// What was observed.
+        pub status: MachinePoolStatus,
+    }
+
+    /// What is wanted of a MachinePool.
+    pub struct MachinePoolSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Wanted number of machines.
+        pub replicas: Option<i32>,
+        /// What machines are made from.
+        #[schemars(extend("x-required" = true))]
+        pub template: MachineTemplateSpec,
+        /// How long a machine must stay ready before it counts as available.
+        pub min_ready_seconds: Option<i32>,
+        /// Identities of the machines at their provider; filled in by it.
+        #[serde(rename = "providerIDList")]
+        #[schemars(length(max = 10000), inner(length(min = 1, max = 512)))]
+        pub provider_id_list: Vec<String>,
+        /// Failure domains the machines are spread over.
+        #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
+        pub failure_domains: Vec<String>,
+    }
+
+    /// What was observed of a MachinePool.
+    pub struct MachinePoolStatus {
+        /// Nodes that the machines became.
+        #[schemars(length(max = 10000))]
+        pub node_refs: Vec<ObjectReference>,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Machines still missing or not yet available.
+        pub unavailable_replicas: Option<i32>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<MachinePoolPhase>,
+        /// The boot data is there.
+        pub bootstrap_ready: Option<bool>,
+        /// The infrastructure is there.
+        pub infrastructure_ready: Option<bool>,
+        /// Generation of the object that this status describes.
+        pub observed_generation: Option<i64>,
         /// Observed aspects of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Kubernetes versions found, and how many machines have each.

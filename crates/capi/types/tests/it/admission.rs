@@ -529,6 +529,50 @@ fn defaults_of_sets_and_deployments() {
 }
 
 #[test]
+fn pools_of_machines() {
+    let pool = patched(&machines("MachinePool"), &json!({ "spec": { "selector": null } }));
+    created(
+        CORE,
+        "MachinePool",
+        &pool,
+        &[
+            (
+                json!({ "spec": { "template": { "spec": { "bootstrap": null } } } }),
+                &[
+                    "spec.template.spec.bootstrap: Required value: expected either spec.template.spec.bootstrap.dataSecretName or spec.template.spec.bootstrap.configRef to be populated",
+                ],
+            ),
+            (
+                json!({ "spec": { "template": { "spec": { "clusterName": "two" } } } }),
+                &[
+                    "spec.clusterName: Invalid value: \"one\": spec.clusterName and spec.template.spec.clusterName must be set to the same value",
+                ],
+            ),
+            (
+                json!({ "spec": { "template": { "spec": { "version": "v1.2" } } } }),
+                &["spec.template.spec.version: Invalid value: \"v1.2\": must be a valid semantic version"],
+            ),
+            (
+                json!({ "spec": { "template": { "spec": { "taints": [{ "key": "a", "effect": "NoSchedule", "propagation": "Always" }] } } } }),
+                &["spec.taints: Forbidden: taints feature for MachinePools is not yet implemented"],
+            ),
+        ],
+    );
+    let other = json!({ "spec": { "clusterName": "two", "template": { "spec": { "clusterName": "two" } } } });
+    updated(CORE, "MachinePool", &pool, &[(other, &["spec.clusterName: Forbidden: field is immutable"])]);
+    let bare = json!({ "metadata": {}, "spec": { "clusterName": "one", "template": { "spec": { "version": "1.2.3" } } } });
+    assert_eq!(
+        defaulted(CORE, "MachinePool", bare, None),
+        json!({
+            "metadata": { "labels": { "cluster.x-k8s.io/cluster-name": "one" } },
+            "spec": { "clusterName": "one", "replicas": 1, "template": { "spec": {
+                "version": "v1.2.3", "deletion": { "nodeDeletionTimeoutSeconds": 10 },
+            } } },
+        })
+    );
+}
+
+#[test]
 fn health_checks() {
     let check = json!({
         "metadata": { "name": "one" },

@@ -1,0 +1,142 @@
+//! `MachinePool`: machines that their infrastructure keeps as one group.
+//!
+//! The kind is stored, checked and converted, so that manifests and clients that know it work; no controller here
+//! acts on it.
+
+use capstan_object::{Condition, ObjectMeta, object};
+
+use super::common::{Deprecated, StatusVersion, V1Beta1Condition};
+use super::machine_set::MachineTemplateSpec;
+use crate::kubernetes::ObjectReference;
+use crate::wire::{choice, wire};
+
+object!(MachinePool, "cluster.x-k8s.io" / "v1beta2", "MachinePool", "machinepools", Namespaced);
+
+wire! {
+    /// Machines that their infrastructure keeps as one group.
+    pub struct MachinePool {
+        /// Name, labels, owners and the rest of what every object has.
+        pub metadata: ObjectMeta,
+        /// What is wanted.
+        #[schemars(extend("x-required" = true))]
+        pub spec: MachinePoolSpec,
+        /// What was observed.
+        pub status: MachinePoolStatus,
+    }
+
+    /// What is wanted of a MachinePool.
+    pub struct MachinePoolSpec {
+        /// Cluster this object belongs to.
+        #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
+        pub cluster_name: String,
+        /// Wanted number of machines.
+        pub replicas: Option<i32>,
+        /// What machines are made from.
+        #[schemars(extend("x-required" = true))]
+        pub template: MachineTemplateSpec,
+        /// Identities of the machines at their provider; filled in by it.
+        #[serde(rename = "providerIDList")]
+        #[schemars(
+            length(max = 10000),
+            inner(length(min = 1, max = 512)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub provider_id_list: Vec<String>,
+        /// Failure domains the machines are spread over.
+        #[schemars(
+            length(max = 100),
+            inner(length(min = 1, max = 256)),
+            extend("x-kubernetes-list-type" = "atomic")
+        )]
+        pub failure_domains: Vec<String>,
+    }
+
+    /// What was observed of a MachinePool.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachinePoolStatus {
+        /// Observed aspects of the object, one per type.
+        #[schemars(
+            length(max = 32),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+        )]
+        pub conditions: Vec<Condition>,
+        /// Milestones on the way to being usable.
+        pub initialization: MachinePoolInitializationStatus,
+        /// Nodes that the machines became.
+        #[schemars(length(max = 10000), extend("x-kubernetes-list-type" = "atomic"))]
+        pub node_refs: Vec<ObjectReference>,
+        /// Number of machines.
+        pub replicas: Option<i32>,
+        /// Machines that are ready.
+        pub ready_replicas: Option<i32>,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: Option<i32>,
+        /// Machines that match what is wanted.
+        pub up_to_date_replicas: Option<i32>,
+        /// Kubernetes versions found, and how many machines have each.
+        #[schemars(
+            length(min = 1, max = 100),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
+        )]
+        pub versions: Vec<StatusVersion>,
+        /// Stage of life, for people; programs read the conditions.
+        pub phase: Option<MachinePoolPhase>,
+        /// Generation of the object that this status describes.
+        #[schemars(range(min = 1))]
+        pub observed_generation: i64,
+        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        pub deprecated: Option<Deprecated<MachinePoolV1Beta1DeprecatedStatus>>,
+    }
+
+    /// Milestones on the way to being usable.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct MachinePoolInitializationStatus {
+        /// The infrastructure is there.
+        pub infrastructure_provisioned: Option<bool>,
+        /// The boot data is there.
+        pub bootstrap_data_secret_created: Option<bool>,
+    }
+
+    /// Status of a MachinePool under the v1beta1 contract.
+    pub struct MachinePoolV1Beta1DeprecatedStatus {
+        /// Observed aspects of the object, one per type.
+        pub conditions: Vec<V1Beta1Condition>,
+        /// One word for an error that no retry mends.
+        pub failure_reason: Option<String>,
+        /// What that error is.
+        #[schemars(length(min = 1, max = 10240))]
+        pub failure_message: Option<String>,
+        /// Machines that are ready.
+        pub ready_replicas: i32,
+        /// Machines that have been ready long enough to count.
+        pub available_replicas: i32,
+        /// Machines still missing or not yet available.
+        pub unavailable_replicas: i32,
+    }
+}
+
+choice! {
+    /// Stage of a MachinePool's life.
+    pub enum MachinePoolPhase {
+        /// Waits for what it needs.
+        Pending = "Pending",
+        /// The infrastructure is being made.
+        Provisioning = "Provisioning",
+        /// The infrastructure is there, nodes are not.
+        Provisioned = "Provisioned",
+        /// As many nodes as wanted.
+        Running = "Running",
+        /// Machines are being added.
+        ScalingUp = "ScalingUp",
+        /// Machines are being removed.
+        ScalingDown = "ScalingDown",
+        /// The number changes, by somebody else's hand.
+        Scaling = "Scaling",
+        /// It is being deleted.
+        Deleting = "Deleting",
+        /// An error that needs a person.
+        Failed = "Failed",
+        /// Not known.
+        Unknown = "Unknown",
+    }
+}
