@@ -54,7 +54,7 @@ impl Assembly {
     /// Opens what must be open before controllers run.
     pub async fn new(args: &ControllerArgs, env: &Env) -> Result<Self> {
         let controllers: BTreeSet<Group> = args.controllers.iter().copied().collect();
-        let simulated = args.simulator.simulator && controllers.contains(&Group::Infrastructure);
+        let simulated = args.simulator.is_wanted() && controllers.contains(&Group::Infrastructure);
         let simulator = match simulated {
             true => Some(Simulator::start(&args.simulator, env.clone()).await?),
             false => None,

@@ -21,6 +21,21 @@ pub struct Args {
 enum Cloud {
     /// Serve the API of a CloudStack management server, whose machines boot and form clusters
     Cloudstack(CloudstackArgs),
+    /// Keep simulated machines in a process of their own, for `--simulator-url` of servers and managers
+    Site(SiteArgs),
+}
+
+#[derive(clap::Args)]
+struct SiteArgs {
+    /// Loopback address of the site's API; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
+    listen: SocketAddr,
+    /// Port of the API servers of simulated clusters, whose addresses are 127.x.y.z
+    #[arg(long, value_name = "PORT", default_value_t = 16443)]
+    endpoint_port: u16,
+    /// Have machines boot and join at once instead of taking a machine's time
+    #[arg(long)]
+    instant: bool,
 }
 
 #[derive(clap::Args)]
@@ -45,7 +60,36 @@ pub fn run(args: Args) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match args.cloud {
         Cloud::Cloudstack(args) => runtime.block_on(cloudstack(args)),
+        Cloud::Site(args) => runtime.block_on(site(&args)),
     }
+}
+
+async fn site(args: &SiteArgs) -> Result<()> {
+    if !args.listen.ip().is_loopback() {
+        anyhow::bail!(
+            "--listen {}: simulated machines are for this machine, so choose a loopback address",
+            args.listen
+        );
+    }
+    let port = args.endpoint_port;
+    let (site, endpoints) =
+        crate::simulator::open(Env::system(), port, args.instant, "--endpoint-port").await?;
+    let api = listen(args.listen).await?;
+    let address = api.local_addr()?;
+    say(&format!(
+        "simulated machines live here until this ends; use them with --simulator-url http://{address}"
+    ))?;
+    let served = capstan_sim_site::serve(site.clone(), api, crate::signals::stop());
+    tokio::join!(served, site.serve(endpoints, crate::signals::stop()));
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "cannot listen on {address}: choose another address with --listen, or port 0 for any free one"
+        )
+    })
 }
 
 async fn cloudstack(args: CloudstackArgs) -> Result<()> {
@@ -54,12 +98,7 @@ async fn cloudstack(args: CloudstackArgs) -> Result<()> {
         Site::new(env.clone(), SiteOptions { endpoint_port: args.endpoint_port, ..SiteOptions::default() });
     let versions: Vec<&str> = args.kubernetes.iter().map(String::as_str).collect();
     let simulator = Simulator::new(env, &Layout::small(&versions), Settings::default(), Some(site.clone()));
-    let api = TcpListener::bind(args.listen).await.with_context(|| {
-        format!(
-            "cannot listen on {}: choose another address with --listen, or port 0 for any free one",
-            args.listen
-        )
-    })?;
+    let api = listen(args.listen).await?;
     let endpoints = (Ipv4Addr::UNSPECIFIED, args.endpoint_port);
     let endpoints = TcpListener::bind(endpoints).await.with_context(|| {
         format!("cannot listen on port {}: choose another with --endpoint-port", args.endpoint_port)

@@ -4,14 +4,20 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// What a cloud says about a machine that it wants.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct VmSpec {
     /// The cloud's id; unique for ever.
     pub id: String,
     /// Host name.
     pub name: String,
     /// Cloud-config or Ignition, as text or gzip.
+    #[serde(serialize_with = "encode", deserialize_with = "decode")]
     pub user_data: Vec<u8>,
     /// What it boots from.
     pub image: Image,
@@ -26,18 +32,21 @@ pub struct VmSpec {
     /// What the cloud's user wrote on it, such as whose machine it is.
     pub tags: BTreeMap<String, String>,
     /// What goes wrong with it.
+    #[serde(default)]
     pub faults: Vec<GuestFault>,
 }
 
 /// A disk image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Image {
     /// Kubernetes on it, such as `v1.36.0`; none if the image has no kubeadm.
     pub kubernetes: Option<String>,
 }
 
 /// What goes wrong in a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum GuestFault {
     /// It takes this much longer to boot.
     SlowBoot(Duration),
@@ -52,7 +61,8 @@ pub enum GuestFault {
 }
 
 /// How far a machine is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Phase {
     /// It boots and executes its user data.
     Booting,
@@ -65,7 +75,8 @@ pub enum Phase {
 }
 
 /// A machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Vm {
     /// The cloud's id.
     pub id: String,
@@ -79,4 +90,13 @@ pub struct Vm {
     pub node: Option<String>,
     /// What the cloud's user wrote on it when it was made.
     pub tags: BTreeMap<String, String>,
+}
+
+fn encode<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&BASE64.encode(bytes))
+}
+
+fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    BASE64.decode(text).map_err(|_| serde::de::Error::custom("not base64"))
 }

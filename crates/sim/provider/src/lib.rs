@@ -16,6 +16,7 @@ mod cluster;
 mod definitions;
 mod machine;
 mod owner;
+mod site;
 pub mod types;
 
 pub use admission::rules;
@@ -32,5 +33,8 @@ pub mod code {
         REFUSED = "E-SIM-REFUSED", Cloud,
             "the site refuses what is asked of it",
             "read what it says";
+        SITE = "E-SIM-SITE", Operator,
+            "the site of simulated machines does not answer",
+            "check that the process of `--simulator-url` runs: `capstan sim site`";
     }
 }

@@ -21,6 +21,7 @@ use std::time::Duration;
 use capstan_apiserver::env::Env;
 use capstan_controller::Dial;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, broadcast};
 
@@ -84,7 +85,8 @@ impl Timings {
 }
 
 /// What a site does not do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
 pub enum SiteError {
     /// A machine of this id exists or once did.
     #[error("machine {0} exists already, or once did")]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Where API servers of machines listen.
@@ -12,7 +13,7 @@ pub(crate) const API_PORT: u16 = 6443;
 const MACHINES: (u32, u32) = (u32::from_be_bytes([172, 16, 0, 0]), 1 << 20);
 
 /// A load balancer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balancer {
     /// Where clients reach it.
     pub endpoint: SocketAddrV4,

@@ -18,12 +18,12 @@ use capstan_controller::{
     Caches, Call, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View,
     Watches,
 };
-use capstan_guest::Site;
 use capstan_object::{Key, Object};
+use capstan_sim_site::Ground;
 use serde::{Deserialize, Serialize};
 
-use crate::owner;
 use crate::types::{SimCluster, SimMachine};
+use crate::{owner, site};
 
 pub use observe::Seen;
 
@@ -32,13 +32,13 @@ pub const FINALIZER: &str = "simcluster.infrastructure.cluster.x-k8s.io";
 
 /// The controller of SimClusters.
 pub struct SimClusters {
-    site: Site,
+    ground: Ground,
 }
 
 impl SimClusters {
     /// A controller whose load balancers are in a site.
-    pub fn new(site: Site) -> Self {
-        Self { site }
+    pub fn new(ground: impl Into<Ground>) -> Self {
+        Self { ground: ground.into() }
     }
 }
 
@@ -124,7 +124,7 @@ impl Controller for SimClusters {
     }
 
     async fn observe(&self, object: &Arc<SimCluster>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, &self.site)
+        observe::observe(object, view, &self.ground).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -132,23 +132,13 @@ impl Controller for SimClusters {
     }
 
     async fn call(&self, call: &BalancerCall, _: &Arc<SimCluster>, _: &View) -> Outcome {
-        match call {
-            BalancerCall::Allocate { balancer } => {
-                self.site.endpoint(balancer);
-            }
-            BalancerCall::Balance { balancer, members } => {
-                // One that is gone is made again by the next look, not here.
-                if let Some(held) = self.site.balancer(balancer) {
-                    self.site.balance(held.endpoint, members.clone());
-                }
-            }
-            BalancerCall::Release { balancer } => {
-                if let Some(held) = self.site.balancer(balancer) {
-                    self.site.release(held.endpoint);
-                }
-            }
-        }
-        Outcome::done()
+        let done = match call {
+            BalancerCall::Allocate { balancer } => self.ground.allocate(balancer).await,
+            // One that is gone is made again by the next look, not here.
+            BalancerCall::Balance { balancer, members } => self.ground.balance(balancer, members).await,
+            BalancerCall::Release { balancer } => self.ground.release(balancer).await,
+        };
+        done.map_or_else(site::outcome, |()| Outcome::done())
     }
 
     async fn resolve(
@@ -157,7 +147,7 @@ impl Controller for SimClusters {
         _: &Arc<SimCluster>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        let there = self.site.balancer(&intent.key).is_some();
+        let there = self.ground.balancer(&intent.key).await.map_err(site::unseen)?.is_some();
         let wanted = !matches!(intent.call, BalancerCall::Release { .. });
         Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
     }

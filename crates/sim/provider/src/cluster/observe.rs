@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
 use capstan_controller::{ObserveError, View};
-use capstan_guest::{Balancer, Site};
+use capstan_guest::Balancer;
 use capstan_object::Object;
+use capstan_sim_site::Ground;
 
 use super::balancer_of;
-use crate::owner;
 use crate::types::{SimCluster, SimMachine};
+use crate::{owner, site};
 
 /// What was seen beside the SimCluster.
 #[derive(Debug, Default)]
@@ -26,11 +27,11 @@ pub struct Seen {
     pub balancer: Option<Balancer>,
 }
 
-pub(super) fn observe(object: &SimCluster, view: &View, site: &Site) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(object: &SimCluster, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
     let mut seen = Seen {
         cluster: owner::of::<Cluster>(meta, view)?,
-        balancer: site.balancer(&balancer_of(&object.key())),
+        balancer: ground.balancer(&balancer_of(&object.key())).await.map_err(site::unseen)?,
         ..Seen::default()
     };
     // The label outlives the owner: who is deleted without its Cluster still waits for its machines.

@@ -6,16 +6,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use capstan_capi_types::core::{Machine, label};
 use capstan_controller::{Call, KindName, Outcome, Resolution, View};
+use capstan_guest::SiteError;
 use capstan_guest::vm::{Image, VmSpec};
-use capstan_guest::{Site, SiteError};
 use capstan_object::Key;
+use capstan_sim_site::{Ground, GroundError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::observe::is_ours;
 use super::{MACHINE_TAG, SCHEME};
 use crate::types::SimMachine;
-use crate::{code, owner};
+use crate::{code, owner, site};
 
 /// Cores and memory of a machine that asks for none.
 const CPUS: u32 = 2;
@@ -59,39 +60,46 @@ impl Call for MachineCall {
     }
 }
 
-pub(super) async fn make(call: &MachineCall, object: &Arc<SimMachine>, view: &View, site: &Site) -> Outcome {
+pub(super) async fn make(
+    call: &MachineCall,
+    object: &Arc<SimMachine>,
+    view: &View,
+    ground: &Ground,
+) -> Outcome {
     match call {
         MachineCall::Create { id } => {
             let spec = match specification(id, object, view).await {
                 Ok(spec) => spec,
                 Err(why) => return Outcome::failed(code::BOOT_DATA, why),
             };
-            match site.create(spec) {
+            match ground.create(spec).await {
                 // Once is all there is of an id: it exists, or did. A look tells which.
-                Ok(_) | Err(SiteError::Exists(_)) => Outcome::done(),
-                Err(error) => Outcome::failed(code::REFUSED, error.to_string()),
+                Ok(_) | Err(GroundError::Refused(SiteError::Exists(_))) => Outcome::done(),
+                Err(error) => site::outcome(error),
             }
         }
-        MachineCall::Destroy { id } => match site.vm(id) {
-            Some(vm) if !is_ours(&vm) => {
+        MachineCall::Destroy { id } => match ground.vm(id).await {
+            Ok(Some(vm)) if !is_ours(&vm) => {
                 Outcome::failed(code::REFUSED, format!("machine {id} does not carry our mark"))
             }
-            Some(_) => match site.destroy(id) {
-                Ok(()) | Err(SiteError::NoSuchVm(_)) => Outcome::done(),
-                Err(error) => Outcome::failed(code::REFUSED, error.to_string()),
+            Ok(Some(_)) => match ground.destroy(id).await {
+                Ok(()) | Err(GroundError::Refused(SiteError::NoSuchVm(_))) => Outcome::done(),
+                Err(error) => site::outcome(error),
             },
-            None => Outcome::done(),
+            Ok(None) => Outcome::done(),
+            Err(error) => site::outcome(error),
         },
     }
 }
 
 /// What became of a call that nobody heard the end of. The site answers for certain.
-pub(super) fn resolve(call: &MachineCall, site: &Site) -> Resolution {
-    match call {
-        MachineCall::Create { id } if site.vm(id).is_some() => Resolution::happened(),
-        MachineCall::Destroy { id } if site.vm(id).is_none() => Resolution::happened(),
-        _ => Resolution::DidNotHappen,
-    }
+pub(super) async fn resolve(call: &MachineCall, ground: &Ground) -> Result<Resolution, GroundError> {
+    let (id, wanted) = match call {
+        MachineCall::Create { id } => (id, true),
+        MachineCall::Destroy { id } => (id, false),
+    };
+    let there = ground.vm(id).await?.is_some();
+    Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
 }
 
 /// The machine as the site is told of it, or why that cannot be said.

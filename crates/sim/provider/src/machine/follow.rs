@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_controller::Wake;
-use capstan_guest::Site;
 use capstan_object::Key;
+use capstan_sim_site::{Changed, Changes, Ground};
 use parking_lot::Mutex;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 /// Follows the changes of a site for as long as the controller lives.
 pub(super) struct Follower {
-    site: Site,
+    ground: Ground,
     known: Arc<Mutex<BTreeMap<String, Key>>>,
     task: Mutex<Option<AbortHandle>>,
 }
 
 impl Follower {
-    pub(super) fn new(site: Site) -> Self {
-        Self { site, known: Arc::default(), task: Mutex::new(None) }
+    pub(super) fn new(ground: Ground) -> Self {
+        Self { ground, known: Arc::default(), task: Mutex::new(None) }
     }
 
     /// Wakes an object whenever the machine of an id changes from here on.
@@ -28,7 +27,7 @@ impl Follower {
         let mut task = self.task.lock();
         if task.is_none() {
             // Subscribed before the first look at any machine, so that no change falls in between.
-            let (changes, known, wake) = (self.site.changes(), self.known.clone(), wake());
+            let (changes, known, wake) = (self.ground.changes(), self.known.clone(), wake());
             *task = Some(tokio::spawn(listen(changes, known, wake)).abort_handle());
         }
     }
@@ -46,22 +45,16 @@ impl Drop for Follower {
     }
 }
 
-async fn listen(
-    mut changes: tokio::sync::broadcast::Receiver<String>,
-    known: Arc<Mutex<BTreeMap<String, Key>>>,
-    wake: Wake,
-) {
-    loop {
-        match changes.recv().await {
-            Ok(id) => {
+async fn listen(mut changes: Changes, known: Arc<Mutex<BTreeMap<String, Key>>>, wake: Wake) {
+    while let Some(changed) = changes.next().await {
+        match changed {
+            Changed::Machine(id) => {
                 let key = known.lock().get(&id).cloned();
                 if let Some(key) = key {
                     wake.wake(&key);
                 }
             }
-            // Too far behind to know which: all of them.
-            Err(RecvError::Lagged(_)) => known.lock().values().for_each(|key| wake.wake(key)),
-            Err(RecvError::Closed) => return,
+            Changed::Any => known.lock().values().for_each(|key| wake.wake(key)),
         }
     }
 }

@@ -22,9 +22,10 @@ use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_controller::{
     Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
-use capstan_guest::Site;
 use capstan_object::{Key, Object};
+use capstan_sim_site::Ground;
 
+use crate::site;
 use crate::types::SimMachine;
 use follow::Follower;
 
@@ -42,15 +43,16 @@ const SCHEME: &str = "sim://";
 
 /// The controller of SimMachines.
 pub struct SimMachines {
-    site: Site,
+    ground: Ground,
     follower: Follower,
 }
 
 impl SimMachines {
     /// A controller whose machines are in a site.
-    pub fn new(site: Site) -> Self {
-        let follower = Follower::new(site.clone());
-        Self { site, follower }
+    pub fn new(ground: impl Into<Ground>) -> Self {
+        let ground = ground.into();
+        let follower = Follower::new(ground.clone());
+        Self { ground, follower }
     }
 }
 
@@ -88,7 +90,7 @@ impl Controller for SimMachines {
 
     async fn observe(&self, object: &Arc<SimMachine>, view: &View) -> Result<Seen, ObserveError> {
         self.follower.follow(&id_of(object), &object.key(), || view.wake());
-        observe::observe(object, view, &self.site)
+        observe::observe(object, view, &self.ground).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -96,7 +98,7 @@ impl Controller for SimMachines {
     }
 
     async fn call(&self, call: &MachineCall, object: &Arc<SimMachine>, view: &View) -> Outcome {
-        call::make(call, object, view, &self.site).await
+        call::make(call, object, view, &self.ground).await
     }
 
     async fn resolve(
@@ -105,7 +107,7 @@ impl Controller for SimMachines {
         _: &Arc<SimMachine>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        Ok(call::resolve(&intent.call, &self.site))
+        call::resolve(&intent.call, &self.ground).await.map_err(site::unseen)
     }
 
     fn gone(&self, key: &Key) {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
-use capstan_guest::Site;
 use capstan_guest::vm::Vm;
 use capstan_object::Key;
+use capstan_sim_site::Ground;
 
 use super::{MACHINE_TAG, id_of};
-use crate::owner;
 use crate::types::SimMachine;
+use crate::{owner, site};
 
 /// What was seen beside the SimMachine.
 #[derive(Debug, Default)]
@@ -38,10 +38,10 @@ pub(super) fn cluster_of(object: &SimMachine, view: &View) -> Result<Option<Arc<
     view.get(&Key::new(object.metadata.namespace.as_str(), name.as_str()))
 }
 
-pub(super) fn observe(object: &SimMachine, view: &View, site: &Site) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(object: &SimMachine, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
     Ok(Seen {
         machine: owner::of::<Machine>(&object.metadata, view)?,
         cluster: cluster_of(object, view)?,
-        vm: site.vm(&id_of(object)),
+        vm: ground.vm(&id_of(object)).await.map_err(site::unseen)?,
     })
 }

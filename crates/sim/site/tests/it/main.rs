@@ -1,0 +1,4 @@
+//! What a plane can rely on when its machines are elsewhere.
+
+#[cfg(test)]
+mod wire;
