@@ -33,6 +33,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("clients", &[]),
     ("crash", &["--rounds", "200"]),
     ("clusterctl", &[]),
+    ("kubectl-workload", &[]),
     ("e2e", &[]),
     ("upstream-on-capstan", &[]),
 ];

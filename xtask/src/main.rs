@@ -11,6 +11,7 @@ mod clients;
 mod cloudstack_clients;
 mod cloudstack_golden;
 mod cloudstack_replay;
+mod clusterctl;
 mod corefile_goldens;
 mod crash;
 mod diff;
@@ -20,6 +21,7 @@ mod etcd_members;
 mod fuzz;
 mod interop;
 mod kubeadm_accepts;
+mod kubectl_workload;
 mod manager;
 mod parity;
 mod peers;
@@ -79,8 +81,10 @@ enum Command {
     SimUnderUpstream(manager::mixed::Options),
     /// Let our controllers drive Cluster API's in-memory provider
     CoreOverCapd(manager::mixed::Options),
-    /// Run clusterctl against capstan: describe, get kubeconfig, move
-    Clusterctl(upstream::clusterctl::Options),
+    /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
+    Clusterctl(clusterctl::Options),
+    /// Use a simulated workload cluster with kubectl: drain, budgets, workloads
+    KubectlWorkload(kubectl_workload::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
     E2e(e2e::Options),
     /// Compare kubectl against capstan and against kube-apiserver
@@ -141,7 +145,8 @@ async fn run(command: Command) -> Result<()> {
         Command::Manager(options) => manager::run(options).await,
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
-        Command::Clusterctl(options) => upstream::clusterctl::run(options).await,
+        Command::Clusterctl(options) => clusterctl::run(options).await,
+        Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
         Command::E2e(options) => e2e::run(options).await,
         Command::KubectlParity(options) => parity::run(options).await,
         Command::SchemaVerdicts(options) => verdicts::run(options).await,

@@ -1,10 +1,11 @@
 //! `cargo xtask quick-start`: what the README promises, typed by kubectl and clusterctl on `capstan server --simulator`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use crate::bed::cluster::example;
 use crate::bed::ports::free_port;
 use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan};
@@ -36,9 +37,8 @@ pub async fn run(options: Options) -> Result<()> {
     let management = server.kubeconfig.clone();
     lap.end("server ready");
 
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     for file in ["cni.yaml", "sim-cluster.yaml"] {
-        let path = examples.join(file);
+        let path = example(file);
         kubectl.run(&management, &["apply", "-f", path.to_str().context("path")?]).await?;
     }
     let available = ["wait", "cluster/quick", "--for=condition=Available", "--timeout=180s"];

@@ -1,6 +1,6 @@
 //! One cluster from manifests, through its life: created, grown, upgraded, deleted, whoever looks after it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -28,9 +28,14 @@ pub struct Cluster<'a> {
 impl<'a> Cluster<'a> {
     /// Reads manifests with one Cluster among them; nothing is created yet but the namespace.
     pub async fn prepare(api: &'a Api, namespace: &str, manifests: Vec<Value>) -> Result<Self> {
-        let discovery = Discovery::read(api).await?;
         let body = json!({"metadata": {"name": namespace}});
         api.post("/api/v1/namespaces", &body).await?.success()?;
+        Self::known(api, namespace, manifests).await
+    }
+
+    /// A cluster that somebody else has created from manifests.
+    pub async fn known(api: &'a Api, namespace: &str, manifests: Vec<Value>) -> Result<Self> {
+        let discovery = Discovery::read(api).await?;
         let cluster = manifests.iter().find(|object| object["kind"] == "Cluster");
         let name = cluster.and_then(|cluster| cluster["metadata"]["name"].as_str());
         let name = name.context("the manifests have no Cluster")?.to_owned();
@@ -169,12 +174,16 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// All documents of the examples in a folder, by file name.
+/// The path of an example, by its file name.
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
+}
+
+/// All documents of some examples, by file name.
 pub fn examples(names: &[&str]) -> Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     let mut all = Vec::new();
     for name in names {
-        let path = folder.join(name);
+        let path = example(name);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         all.extend(install::documents(&text).with_context(|| path.display().to_string())?);
     }

@@ -12,6 +12,7 @@ pub mod pki;
 pub mod ports;
 pub mod process;
 mod server;
+pub mod site;
 pub mod tool;
 pub mod wait;
 mod workdir;

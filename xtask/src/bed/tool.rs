@@ -1,7 +1,7 @@
 //! Command line programs that a suite uses as a user does.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -24,26 +24,50 @@ impl Tool {
 
     /// What it prints when it is run with a kubeconfig; it must succeed.
     pub async fn run(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
-        let shown = format!("{} {}", self.program.display(), arguments.join(" "));
+        self.plain(&with_kubeconfig(kubeconfig, arguments)?).await
+    }
+
+    /// What it prints without a kubeconfig; it must succeed.
+    pub async fn plain(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.output(arguments).await?;
+        if !output.status.success() {
+            bail!("{}: {}", self.shown(arguments), everything(&output));
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// What it says when it is run with a kubeconfig; it must fail.
+    pub async fn refused(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
+        let arguments = with_kubeconfig(kubeconfig, arguments)?;
+        let output = self.output(&arguments).await?;
+        if output.status.success() {
+            bail!("{} should have failed: {}", self.shown(&arguments), everything(&output));
+        }
+        Ok(everything(&output))
+    }
+
+    fn shown(&self, arguments: &[&str]) -> String {
+        format!("{} {}", self.program.display(), arguments.join(" "))
+    }
+
+    async fn output(&self, arguments: &[&str]) -> Result<Output> {
         let output = Command::new(&self.program)
             .args(arguments)
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
             .env("HOME", &self.home)
             // No question to the internet about a newer release.
             .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
-        let output =
-            tokio::time::timeout(LIMIT, output).await.with_context(|| format!("{shown}: no end"))??;
-        if !output.status.success() {
-            bail!(
-                "{shown}: {}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        Ok(String::from_utf8(output.stdout)?)
+        let output = tokio::time::timeout(LIMIT, output).await;
+        Ok(output.with_context(|| format!("{}: no end", self.shown(arguments)))??)
     }
+}
+
+fn with_kubeconfig<'a>(kubeconfig: &'a Path, arguments: &[&'a str]) -> Result<Vec<&'a str>> {
+    Ok([arguments, &["--kubeconfig", kubeconfig.to_str().context("path")?]].concat())
+}
+
+fn everything(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|part| String::from_utf8_lossy(part).into_owned()).concat()
 }

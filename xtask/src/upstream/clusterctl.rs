@@ -1,9 +1,8 @@
-//! `cargo xtask clusterctl`: clusterctl against our server while it holds upstream's objects.
+//! clusterctl against our server while it holds upstream's objects.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use serde_json::Value;
 
 use super::fleet::{Fleet, NAMESPACE};
@@ -12,29 +11,19 @@ use crate::bed::tool::Tool;
 use crate::bed::{Flavour, Managers, Server, Workdir};
 use crate::peers::Cache;
 
-#[derive(Debug, Args)]
-pub struct Options {
-    /// Which server
-    #[arg(long, default_value = "capstan")]
-    server: Flavour,
-    /// Our binary; built in release mode when not given
-    #[arg(long)]
-    capstan: Option<PathBuf>,
-}
-
-pub async fn run(options: Options) -> Result<()> {
+pub async fn run(flavour: Flavour, binary: &Path) -> Result<()> {
     let cache = Cache::locate()?;
     let (clusterctl, kubectl) = (cache.built("clusterctl")?, cache.built("kubectl")?);
     let mut workdir = Workdir::new("clusterctl")?;
-    let capstan = options.capstan.as_deref();
-    let mut source = Server::start(options.server, &workdir.folder("source")?, capstan).await?;
+    let capstan = Some(binary);
+    let mut source = Server::start(flavour, &workdir.folder("source")?, capstan).await?;
     let mut managers = Managers::start(&workdir.folder("managers")?, &source.kubeconfig).await?;
     let api = source.api()?;
     let fleet = Fleet::prepare(&api, 1).await?;
     fleet.create().await?;
     let mut healthy = || source.check().and_then(|()| managers.check());
     fleet.wait_available(1, 1, &mut healthy).await?;
-    println!("  one cluster is available on {}", options.server.name());
+    println!("  one cluster is available on {}", flavour.name());
 
     let clusterctl = Tool::new(clusterctl, workdir.folder("home")?);
     let from = source.kubeconfig.as_path();
@@ -69,7 +58,7 @@ pub async fn run(options: Options) -> Result<()> {
     ensure!(files > 10, "move --to-directory wrote only {files} files");
     println!("  move --to-directory: {files} objects");
 
-    let target = Server::start(options.server, &workdir.folder("target")?, capstan).await?;
+    let target = Server::start(flavour, &workdir.folder("target")?, capstan).await?;
     let target_api = target.api()?;
     managers.manifests.create_kinds(&target_api).await?;
     let before = inventory(&api).await?;

@@ -1,0 +1,58 @@
+//! `capstan sim site` as a process of a suite: machines that outlive the planes that made them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+use super::ports::free_port;
+use super::process::{Process, Program};
+use super::wait;
+
+/// A running site; its machines are gone when it is dropped.
+#[derive(Debug)]
+pub struct Site {
+    /// Ends with this.
+    _process: Process,
+    url: String,
+}
+
+impl Site {
+    /// Starts it and waits until it answers.
+    pub async fn start(folder: &Path, binary: &Path) -> Result<Self> {
+        let port = free_port()?;
+        let process = Program::new("site", binary)
+            .args(["sim", "site", "--instant"])
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .arg(format!("--endpoint-port={}", free_port()?))
+            .start(folder)?;
+        let site = Self { _process: process, url: format!("http://127.0.0.1:{port}") };
+        wait::until("the site answers", Duration::from_secs(60), || async {
+            Ok(Some(site.machines().await?))
+        })
+        .await?;
+        Ok(site)
+    }
+
+    /// What servers and managers are told of it.
+    pub fn flag(&self) -> String {
+        format!("--simulator-url={}", self.url)
+    }
+
+    /// Ids of its machines.
+    pub async fn machines(&self) -> Result<BTreeSet<String>> {
+        let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+        let reply = client.get(format!("{}/v1/machines", self.url).parse()?).await?;
+        let body = reply.into_body().collect().await?.to_bytes();
+        let machines: Vec<Value> = serde_json::from_slice(&body)?;
+        let id =
+            |machine: &Value| machine["id"].as_str().map(ToOwned::to_owned).context("a machine without id");
+        machines.iter().map(id).collect()
+    }
+}
