@@ -9,11 +9,11 @@
 mod modules;
 mod write_files;
 
+use capstan_user_data::{Failed, UserData, script};
 use serde_json::{Map, Value};
 
 use super::Guest;
 use super::shell::{Io, Shell};
-use super::user_data::UserData;
 
 /// Version that is printed.
 const VERSION: &str = "25.2";
@@ -23,8 +23,6 @@ const RUNCMD: &str = "/var/lib/cloud/instance/scripts/runcmd";
 const PART: &str = "/var/lib/cloud/instance/scripts/part-001";
 
 type Config = Map<String, Value>;
-/// Why a module failed, in Python's words.
-type Failed = String;
 
 /// Executes user data.
 pub(super) async fn run(guest: &mut Guest<'_>, data: UserData, warnings: &[String]) {
@@ -175,47 +173,6 @@ async fn user_scripts(guest: &mut Guest<'_>) {
             &format!("Runparts: {failed} failures ({tried} attempted commands)"),
         );
     }
-}
-
-/// Commands as one script: texts as they are, lists with every word quoted. There is no `set -e`.
-fn script(commands: Option<&Value>, name: &str) -> Result<Option<String>, Failed> {
-    let commands = match commands {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Array(commands)) => commands,
-        Some(Value::String(command)) => return Ok(Some(format!("#!/bin/sh\n{command}\n"))),
-        Some(_) => return Err(format!("Input to shellify was type '{name}'. Expected list or tuple.")),
-    };
-    let mut out = String::from("#!/bin/sh\n");
-    for command in commands {
-        match command {
-            Value::String(text) => out.push_str(text),
-            Value::Array(words) => {
-                let mut quoted = Vec::new();
-                for word in words {
-                    let word = match word {
-                        Value::String(word) => word.clone(),
-                        Value::Number(word) => word.to_string(),
-                        Value::Bool(word) => if *word { "True" } else { "False" }.to_owned(),
-                        _ => {
-                            return Err(format!(
-                                "Unable to shellify type '{name}'. Expected list, string, tuple."
-                            ));
-                        }
-                    };
-                    quoted.push(format!("'{}'", word.replace('\'', "'\\''")));
-                }
-                out.push_str(&quoted.join(" "));
-            }
-            Value::Null => continue,
-            _ => {
-                return Err(
-                    "Unable to shellify type. Expected list, string, tuple. Got something else".to_owned()
-                );
-            }
-        }
-        out.push('\n');
-    }
-    Ok(Some(out))
 }
 
 /// Passwords and their hashes are never shown.

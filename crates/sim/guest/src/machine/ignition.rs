@@ -5,6 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use capstan_user_data::{Gunzip, gunzip};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
@@ -13,7 +14,6 @@ use super::Guest;
 use super::files::parent;
 use super::shell::Io;
 use super::systemd::UNITS;
-use super::user_data::{Gunzip, gunzip};
 
 /// Files, directories, links and units of one configuration.
 const MOST: usize = 5_000;

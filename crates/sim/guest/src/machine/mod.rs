@@ -1,7 +1,7 @@
 //! One machine: it boots by executing its user data.
 //!
 //! ```text
-//!   user_data/   gzip, Jinja, cloud-config │ script │ Ignition
+//!   user data    gzip, Jinja, cloud-config │ script │ Ignition
 //!   cloud_init   modules in their order ──┐
 //!   ignition     files, units ── systemd ─┼─▶ files, shell/ ─▶ kubeadm/ ─▶ request.rs ─▶ the cluster
 //!   screen       what all of them print, without secrets
@@ -14,17 +14,18 @@ mod cloud_init;
 mod files;
 mod ignition;
 pub(crate) mod kubeadm;
+mod metadata;
 mod screen;
 mod shell;
 mod systemd;
 #[cfg(test)]
 mod tests;
-mod user_data;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use capstan_apiserver::env::Env;
+use capstan_user_data::UserData;
 use tokio::time::Instant;
 
 use crate::console::Console;
@@ -32,7 +33,6 @@ use crate::request::Control;
 use crate::vm::{GuestFault, VmSpec};
 use files::Files;
 use screen::Screen;
-use user_data::{Metadata, UserData};
 
 /// A machine that boots.
 pub(crate) struct Boot<'a> {
@@ -58,9 +58,9 @@ pub(crate) async fn boot(boot: Boot<'_>) -> Result<Option<String>, String> {
 
 /// The machine after its user data was executed.
 async fn execute(boot: Boot<'_>) -> Guest<'_> {
-    let metadata = Metadata::of(boot.vm, boot.address);
+    let metadata = metadata::of(boot.vm, boot.address);
     let mut guest = Guest::new(boot);
-    let read = user_data::read(&guest.vm.user_data, &metadata);
+    let read = capstan_user_data::read(&guest.vm.user_data, &metadata);
     match read {
         Ok(parsed) => match parsed.data {
             UserData::Ignition(config) => ignition::run(&mut guest, &config).await,

@@ -1,25 +1,15 @@
 //! The smaller modules.
 
+use capstan_user_data::{is_true, python_type};
 use serde_json::Value;
 
 use super::{Config, Failed};
 use crate::machine::Guest;
 use crate::machine::files::{FileError, parent};
-use crate::machine::user_data::python_type;
 
 /// An error of the file system as Python prints it.
 pub(super) fn errno(error: FileError, path: &str) -> Failed {
     format!("[Errno {}] {error}: '{path}'", error.number())
-}
-
-/// Truth as cloud-init reads it, be it written as a text.
-pub(super) fn is_true(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Bool(truth)) => *truth,
-        Some(Value::String(text)) => matches!(text.to_lowercase().as_str(), "1" | "on" | "true" | "yes"),
-        Some(Value::Number(number)) => number.as_i64() == Some(1),
-        _ => false,
-    }
 }
 
 /// Writes a file and the directories above it.

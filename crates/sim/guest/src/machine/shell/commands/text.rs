@@ -404,7 +404,7 @@ fn base64(call: &mut Call<'_, '_, '_>) -> i32 {
     let (names, flags) = call.operands();
     let (text, status) = call.contents(&names);
     if flags.contains('d') || call.arguments.iter().any(|argument| argument == "--decode") {
-        return match crate::machine::user_data::base64(text.as_bytes()) {
+        return match capstan_user_data::base64(text.as_bytes()) {
             Some(bytes) => {
                 call.out(&String::from_utf8_lossy(&bytes));
                 status

@@ -18,7 +18,7 @@ pub(super) fn render(template: &str, metadata: &Metadata) -> Result<(String, Vec
         let close = match open {
             "{{" => "}}",
             "{#" => "#}",
-            _ => return Err(format!("line {line}: statements are not supported by the simulator")),
+            _ => return Err(format!("line {line}: statements are not supported")),
         };
         let end = find_close(after, close).ok_or_else(|| format!("line {line}: {open} has no {close}"))?;
         if open == "{{" {

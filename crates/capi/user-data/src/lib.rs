@@ -1,7 +1,12 @@
 //! What a cloud hands to a machine at its first boot: cloud-config, a script, or Ignition, as text or gzip.
+//!
+//! Pure: it is read here and executed elsewhere, by simulated machines and by real ones. Words of warnings are
+//! cloud-init's; none of them quotes the user data, which holds keys.
 
+mod files;
 mod jinja;
 mod metadata;
+mod script;
 
 use std::io::Read;
 
@@ -10,7 +15,12 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::MultiGzDecoder;
 use serde_json::{Map, Value};
 
-pub(super) use metadata::Metadata;
+pub use files::{File, Skipped, files, is_true};
+pub use metadata::Metadata;
+pub use script::script;
+
+/// Why a part of a cloud-config cannot be done, in the words of cloud-init.
+pub type Failed = String;
 
 /// Bytes of user data before and after decompression.
 const COMPRESSED: usize = 4 * 1024 * 1024;
@@ -18,7 +28,7 @@ const TEXT: usize = 16 * 1024 * 1024;
 
 /// What user data is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum UserData {
+pub enum UserData {
     /// There is none.
     Empty,
     /// `#cloud-config`.
@@ -30,18 +40,20 @@ pub(super) enum UserData {
 }
 
 /// User data as it was read, with what cloud-init warns of.
-pub(super) struct Parsed {
-    pub(super) data: UserData,
-    pub(super) warnings: Vec<String>,
+pub struct Parsed {
+    /// What it is.
+    pub data: UserData,
+    /// What cloud-init warns of.
+    pub warnings: Vec<String>,
 }
 
 /// Why user data cannot be used: what cloud-init prints, without any of the user data's own text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct BadUserData(pub(super) String);
+pub struct BadUserData(pub String);
 
 /// Reads user data.
-pub(super) fn read(bytes: &[u8], metadata: &Metadata) -> Result<Parsed, BadUserData> {
+pub fn read(bytes: &[u8], metadata: &Metadata) -> Result<Parsed, BadUserData> {
     let bytes = decompressed(bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| unhandled())?;
     let mut parsed = Parsed { data: UserData::Empty, warnings: Vec::new() };
@@ -100,13 +112,15 @@ fn decompressed(bytes: &[u8]) -> Result<Vec<u8>, BadUserData> {
 
 /// Why data cannot be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gunzip {
+pub enum Gunzip {
+    /// It is longer than allowed.
     TooLong,
+    /// It is not gzip.
     Broken,
 }
 
 /// Decompresses at most `limit` bytes.
-pub(super) fn gunzip(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Gunzip> {
+pub fn gunzip(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Gunzip> {
     let mut out = Vec::new();
     let mut reader = MultiGzDecoder::new(bytes).take(limit as u64 + 1);
     reader.read_to_end(&mut out).map_err(|_| Gunzip::Broken)?;
@@ -114,7 +128,7 @@ pub(super) fn gunzip(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Gunzip> {
 }
 
 /// Decodes base64 with whitespace in it, as Python does.
-pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+pub fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let text: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     STANDARD.decode(text).ok()
 }
@@ -143,7 +157,7 @@ fn cloud_config(text: &str) -> Result<Map<String, Value>, BadUserData> {
 }
 
 /// The name of a value's type in Python.
-pub(super) fn python_type(value: &Value) -> &'static str {
+pub fn python_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "NoneType",
         Value::Bool(_) => "bool",
