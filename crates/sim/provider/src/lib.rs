@@ -15,7 +15,6 @@ mod admission;
 mod cluster;
 mod definitions;
 mod machine;
-mod owner;
 mod site;
 pub mod types;
 

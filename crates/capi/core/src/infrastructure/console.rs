@@ -1,4 +1,4 @@
-//! A line of a console, as it may be shown in a condition.
+//! A line of a machine's console, as it may be shown in a condition.
 
 /// Longest line that is shown.
 const LONGEST: usize = 512;
@@ -8,7 +8,7 @@ const HIDDEN: &str = "(hidden)";
 
 /// A line without control characters, of bounded length, and without what looks like a secret. A machine prints
 /// what it is told to print, so nothing is taken on trust.
-pub(super) fn shown(line: &str) -> String {
+pub fn shown(line: &str) -> String {
     let clean: String =
         line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(4 * LONGEST).collect();
     let words: Vec<&str> =

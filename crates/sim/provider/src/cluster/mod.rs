@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::owner;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_controller::{
@@ -22,8 +23,8 @@ use capstan_object::{Key, Object};
 use capstan_sim_site::Ground;
 use serde::{Deserialize, Serialize};
 
+use crate::site;
 use crate::types::{SimCluster, SimMachine};
-use crate::{owner, site};
 
 pub use observe::Seen;
 

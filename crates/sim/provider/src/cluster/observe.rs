@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::owner;
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::Balancer;
@@ -11,8 +12,8 @@ use capstan_object::Object;
 use capstan_sim_site::Ground;
 
 use super::balancer_of;
+use crate::site;
 use crate::types::{SimCluster, SimMachine};
-use crate::{owner, site};
 
 /// What was seen beside the SimCluster.
 #[derive(Debug, Default)]

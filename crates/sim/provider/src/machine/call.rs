@@ -2,28 +2,23 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use capstan_capi_core::infrastructure::{boot_data, owner};
 use capstan_capi_types::core::{Machine, label};
-use capstan_controller::{Call, KindName, Outcome, Resolution, View};
+use capstan_controller::{Call, Outcome, Resolution, View};
 use capstan_guest::SiteError;
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_object::Key;
 use capstan_sim_site::{Ground, GroundError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::observe::is_ours;
 use super::{MACHINE_TAG, SCHEME};
 use crate::types::SimMachine;
-use crate::{code, owner, site};
+use crate::{code, site};
 
 /// Cores and memory of a machine that asks for none.
 const CPUS: u32 = 2;
 const MEMORY_MIB: u64 = 4096;
-
-/// Largest boot data that a machine takes: what an API server keeps in a Secret.
-const MOST_BOOT_DATA: usize = 1 << 20;
 
 /// What is asked of the site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,17 +120,4 @@ async fn specification(id: &str, object: &SimMachine, view: &View) -> Result<VmS
         tags: tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         faults: spec.guest_faults(),
     })
-}
-
-/// The boot data in a Secret.
-async fn boot_data(secret: &Key, view: &View) -> Result<Vec<u8>, String> {
-    let secrets = KindName::namespaced("", "v1", "Secret", "secrets");
-    let read = view.client().get_raw(&secrets, secret).await;
-    let reply = read.map_err(|error| format!("Secret {secret} cannot be read: {error}"))?;
-    let reply = reply.ok_or_else(|| format!("there is no Secret {secret}"))?;
-    let object: Value = reply.parse().map_err(|_| format!("Secret {secret} cannot be read"))?;
-    let text = object["data"]["value"].as_str();
-    let data = text.and_then(|text| STANDARD.decode(text).ok());
-    data.filter(|data| data.len() <= MOST_BOOT_DATA)
-        .ok_or_else(|| format!("Secret {secret} has no boot data in its key \"value\""))
 }

@@ -1,16 +1,15 @@
 //! What is done about a SimMachine.
 
 use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::infrastructure::{console, waits_for};
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{
-    Cluster, Machine, MachineAddress, MachineAddressType, condition, label, reason,
-};
+use capstan_capi_types::core::{Cluster, Machine, MachineAddress, MachineAddressType, condition, reason};
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_guest::vm::{Phase, Vm};
 use capstan_object::ConditionStatus::{self, False, True};
 
 use super::observe::is_ours;
-use super::{FINALIZER, MachineCall, SCHEME, SimMachines, console, id_of};
+use super::{FINALIZER, MachineCall, SCHEME, SimMachines, id_of};
 
 type Decision = capstan_controller::Decision<SimMachines>;
 
@@ -66,26 +65,6 @@ fn keep(look: &Look<SimMachines>, machine: &Machine, cluster: &Cluster, decision
             None => create(look, call, decision),
         },
     }
-}
-
-/// What must be there before a machine is made.
-fn waits_for(machine: &Machine, cluster: &Cluster) -> Option<(&'static str, &'static str)> {
-    let done = &cluster.status.initialization;
-    let named = machine.spec.bootstrap.data_secret_name.as_ref().is_some_and(|name| !name.is_empty());
-    if done.infrastructure_provisioned != Some(true) {
-        return Some((reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY, "the infrastructure of the cluster"));
-    }
-    if named {
-        return None;
-    }
-    let worker = !machine.metadata.labels.contains_key(label::CONTROL_PLANE);
-    if worker && done.control_plane_initialized != Some(true) {
-        return Some((
-            reason::WAITING_FOR_CONTROL_PLANE_INITIALIZED,
-            "the first machine of the control plane",
-        ));
-    }
-    Some((reason::WAITING_FOR_BOOTSTRAP_DATA, "the boot data of the machine"))
 }
 
 fn create(look: &Look<SimMachines>, call: MachineCall, decision: &mut Decision) {

@@ -8,7 +8,6 @@
 //! machine that has gone is told, never made again: whoever manages the Machine replaces it.
 
 mod call;
-mod console;
 mod decide;
 mod follow;
 mod observe;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::owner;
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::vm::Vm;
@@ -9,8 +10,8 @@ use capstan_object::Key;
 use capstan_sim_site::Ground;
 
 use super::{MACHINE_TAG, id_of};
+use crate::site;
 use crate::types::SimMachine;
-use crate::{owner, site};
 
 /// What was seen beside the SimMachine.
 #[derive(Debug, Default)]
