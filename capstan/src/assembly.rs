@@ -10,6 +10,7 @@ use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_controller::{Client, Env, Runtime, TcpDial};
 use serde_json::Value;
 
+use crate::kvm::{Kvm, KvmArgs};
 use crate::simulator::{Simulator, SimulatorArgs};
 
 /// Arguments about controllers.
@@ -37,6 +38,8 @@ pub struct ControllerArgs {
     pub concurrency: usize,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
+    #[command(flatten)]
+    pub kvm: KvmArgs,
 }
 
 fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
@@ -48,6 +51,7 @@ fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
 pub struct Assembly {
     settings: Settings,
     simulator: Option<Simulator>,
+    kvm: Option<Kvm>,
 }
 
 impl Assembly {
@@ -59,6 +63,8 @@ impl Assembly {
             true => Some(Simulator::start(&args.simulator, env.clone()).await?),
             false => None,
         };
+        let on_this_host = args.kvm.kvm && controllers.contains(&Group::Infrastructure);
+        let kvm = on_this_host.then(|| Kvm::open(&args.kvm)).transpose()?;
         let settings = Settings {
             controllers,
             namespace: args.namespace.clone(),
@@ -67,7 +73,7 @@ impl Assembly {
             concurrency: args.concurrency,
             ..Settings::default()
         };
-        Ok(Self { settings, simulator })
+        Ok(Self { settings, simulator, kvm })
     }
 
     /// Which groups of controllers run.
@@ -86,13 +92,22 @@ impl Assembly {
         if self.is_simulated() {
             definitions.extend(capstan_sim_provider::definitions());
         }
+        if self.kvm.is_some() {
+            definitions.extend(capstan_kvm::definitions());
+        }
         definitions
     }
 
     /// Defaults and rules of those kinds.
     pub fn rules(&self) -> Rules {
-        let rules = Rules::for_groups(self.groups());
-        if self.is_simulated() { rules.with(capstan_sim_provider::rules()) } else { rules }
+        let mut rules = Rules::for_groups(self.groups());
+        if self.is_simulated() {
+            rules = rules.with(capstan_sim_provider::rules());
+        }
+        if self.kvm.is_some() {
+            rules = rules.with(capstan_kvm::rules());
+        }
+        rules
     }
 
     /// Lists the providers in clusterctl's inventory.
@@ -100,6 +115,9 @@ impl Assembly {
         let mut providers: Vec<Installed> = capstan_capi_plane::providers(self.groups());
         if self.is_simulated() {
             providers.push(Simulator::provider());
+        }
+        if self.kvm.is_some() {
+            providers.push(Kvm::provider());
         }
         capstan_capi_plane::register(client, &providers)
             .await
@@ -114,6 +132,9 @@ impl Assembly {
         capstan_capi_plane::add_controllers(&mut runtime, &self.settings);
         if let Some(simulator) = &self.simulator {
             simulator.add_controllers(&mut runtime);
+        }
+        if let Some(kvm) = &self.kvm {
+            kvm.add_controllers(&mut runtime);
         }
         runtime
     }

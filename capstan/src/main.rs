@@ -3,6 +3,7 @@
 mod assembly;
 mod backup;
 mod client;
+mod kvm;
 mod logging;
 mod manager;
 mod output;
@@ -34,6 +35,9 @@ enum Command {
     Restore(backup::RestoreArgs),
     /// Serve a simulated cloud
     Sim(sim::Args),
+    /// Balance connections to the API servers of a cluster; `--kvm` starts this by itself
+    #[command(hide = true)]
+    KvmBalancer(kvm::BalancerArgs),
 }
 
 fn main() -> std::process::ExitCode {
@@ -44,6 +48,7 @@ fn main() -> std::process::ExitCode {
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Sim(args) => sim::run(args),
+        Command::KvmBalancer(args) => kvm::balance(args),
     };
     match outcome {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
     /// Serve the bare API: no definitions, no controllers
-    #[arg(long, conflicts_with_all = ["controllers", "simulator", "namespace", "watch_filter"])]
+    #[arg(long, conflicts_with_all = ["controllers", "simulator", "kvm", "namespace", "watch_filter"])]
     api_only: bool,
     #[command(flatten)]
     assembly: ControllerArgs,

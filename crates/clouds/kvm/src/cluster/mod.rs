@@ -1,0 +1,221 @@
+//! `KVMCluster`: a network on this host, and a balancer before the API servers of a cluster.
+//!
+//! Owns: KVMClusters, their finalizer, endpoint and status; the network of the same id. Reads: the Cluster that
+//! owns it, the cluster's KVMMachines, the host. On deletion: the network goes after the machines.
+
+mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_controller::{
+    Caches, Call, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View,
+    Watches,
+};
+use capstan_object::{Key, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Id, Subnet};
+use crate::code;
+use crate::types::{KVMCluster, KVMMachine};
+
+pub use observe::Seen;
+
+/// Keeps a KVMCluster until its network is gone.
+pub const FINALIZER: &str = "kvmcluster.infrastructure.cluster.x-k8s.io";
+
+/// The id of the network of a cluster. An annotation, since `clusterctl move` changes uids and drops status.
+pub const NETWORK: &str = "kvm.infrastructure.cluster.x-k8s.io/network";
+
+/// The controller of KVMClusters.
+pub struct KVMClusters {
+    backend: Arc<dyn Backend>,
+}
+
+impl KVMClusters {
+    /// A controller whose networks are on a host.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
+    /// Does something that blocks.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Backend) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let backend = self.backend.clone();
+        tokio::task::spawn_blocking(move || work(&*backend)).await.map_err(|error| error.to_string())
+    }
+}
+
+/// What is asked of the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "camelCase")]
+pub enum NetworkCall {
+    /// Make a network with its balancer, or what is missing of them.
+    Ensure {
+        /// Its id.
+        network: Id,
+        /// Its addresses, if that matters.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subnet: Option<Subnet>,
+    },
+    /// Say where the balancer leads.
+    Balance {
+        /// Its id.
+        network: Id,
+        /// Addresses of machines.
+        members: BTreeSet<Ipv4Addr>,
+    },
+    /// Remove it.
+    Remove {
+        /// Its id.
+        network: Id,
+    },
+}
+
+impl NetworkCall {
+    fn network(&self) -> &Id {
+        match self {
+            Self::Ensure { network, .. } | Self::Balance { network, .. } | Self::Remove { network } => {
+                network
+            }
+        }
+    }
+}
+
+impl Call for NetworkCall {
+    fn idempotency_key(&self) -> String {
+        self.network().to_string()
+    }
+
+    fn journalled(&self) -> bool {
+        !matches!(self, Self::Balance { .. })
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::Ensure { network, .. } => format!("ensure-network {network}"),
+            Self::Balance { network, members } => {
+                let members: Vec<String> = members.iter().map(Ipv4Addr::to_string).collect();
+                format!("set-members {network} [{}]", members.join(" "))
+            }
+            Self::Remove { network } => format!("remove-network {network}"),
+        }
+    }
+}
+
+/// The id of the network that a cluster has, or would get.
+pub(crate) fn network_of(object: &KVMCluster) -> String {
+    let meta = &object.metadata;
+    meta.annotations.get(NETWORK).unwrap_or(&meta.uid).clone()
+}
+
+impl Controller for KVMClusters {
+    const NAME: &'static str = "kvmcluster";
+    type Kind = KVMCluster;
+    type Seen = Seen;
+    type Call = NetworkCall;
+
+    fn watches(&self, watches: &mut Watches<KVMCluster>) {
+        watches.read::<Machine>();
+        watches.index_label::<KVMMachine>(label::CLUSTER_NAME);
+        watches.related::<Cluster>(|change, _| {
+            if !paused::concerns_members(change) {
+                return Vec::new();
+            }
+            change.latest().and_then(|cluster| infrastructure_of(cluster)).into_iter().collect()
+        });
+        watches.related::<KVMMachine>(machine_matters);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED]
+    }
+
+    fn paused(&self, object: &KVMCluster, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = owner::of::<Cluster>(&object.metadata, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, KVMCluster::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<KVMCluster>, view: &View) -> Result<Seen, ObserveError> {
+        let mut seen = observe::observe(object, view)?;
+        if let Ok(id) = Id::try_from(network_of(object)) {
+            let found = self.blocking(move |backend| backend.network(&id)).await;
+            let unread = |why: String| ObserveError::outside(code::HOST, why);
+            seen.network = found.map_err(unread)?.map_err(|error| unread(error.to_string()))?;
+        }
+        Ok(seen)
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &NetworkCall, _: &Arc<KVMCluster>, _: &View) -> Outcome {
+        let call = call.clone();
+        let done = self.blocking(move |backend| match &call {
+            NetworkCall::Ensure { network, subnet } => backend.ensure_network(network, *subnet).map(|_| ()),
+            NetworkCall::Balance { network, members } => backend.balance(network, members),
+            NetworkCall::Remove { network } => backend.remove_network(network),
+        });
+        match done.await {
+            Ok(Ok(())) => Outcome::done(),
+            Ok(Err(error)) => Outcome::failed(code::HOST, error.to_string()),
+            Err(why) => Outcome::unknown(why),
+        }
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<NetworkCall>,
+        _: &Arc<KVMCluster>,
+        _: &View,
+    ) -> Result<Resolution, ObserveError> {
+        let id = intent.call.network().clone();
+        let found = self.blocking(move |backend| backend.network(&id)).await;
+        let unread = |why: String| ObserveError::outside(code::HOST, why);
+        let found = found.map_err(unread)?.map_err(|error| unread(error.to_string()))?;
+        let happened = match intent.call {
+            NetworkCall::Remove { .. } => found.is_none(),
+            _ => found.is_some_and(|network| network.whole),
+        };
+        Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })
+    }
+}
+
+/// The KVMCluster of a cluster.
+pub(crate) fn infrastructure_of(cluster: &Cluster) -> Option<Key> {
+    let reference = &cluster.spec.infrastructure_ref;
+    let ours = reference.kind == KVMCluster::KIND.kind && reference.api_group == KVMCluster::KIND.group;
+    ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
+}
+
+/// A machine wakes its KVMCluster when it comes, goes, begins to go, or gets another address.
+fn machine_matters(change: &Change<KVMMachine>, caches: &Caches) -> Vec<Key> {
+    let told = |machine: &Arc<KVMMachine>| {
+        (
+            machine.status.addresses.clone(),
+            machine.metadata.is_deleting(),
+            machine.metadata.labels.clone(),
+            machine.metadata.owner_references.clone(),
+        )
+    };
+    if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+        return Vec::new();
+    }
+    let clusters = change.both().filter_map(|machine| {
+        let cluster = machine.metadata.labels.get(label::CLUSTER_NAME)?;
+        let key = Key::new(machine.metadata.namespace.as_str(), cluster.as_str());
+        infrastructure_of(&*caches.get::<Cluster>(&key).ok()??)
+    });
+    let clusters: BTreeSet<Key> = clusters.collect();
+    clusters.into_iter().collect()
+}

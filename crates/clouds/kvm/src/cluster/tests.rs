@@ -1,0 +1,102 @@
+//! Decisions about KVMClusters, as a table.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{APIEndpoint, Cluster};
+use capstan_controller::{Decision, Effect, Look};
+use capstan_object::{Condition, Conditions, ObjectMeta};
+use jiff::Timestamp;
+
+use super::decide::decide;
+use super::{FINALIZER, KVMClusters, NETWORK, NetworkCall, Seen};
+use crate::backend::{Id, Network};
+use crate::types::KVMCluster;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn id() -> Id {
+    "u-1".to_owned().try_into().expect("an id")
+}
+
+fn object() -> KVMCluster {
+    let metadata = ObjectMeta { uid: "u-1".to_owned(), ..ObjectMeta::named("ns", "c") };
+    let mut cluster = KVMCluster { metadata, ..KVMCluster::default() };
+    cluster.metadata.finalizers.push(FINALIZER.to_owned());
+    cluster
+}
+
+fn network(whole: bool) -> Network {
+    Network {
+        subnet: "10.89.0.0/24".parse().expect("a network"),
+        endpoint: (Ipv4Addr::new(10, 89, 0, 1), 6443),
+        members: BTreeSet::new(),
+        whole,
+    }
+}
+
+fn seen(network: Option<Network>) -> Seen {
+    Seen { cluster: Some(Arc::new(Cluster::default())), network, ..Seen::default() }
+}
+
+fn decided(object: KVMCluster, seen: Seen) -> Decision<KVMClusters> {
+    decide(&Look::new(Arc::new(object), seen, now()))
+}
+
+fn calls(decision: &Decision<KVMClusters>) -> Vec<NetworkCall> {
+    let call = |effect: &Effect<NetworkCall>| match effect {
+        Effect::Call(call) => call.clone(),
+        other => panic!("{other:?}"),
+    };
+    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
+}
+
+fn ready(decision: &Decision<KVMClusters>) -> &Condition {
+    decision.object.status.conditions.condition("Ready").expect("Ready")
+}
+
+#[test]
+fn a_network_is_made_and_made_whole_again() {
+    let ensure = NetworkCall::Ensure { network: id(), subnet: None };
+    for found in [None, Some(network(false))] {
+        let decision = decided(object(), seen(found));
+        assert_eq!(calls(&decision), std::slice::from_ref(&ensure));
+        assert_eq!(decision.object.metadata.annotations[NETWORK], "u-1", "written with the intent");
+        assert_eq!(decision.object.status.initialization.provisioned, None);
+    }
+    let mut named = object();
+    named.spec.network.cidr = "10.7.0.0/24".to_owned();
+    let subnet = "10.7.0.0/24".parse().ok();
+    assert_eq!(calls(&decided(named, seen(None))), [NetworkCall::Ensure { network: id(), subnet }]);
+}
+
+#[test]
+fn the_endpoint_is_the_balancers_and_its_members_are_the_control_plane() {
+    let members = BTreeSet::from([Ipv4Addr::new(10, 89, 0, 2)]);
+    let seen = Seen { control_plane: members.clone(), ..seen(Some(network(true))) };
+    let decision = decided(object(), seen);
+    assert_eq!(calls(&decision), [NetworkCall::Balance { network: id(), members }]);
+    let endpoint = &decision.object.spec.control_plane_endpoint;
+    assert_eq!((endpoint.host.as_str(), endpoint.port), ("10.89.0.1", 6443));
+    assert_eq!(decision.object.status.initialization.provisioned, Some(true));
+
+    let mut elsewhere = object();
+    elsewhere.spec.control_plane_endpoint = APIEndpoint { host: "a.example".to_owned(), port: 6443 };
+    let decision = decided(elsewhere, self::seen(Some(network(true))));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "EndpointElsewhere"));
+}
+
+#[test]
+fn a_network_goes_after_its_machines() {
+    let mut deleted = object();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    let with = Seen { machines: vec!["m".to_owned()], network: Some(network(true)), ..Seen::default() };
+    let decision = decided(deleted.clone(), with);
+    assert_eq!((calls(&decision), decision.waits[0].reason.as_str()), (vec![], "WaitingForMachines"));
+    let decision = decided(deleted.clone(), Seen { network: Some(network(false)), ..Seen::default() });
+    assert_eq!(calls(&decision), [NetworkCall::Remove { network: id() }]);
+    assert!(decided(deleted, Seen::default()).object.metadata.finalizers.is_empty());
+}

@@ -1,0 +1,136 @@
+//! `KVMMachine`: a machine on this host.
+//!
+//! Owns: KVMMachines, their finalizer, provider id and status; the machine of that id on this host. Reads: the
+//! Machine that owns it, its Cluster and KVMCluster, the Secret with its boot data, the host.
+//!
+//! The id is written into the specification together with the intent to create, before anything is created: it
+//! outlives `clusterctl move`, which drops status and changes uids, and the machine is looked up by it ever after. A
+//! machine that has gone is told, never made again: whoever manages the Machine replaces it.
+
+mod call;
+mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_object::{Key, Object};
+
+use crate::backend::{Backend, BackendError, Id, Instance};
+use crate::code;
+use crate::types::{KVMCluster, KVMMachine};
+
+pub use call::MachineCall;
+pub use observe::Seen;
+
+/// Keeps a KVMMachine until its machine is gone.
+pub const FINALIZER: &str = "kvmmachine.infrastructure.cluster.x-k8s.io";
+
+/// Scheme of provider ids.
+const SCHEME: &str = "kvm:///";
+
+/// The controller of KVMMachines.
+pub struct KVMMachines {
+    backend: Arc<dyn Backend>,
+}
+
+impl KVMMachines {
+    /// A controller whose machines are on a host.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
+    async fn look_up(&self, id: &Id) -> Result<Option<Instance>, ObserveError> {
+        let (backend, id) = (self.backend.clone(), id.clone());
+        let found = tokio::task::spawn_blocking(move || backend.machine(&id)).await;
+        let unread = |why: String| ObserveError::outside(code::HOST, why);
+        found.map_err(|error| unread(error.to_string()))?.map_err(|error| unread(error.to_string()))
+    }
+}
+
+/// The id that a machine has, or would get.
+pub(crate) fn id_of(object: &KVMMachine) -> Result<Id, BackendError> {
+    let id = object.spec.provider_id.strip_prefix(SCHEME).unwrap_or(&object.metadata.uid);
+    id.to_owned().try_into()
+}
+
+impl Controller for KVMMachines {
+    const NAME: &'static str = "kvmmachine";
+    type Kind = KVMMachine;
+    type Seen = Seen;
+    type Call = MachineCall;
+
+    fn watches(&self, watches: &mut Watches<KVMMachine>) {
+        watches.read::<KVMCluster>();
+        watches.index_label::<KVMMachine>(label::CLUSTER_NAME);
+        watches.related::<Machine>(|change, _| {
+            change.latest().and_then(infrastructure_of).into_iter().collect()
+        });
+        watches.related::<Cluster>(members);
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED]
+    }
+
+    fn paused(&self, object: &KVMMachine, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = observe::cluster_of(object, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, KVMMachine::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<KVMMachine>, view: &View) -> Result<Seen, ObserveError> {
+        let mut seen = observe::observe(object, view)?;
+        if let Ok(id) = id_of(object) {
+            seen.instance = self.look_up(&id).await?;
+        }
+        Ok(seen)
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &MachineCall, object: &Arc<KVMMachine>, view: &View) -> Outcome {
+        call::make(call, object, view, self.backend.clone()).await
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<MachineCall>,
+        _: &Arc<KVMMachine>,
+        _: &View,
+    ) -> Result<Resolution, ObserveError> {
+        let there = self.look_up(intent.call.id()).await?;
+        let happened = match &intent.call {
+            // A record without a process is a machine that was begun and not finished: it is made on.
+            MachineCall::Create { .. } => there.is_some_and(|it| it.phase != crate::backend::Phase::Stopped),
+            MachineCall::Destroy { .. } => there.is_none(),
+        };
+        Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })
+    }
+}
+
+/// The KVMMachine of a Machine.
+fn infrastructure_of(machine: &Arc<Machine>) -> Option<Key> {
+    let reference = &machine.spec.infrastructure_ref;
+    let ours = reference.kind == KVMMachine::KIND.kind && reference.api_group == KVMMachine::KIND.group;
+    ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
+}
+
+/// The KVMMachines of a cluster, when something about it changes that they wait for.
+fn members(change: &Change<Cluster>, caches: &Caches) -> Vec<Key> {
+    let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
+        return Vec::new();
+    };
+    let meta = &cluster.metadata;
+    let machines = caches
+        .of::<KVMMachine>()
+        .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
+    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
+}

@@ -1,0 +1,146 @@
+//! Decisions about KVMMachines, as a table.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineAddressType};
+use capstan_controller::{Concluded, Decision, Effect, Look};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::decide::decide;
+use super::{FINALIZER, KVMMachines, MachineCall, Seen};
+use crate::backend::{Id, Instance, Phase};
+use crate::types::KVMMachine;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn id() -> Id {
+    "u-1".to_owned().try_into().expect("an id")
+}
+
+fn object() -> KVMMachine {
+    let metadata = ObjectMeta { uid: "u-1".to_owned(), ..ObjectMeta::named("ns", "m") };
+    let mut machine = KVMMachine { metadata, ..KVMMachine::default() };
+    machine.metadata.finalizers.push(FINALIZER.to_owned());
+    machine
+}
+
+fn made() -> KVMMachine {
+    let mut machine = object();
+    machine.spec.provider_id = "kvm:///u-1".to_owned();
+    machine.status.initialization.provisioned = Some(true);
+    machine
+}
+
+fn instance(phase: Phase) -> Instance {
+    Instance {
+        id: id(),
+        name: "m".to_owned(),
+        address: Ipv4Addr::new(10, 89, 0, 2),
+        phase,
+        console: "/state/console.log".into(),
+    }
+}
+
+fn seen(instance: Option<Instance>) -> Seen {
+    let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
+    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
+    let mut cluster = Cluster::default();
+    cluster.status.initialization.infrastructure_provisioned = Some(true);
+    let network = Some("n-1".to_owned().try_into().expect("an id"));
+    Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), network, instance }
+}
+
+fn look(object: KVMMachine, seen: Seen) -> Look<KVMMachines> {
+    Look::new(Arc::new(object), seen, now())
+}
+
+fn calls(decision: &Decision<KVMMachines>) -> Vec<MachineCall> {
+    let call = |effect: &Effect<MachineCall>| match effect {
+        Effect::Call(call) => call.clone(),
+        other => panic!("{other:?}"),
+    };
+    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
+}
+
+fn ready(decision: &Decision<KVMMachines>) -> &Condition {
+    decision.object.status.conditions.condition("Ready").expect("Ready")
+}
+
+fn create() -> MachineCall {
+    MachineCall::Create { id: id() }
+}
+
+#[test]
+fn a_machine_is_made_once_everything_it_needs_is_there() {
+    let waiting = Seen { network: None, ..seen(None) };
+    let decision = decide(&look(object(), waiting));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "WaitingForNetwork"));
+    let decision = decide(&look(object(), seen(None)));
+    assert_eq!(calls(&decision), [create()]);
+    assert_eq!(decision.object.spec.provider_id, "kvm:///u-1", "written with the intent");
+}
+
+#[test]
+fn a_machine_that_was_begun_and_never_ran_is_made_on() {
+    let decision = decide(&look(object(), seen(Some(instance(Phase::Stopped)))));
+    assert_eq!(calls(&decision), [create()]);
+}
+
+#[test]
+fn what_a_machine_does_is_told_and_nothing_is_done_about_it() {
+    let failed = Phase::Failed("kubeadm: token abcdef.0123456789abcdef is no good".to_owned());
+    for (phase, good, reason) in [
+        (Phase::Booting, false, "Booting"),
+        (Phase::Booted, true, "Running"),
+        (Phase::Stopped, false, "Stopped"),
+        (failed, false, "BootFailed"),
+    ] {
+        let decision = decide(&look(made(), seen(Some(instance(phase)))));
+        let condition = ready(&decision);
+        assert_eq!((condition.status == ConditionStatus::True, condition.reason.as_str()), (good, reason));
+        assert!(!condition.message.contains("0123456789abcdef"), "{}", condition.message);
+        assert_eq!(calls(&decision), []);
+        let status = &decision.object.status;
+        assert_eq!(status.addresses[1].kind, Some(MachineAddressType::InternalIP));
+        assert_eq!(status.initialization.provisioned, Some(true));
+    }
+}
+
+#[test]
+fn a_machine_that_vanished_is_told_and_never_made_again() {
+    let decision = decide(&look(made(), seen(None)));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
+    let mut moved = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
+    moved.concluded = vec![Concluded { call: create(), result: Some(Value::Null) }];
+    let decision = decide(&moved);
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
+}
+
+#[test]
+fn deletion_destroys_what_is_there_and_then_lets_go() {
+    for (instance, expected, kept) in [
+        (Some(instance(Phase::Booted)), vec![MachineCall::Destroy { id: id() }], true),
+        (Some(instance(Phase::Stopped)), vec![MachineCall::Destroy { id: id() }], true),
+        (None, vec![], false),
+    ] {
+        let mut deleted = made();
+        deleted.metadata.deletion_timestamp = Some(now().into());
+        // Without an owner too: a machine must go even if its Machine went first.
+        let decision = decide(&look(deleted, Seen { instance, ..Seen::default() }));
+        assert_eq!(calls(&decision), expected);
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), kept);
+    }
+}
+
+#[test]
+fn an_identity_that_is_no_id_reaches_no_host() {
+    let mut strange = object();
+    strange.spec.provider_id = "kvm:///../../etc".to_owned();
+    let decision = decide(&look(strange, seen(None)));
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "NoIdentity"));
+}

@@ -1,0 +1,253 @@
+//! Control groups of a machine: one in every hierarchy of the host, v1 and v2.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::run::at;
+use crate::backend::BackendError;
+
+/// The group above those of machines.
+const PARENT: &str = "capstan-kvm";
+/// Controllers of v1 that a kubelet asks for.
+const NEEDED: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"];
+/// Controllers of v2 that a kubelet asks for.
+const NEEDED_V2: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
+
+/// A hierarchy of control groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hierarchy {
+    /// What it is mounted with: `cpu`, `cpu,cpuacct`, `name=systemd`, or `unified` for v2.
+    pub(super) controllers: String,
+    /// The folder below which machines get theirs.
+    folder: PathBuf,
+}
+
+/// How the host's control groups are arranged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrangement {
+    /// v1 controllers, perhaps with a v2 hierarchy beside them.
+    V1,
+    /// One v2 hierarchy.
+    V2,
+}
+
+/// All hierarchies of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hierarchies {
+    pub(super) all: Vec<Hierarchy>,
+    pub(super) arrangement: Arrangement,
+}
+
+impl Hierarchies {
+    /// As this process sees them.
+    pub(super) fn of_host() -> Result<Self, BackendError> {
+        let read = |path: &str| std::fs::read_to_string(path).map_err(at(Path::new(path)));
+        Ok(Self::parse(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?))
+    }
+
+    fn parse(mounts: &str, groups: &str) -> Self {
+        let mut all = Vec::new();
+        for line in groups.lines() {
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(own)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let Some((root, point)) = mount_of(mounts, controllers) else { continue };
+            let below = own.strip_prefix(root.trim_end_matches('/')).unwrap_or("/");
+            let folder = Path::new(point).join(below.trim_start_matches('/'));
+            let controllers = if controllers.is_empty() { "unified" } else { controllers };
+            all.push(Hierarchy { controllers: controllers.to_owned(), folder });
+        }
+        let only_v2 = all.len() == 1 && all[0].controllers == "unified";
+        if only_v2 && let Some((_, point)) = mount_of(mounts, "") {
+            // A group of v2 with processes in it cannot have groups with controllers below it: ours are at the top.
+            all[0].folder = point.into();
+        }
+        Self { all, arrangement: if only_v2 { Arrangement::V2 } else { Arrangement::V1 } }
+    }
+
+    /// What the host lacks.
+    pub(super) fn needs(&self) -> Vec<String> {
+        let there: Vec<String> = match self.arrangement {
+            Arrangement::V2 => {
+                let path = self.all[0].folder.join("cgroup.controllers");
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                text.split_whitespace().map(str::to_owned).collect()
+            }
+            Arrangement::V1 => {
+                self.all.iter().flat_map(|h| h.controllers.split(',').map(str::to_owned)).collect()
+            }
+        };
+        let needed: &[&str] = match self.arrangement {
+            Arrangement::V1 => &NEEDED,
+            Arrangement::V2 => &NEEDED_V2,
+        };
+        let missing: Vec<&str> =
+            needed.iter().copied().filter(|name| !there.iter().any(|it| it == name)).collect();
+        match missing.as_slice() {
+            [] => Vec::new(),
+            missing => vec![format!(
+                "the control groups {} are not mounted: mount them below /sys/fs/cgroup, or boot with cgroup v2",
+                missing.join(", ")
+            )],
+        }
+    }
+
+    /// Makes the groups of a machine and says what it may use. Answers the folders, in order of the hierarchies.
+    pub(super) fn make(
+        &self,
+        name: &str,
+        cpus: Option<u32>,
+        memory_mib: Option<u64>,
+    ) -> Result<Vec<PathBuf>, BackendError> {
+        let mut made = Vec::new();
+        for hierarchy in &self.all {
+            let mut folder = hierarchy.folder.clone();
+            for part in [PARENT, name] {
+                if self.arrangement == Arrangement::V2 {
+                    let all = NEEDED_V2.map(|name| format!("+{name}")).join(" ");
+                    put(&folder.join("cgroup.subtree_control"), &all)?;
+                }
+                let above = folder.clone();
+                folder.push(part);
+                match std::fs::create_dir(&folder) {
+                    Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(at(&folder)(error));
+                    }
+                    _ => {}
+                }
+                if hierarchy.controllers.split(',').any(|it| it == "cpuset") {
+                    for file in ["cpuset.cpus", "cpuset.mems"] {
+                        let path = above.join(file);
+                        put(&folder.join(file), &std::fs::read_to_string(&path).map_err(at(&path))?)?;
+                    }
+                }
+            }
+            self.limit(hierarchy, &folder, cpus, memory_mib)?;
+            made.push(folder);
+        }
+        Ok(made)
+    }
+
+    fn limit(
+        &self,
+        hierarchy: &Hierarchy,
+        folder: &Path,
+        cpus: Option<u32>,
+        memory_mib: Option<u64>,
+    ) -> Result<(), BackendError> {
+        const PERIOD: u64 = 100_000;
+        let has = |name: &str| hierarchy.controllers.split(',').any(|it| it == name);
+        let v2 = self.arrangement == Arrangement::V2;
+        if let Some(cpus) = cpus.map(u64::from) {
+            match (has("cpu"), v2) {
+                (true, _) => put(&folder.join("cpu.cfs_quota_us"), &(cpus * PERIOD).to_string())?,
+                (_, true) => put(&folder.join("cpu.max"), &format!("{} {PERIOD}", cpus * PERIOD))?,
+                _ => {}
+            }
+        }
+        if let Some(bytes) = memory_mib.map(|memory| memory << 20) {
+            match (has("memory"), v2) {
+                (true, _) => put(&folder.join("memory.limit_in_bytes"), &bytes.to_string())?,
+                (_, true) => put(&folder.join("memory.max"), &bytes.to_string())?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes groups with all below them. Groups are busy for a moment after their last process.
+pub(super) fn remove(folders: &[PathBuf], patience: Duration) -> Result<(), BackendError> {
+    let until = Instant::now() + patience;
+    for folder in folders {
+        loop {
+            match remove_deep(folder) {
+                Ok(()) => break,
+                Err(error) if Instant::now() > until => return Err(at(folder)(error)),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        // The group above goes with its last machine.
+        if let Some(parent) = folder.parent().filter(|parent| parent.ends_with(PARENT)) {
+            let _ = std::fs::remove_dir(parent);
+        }
+    }
+    Ok(())
+}
+
+fn remove_deep(folder: &Path) -> std::io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_deep(&entry.path())?;
+        }
+    }
+    match std::fs::remove_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn put(path: &Path, text: &str) -> Result<(), BackendError> {
+    std::fs::write(path, text.trim()).map_err(at(path))
+}
+
+/// Root and mount point of a hierarchy: `cpu,cpuacct` of v1, or nothing for v2.
+fn mount_of<'a>(mounts: &'a str, controllers: &str) -> Option<(&'a str, &'a str)> {
+    mounts.lines().find_map(|line| {
+        let (place, system) = line.split_once(" - ")?;
+        let mut place = place.split_whitespace().skip(3);
+        let (root, point) = (place.next()?, place.next()?);
+        let mut system = system.split_whitespace();
+        let (kind, options) = (system.next()?, system.nth(1)?);
+        let fits = match (kind, controllers) {
+            ("cgroup2", "") => true,
+            ("cgroup", controllers) if !controllers.is_empty() => {
+                let has = |name: &str| options.split(',').any(|option| option == name);
+                controllers.split(',').all(has)
+            }
+            _ => false,
+        };
+        fits.then_some((root, point))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_are_below_this_process_on_v1_and_at_the_top_on_v2() {
+        let mounts = "\
+30 24 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+31 24 0:27 /box /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+32 24 0:28 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+33 24 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+        let groups = "4:memory:/a/b\n2:cpu,cpuacct:/box/c\n3:name=systemd:/\n9:hugetlb:/\n0::/d\n";
+        let found = Hierarchies::parse(mounts, groups);
+        let shown: Vec<String> =
+            found.all.iter().map(|h| format!("{} {}", h.controllers, h.folder.display())).collect();
+        assert_eq!(
+            shown,
+            [
+                "memory /sys/fs/cgroup/memory/a/b",
+                "cpu,cpuacct /sys/fs/cgroup/cpu,cpuacct/c",
+                "name=systemd /sys/fs/cgroup/systemd/",
+                "unified /sys/fs/cgroup/unified/d",
+            ]
+        );
+        assert_eq!(found.arrangement, Arrangement::V1);
+        let needs = found.needs();
+        assert!(needs[0].contains("cpuset, devices, freezer, blkio, pids"), "{needs:?}");
+
+        let v2 = Hierarchies::parse("33 24 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/user/x\n");
+        assert_eq!(v2.arrangement, Arrangement::V2);
+        assert_eq!(v2.all[0].folder, Path::new("/sys/fs/cgroup"));
+    }
+}
