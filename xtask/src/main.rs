@@ -23,11 +23,13 @@ mod interop;
 mod kubeadm_accepts;
 mod kubectl_workload;
 mod manager;
+mod node_image;
 mod parity;
 mod peers;
 mod planner;
 mod port_forward;
 mod quick_start;
+mod real_cluster;
 mod schema_diff;
 mod simulate;
 mod text;
@@ -113,6 +115,10 @@ enum Command {
     CloudstackReplay(cloudstack_replay::Options),
     /// Have real kubeadm accept the boot data we render
     KubeadmAccepts(kubeadm_accepts::Options),
+    /// Make a root file system that machines of `capstan server --kvm` boot from
+    NodeImage(node_image::Options),
+    /// Run a cluster of real nodes on this host until Pods run in it, and until nothing is left of it
+    RealCluster(real_cluster::Options),
     /// Measure both servers under the same load
     Bench(bench::Options),
     /// Play the lives of whole clusters in simulated time, with a misfortune at every effect
@@ -161,6 +167,8 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
+        Command::NodeImage(options) => node_image::run(&options),
+        Command::RealCluster(options) => real_cluster::run(options).await,
         Command::Bench(options) => bench::run(options).await,
         Command::Simulate(options) => simulate::run(options).await,
         Command::Fuzz(options) => fuzz::run(&options),

@@ -15,6 +15,15 @@ pub const CAPC: &str = "0.6.1";
 /// Release of the OpenStack provider for Cluster API; only its definitions are used.
 pub const CAPO: &str = "0.14.7";
 
+/// Release of containerd on node images.
+pub const CONTAINERD: &str = "2.4.2";
+/// Release of runc on node images.
+pub const RUNC: &str = "1.5.2";
+/// Release of the reference CNI plugins on node images.
+pub const CNI_PLUGINS: &str = "1.9.1";
+/// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
+pub const COREDNS: &str = "1.14.2";
+
 /// Release of the library that migrates Corefiles, the one that this Cluster API uses.
 pub const COREFILE_MIGRATION: &str = "1.0.34";
 
@@ -29,6 +38,15 @@ pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
 /// Module path of the OpenStack provider.
 pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
 
+/// Module path of containerd.
+pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
+/// Module path of runc.
+pub const RUNC_MODULE: &str = "github.com/opencontainers/runc";
+/// Module path of the reference CNI plugins.
+pub const CNI_PLUGINS_MODULE: &str = "github.com/containernetworking/plugins";
+/// Module path of CoreDNS.
+pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
+
 /// Programs that come out of one wrapper module, and so share one dependency graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
@@ -36,6 +54,10 @@ pub enum Family {
     Etcd,
     ClusterApi,
     Capc,
+    Containerd,
+    Runc,
+    CniPlugins,
+    CoreDns,
 }
 
 /// One program.
@@ -73,6 +95,29 @@ pub const PEERS: &[Peer] = &[
     peer("kubeadm", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubeadm"),
     Peer { is_test_binary: true, ..peer("e2e.test", Family::Kubernetes, "k8s.io/kubernetes/test/e2e") },
     later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
+    later(peer("kube-scheduler", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-scheduler")),
+    later(peer("kube-proxy", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-proxy")),
+    later(peer("containerd", Family::Containerd, "github.com/containerd/containerd/v2/cmd/containerd")),
+    later(peer(
+        "containerd-shim-runc-v2",
+        Family::Containerd,
+        "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+    )),
+    later(peer("ctr", Family::Containerd, "github.com/containerd/containerd/v2/cmd/ctr")),
+    later(peer("runc", Family::Runc, RUNC_MODULE)),
+    later(peer("bridge", Family::CniPlugins, "github.com/containernetworking/plugins/plugins/main/bridge")),
+    later(peer(
+        "host-local",
+        Family::CniPlugins,
+        "github.com/containernetworking/plugins/plugins/ipam/host-local",
+    )),
+    later(peer(
+        "loopback",
+        Family::CniPlugins,
+        "github.com/containernetworking/plugins/plugins/main/loopback",
+    )),
+    later(peer("portmap", Family::CniPlugins, "github.com/containernetworking/plugins/plugins/meta/portmap")),
+    later(peer("coredns", Family::CoreDns, COREDNS_MODULE)),
     later(peer("capc", Family::Capc, CAPC_MODULE)),
 ];
 
@@ -103,6 +148,10 @@ impl Family {
             Family::Etcd => "etcd",
             Family::ClusterApi => "cluster-api",
             Family::Capc => "capc",
+            Family::Containerd => "containerd",
+            Family::Runc => "runc",
+            Family::CniPlugins => "cni-plugins",
+            Family::CoreDns => "coredns",
         }
     }
 
@@ -113,6 +162,10 @@ impl Family {
             Family::Etcd => ("go.etcd.io/etcd/server/v3", format!("v{ETCD}")),
             Family::ClusterApi => (CLUSTER_API_MODULE, format!("v{CLUSTER_API}")),
             Family::Capc => (CAPC_MODULE, format!("v{CAPC}")),
+            Family::Containerd => (CONTAINERD_MODULE, format!("v{CONTAINERD}")),
+            Family::Runc => (RUNC_MODULE, format!("v{RUNC}")),
+            Family::CniPlugins => (CNI_PLUGINS_MODULE, format!("v{CNI_PLUGINS}")),
+            Family::CoreDns => (COREDNS_MODULE, format!("v{COREDNS}")),
         }
     }
 
@@ -143,6 +196,7 @@ impl Family {
             Family::Capc => {
                 line("replace github.com/dgrijalva/jwt-go => github.com/golang-jwt/jwt/v4 v4.0.0".into());
             }
+            Family::Containerd | Family::Runc | Family::CniPlugins | Family::CoreDns => {}
         }
         out
     }
@@ -178,8 +232,25 @@ impl Family {
         match self {
             Family::Kubernetes => stamped("k8s.io/component-base/version", KUBERNETES),
             Family::ClusterApi => stamped("sigs.k8s.io/cluster-api/version", CLUSTER_API),
-            Family::Etcd | Family::Capc => "-s -w".to_owned(),
+            Family::Containerd => format!("-s -w -X {CONTAINERD_MODULE}/version.Version={CONTAINERD}"),
+            Family::Runc => "-s -w -extldflags -static".to_owned(),
+            Family::Etcd | Family::Capc | Family::CniPlugins | Family::CoreDns => "-s -w".to_owned(),
         }
+    }
+
+    /// Build tags: what a program shall not need.
+    pub fn tags(self) -> &'static str {
+        match self {
+            Family::Containerd => "no_btrfs no_zfs no_devmapper",
+            Family::Runc => "seccomp netgo osusergo urfave_cli_no_docs",
+            _ => "",
+        }
+    }
+
+    /// The Debian package with the C library that a family is linked with, if it is: runc enters namespaces before
+    /// Go's runtime starts, which only C can, and filters system calls.
+    pub fn c_library(self) -> Option<&'static str> {
+        (self == Family::Runc).then_some("libseccomp-dev")
     }
 }
 

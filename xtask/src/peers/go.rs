@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::catalog::{Family, Peer};
-use super::{Cache, wrapper};
+use super::{Cache, debian, wrapper};
 
 const NEEDED: (u32, u32) = (1, 26);
 
@@ -61,8 +61,12 @@ pub fn build(cache: &Cache, peer: &Peer) -> Result<()> {
     let flags = peer.family.linker_flags();
     let output = unfinished.to_str().context("the cache's path is not UTF-8")?;
     let verb: &[&str] = if peer.is_test_binary { &["test", "-c", "-vet=off"] } else { &["build"] };
-    let arguments = [verb, &["-trimpath", "-ldflags", &flags, "-o", output, peer.package]].concat();
-    run(cache, &wrapper(cache, peer.family)?, peer.name, &arguments)?;
+    let tags = peer.family.tags();
+    let arguments =
+        [verb, &["-trimpath", "-tags", tags, "-ldflags", &flags, "-o", output, peer.package]].concat();
+    let folder = wrapper(cache, peer.family)?;
+    let library = peer.family.c_library().map(|package| c_settings(&folder, package));
+    run_with(cache, &folder, peer.name, &arguments, library.transpose()?)?;
     std::fs::rename(&unfinished, &program).with_context(|| format!("move {} into place", peer.name))
 }
 
@@ -84,12 +88,32 @@ pub fn small_program(cache: &Cache, name: &str, go_mod: &str, source: &str) -> R
 }
 
 fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
+    run_with(cache, folder, name, arguments, None)
+}
+
+/// What pkg-config must know to find a library of Debian's that is unpacked beside the sources: nothing is installed.
+fn c_settings(folder: &Path, package: &str) -> Result<[(&'static str, PathBuf); 2]> {
+    let unpacked = debian::unpacked(package, &folder.join(package))?;
+    let found = std::fs::read_dir(unpacked.join("usr/lib"))?.flatten();
+    let lib =
+        found.map(|entry| entry.path()).find(|path| path.is_dir()).context("no library in the package")?;
+    Ok([("PKG_CONFIG_PATH", lib.join("pkgconfig")), ("PKG_CONFIG_SYSROOT_DIR", unpacked)])
+}
+
+fn run_with(
+    cache: &Cache,
+    folder: &Path,
+    name: &str,
+    arguments: &[&str],
+    c: Option<[(&'static str, PathBuf); 2]>,
+) -> Result<()> {
     let log = cache.folder("logs")?.join(format!("{name}.log"));
     let output = std::fs::File::create(&log).with_context(|| format!("create {}", log.display()))?;
     let status = Command::new("go")
         .args(arguments)
         .current_dir(folder)
-        .env("CGO_ENABLED", "0")
+        .env("CGO_ENABLED", if c.is_some() { "1" } else { "0" })
+        .envs(c.into_iter().flatten())
         .env("GOFLAGS", "-mod=mod")
         .env("GOWORK", "off")
         .stdin(Stdio::null())

@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod catalog;
+pub mod debian;
 mod go;
 
 use std::fs::File;
@@ -73,7 +74,10 @@ fn stamp_path(cache: &Cache, peer: &Peer) -> Result<std::path::PathBuf> {
 /// What a program was built from: if this changes, it is built again.
 fn stamp(peer: &Peer) -> String {
     let (module, version) = peer.family.main_module();
-    format!("{module}@{version} {} {}\n", peer.package, peer.family.linker_flags())
+    let tags = peer.family.tags();
+    let flags = peer.family.linker_flags();
+    let flags = if tags.is_empty() { flags } else { format!("{flags} -tags {tags}") };
+    format!("{module}@{version} {} {flags}\n", peer.package)
 }
 
 fn is_current(cache: &Cache, peer: &Peer) -> Result<bool> {
