@@ -23,6 +23,7 @@ use jiff::SignedDuration;
 
 pub use observe::Seen;
 
+use crate::conditions::v1beta1;
 use crate::contract::Definition;
 use crate::paused;
 
@@ -100,7 +101,12 @@ impl Controller for ClusterController {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide::decide(look, self.grace)
+        let mut decision = decide::decide(look, self.grace);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &v1beta1::CLUSTER, &mut status.deprecated, |old| {
+            &mut old.conditions
+        });
+        decision
     }
 }
 

@@ -7,6 +7,7 @@
 mod external;
 mod merge;
 mod order;
+pub mod v1beta1;
 
 pub use external::{Fallback, NO_REASON, mirror, of_external};
 pub use merge::{Priority, Reasons, Source, Summary, Verdict, aggregate, priority};

@@ -34,6 +34,7 @@ use jiff::SignedDuration;
 pub use call::{Evicted, MachineCall, PodName};
 pub use observe::{NodeSeen, Seen};
 
+use crate::conditions::v1beta1;
 use crate::contract::Definition;
 use crate::paused;
 use crate::workload::Nodes;
@@ -112,7 +113,12 @@ impl Controller for MachineController {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide::decide(look, self.grace)
+        let mut decision = decide::decide(look, self.grace);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &v1beta1::MACHINE, &mut status.deprecated, |old| {
+            &mut old.conditions
+        });
+        decision
     }
 
     async fn call(&self, call: &MachineCall, object: &Arc<Machine>, view: &View) -> Outcome {

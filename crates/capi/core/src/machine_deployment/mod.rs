@@ -18,6 +18,8 @@ use capstan_capi_types::core::{Cluster, MachineDeployment};
 use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
+use crate::conditions::v1beta1;
+
 pub use observe::Seen;
 pub(crate) use observe::{missing, selects};
 
@@ -51,6 +53,11 @@ impl Controller for MachineDeployments {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide::decide(look)
+        let mut decision = decide::decide(look);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &v1beta1::MACHINE_DEPLOYMENT, &mut status.deprecated, |old| {
+            &mut old.conditions
+        });
+        decision
     }
 }

@@ -18,6 +18,8 @@ use capstan_capi_types::core::{Cluster, MachineSet};
 use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
+use crate::conditions::v1beta1;
+
 pub use observe::{Part, Seen};
 
 /// The controller of MachineSets.
@@ -50,6 +52,11 @@ impl Controller for MachineSets {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide::decide(look)
+        let mut decision = decide::decide(look);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &v1beta1::MACHINE_SET, &mut status.deprecated, |old| {
+            &mut old.conditions
+        });
+        decision
     }
 }

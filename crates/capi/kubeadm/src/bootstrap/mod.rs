@@ -25,6 +25,8 @@ mod token;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_capi_core::conditions::v1beta1;
+use capstan_capi_types::bootstrap::kubeadm_config::condition;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, label};
@@ -77,6 +79,15 @@ impl BootstrapController {
     }
 }
 
+/// Conditions in the words of v1beta1.
+const V1BETA1: v1beta1::Table = v1beta1::Table {
+    rows: &[
+        v1beta1::same("CertificatesAvailable", &[condition::CERTIFICATES_AVAILABLE]),
+        v1beta1::same("DataSecretAvailable", &[condition::DATA_SECRET_AVAILABLE]),
+    ],
+    ready: &["DataSecretAvailable", "CertificatesAvailable"],
+};
+
 impl Controller for BootstrapController {
     const NAME: &'static str = "kubeadmconfig";
     type Kind = KubeadmConfig;
@@ -109,7 +120,10 @@ impl Controller for BootstrapController {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide(&self.settings, look)
+        let mut decision = decide(&self.settings, look);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
+        decision
     }
 
     async fn call(&self, call: &TokenCall, object: &Arc<KubeadmConfig>, view: &View) -> Outcome {

@@ -51,12 +51,14 @@ mod world;
 
 use std::sync::Arc;
 
+use capstan_capi_core::conditions::v1beta1;
 use capstan_capi_core::contract::Definition;
 use capstan_capi_core::paused;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
-use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_capi_types::controlplane::kubeadm_control_plane::condition as own;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_controller::{
     Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
@@ -127,6 +129,20 @@ impl ControlPlaneController {
     }
 }
 
+/// Conditions in the words of v1beta1.
+const V1BETA1: v1beta1::Table = v1beta1::Table {
+    rows: &[
+        v1beta1::same("Available", &[condition::AVAILABLE]),
+        v1beta1::same("CertificatesAvailable", &[own::CERTIFICATES_AVAILABLE]),
+        v1beta1::same("ControlPlaneComponentsHealthy", &[own::CONTROL_PLANE_COMPONENTS_HEALTHY]),
+        v1beta1::same("EtcdClusterHealthy", &[own::ETCD_CLUSTER_HEALTHY]),
+        v1beta1::same("MachinesReady", &[condition::MACHINES_READY]),
+        v1beta1::same("MachinesSpecUpToDate", &[condition::MACHINES_UP_TO_DATE]),
+        v1beta1::RESIZED,
+    ],
+    ready: &["MachinesSpecUpToDate", "Resized", "MachinesReady", "Available", "CertificatesAvailable"],
+};
+
 impl Controller for ControlPlaneController {
     const NAME: &'static str = "kubeadmcontrolplane";
     type Kind = KubeadmControlPlane;
@@ -189,7 +205,10 @@ impl Controller for ControlPlaneController {
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
-        decide(&self.settings, look)
+        let mut decision = decide(&self.settings, look);
+        let status = &mut decision.object.status;
+        v1beta1::tell(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
+        decision
     }
 
     async fn call(&self, call: &ControlPlaneCall, object: &Arc<KubeadmControlPlane>, view: &View) -> Outcome {
