@@ -23,6 +23,8 @@ use crate::workload::{Health, Stream, WorkloadError, Workloads};
 /// A cluster that answered is not asked again for this long; the times are those of upstream's cluster cache.
 const PROBE_EVERY: SignedDuration = SignedDuration::from_secs(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is asked for, upstream's too: the one document that in-memory API servers of providers have.
+const PROBE: &str = "/";
 
 /// Where the kubeconfig of a cluster is: a Secret and a key in it.
 pub type KubeconfigOf = fn(cluster: &Key) -> (Key, &'static str);
@@ -128,7 +130,7 @@ impl Clusters {
             due
         };
         if due {
-            let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document("/version")).await;
+            let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document(PROBE)).await;
             let mut health = known.health.lock();
             if matches!(answer, Ok(Ok(_))) {
                 *health = Health { last_success: Some(self.env.now()), failures: 0 };

@@ -1,4 +1,4 @@
-//! The events of a watch, cut out of the body line by line.
+//! The events of a watch, cut out of the body document by document.
 
 use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
@@ -26,8 +26,61 @@ pub enum WatchEvent {
 pub struct WatchStream {
     body: Body,
     buffer: BytesMut,
-    /// Bytes of `buffer` known to hold no end of line.
-    scanned: usize,
+    scan: Scan,
+}
+
+/// How far a document was looked through for its end. Kubernetes writes one a line, which is quickly found; in-memory
+/// servers of providers break lines and put nothing between two documents.
+#[derive(Default)]
+struct Scan {
+    /// Bytes that need not be looked at again.
+    at: usize,
+    /// It goes over several lines: braces are counted.
+    over_lines: bool,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Scan {
+    /// The length of the document that `bytes` begin with, if all of it is there.
+    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+        if !self.over_lines {
+            let Some(end) = bytes[self.at..].iter().position(|byte| *byte == b'\n') else {
+                self.at = bytes.len();
+                return None;
+            };
+            let end = self.at + end;
+            if end > 1 && bytes[end - 1] == b'}' {
+                return Some(end);
+            }
+            *self = Self { over_lines: true, ..Self::default() };
+        }
+        while let Some(byte) = bytes.get(self.at) {
+            self.at += 1;
+            if self.closes(*byte) {
+                return Some(self.at);
+            }
+        }
+        None
+    }
+
+    /// Whether the document ends with this byte.
+    fn closes(&mut self, byte: u8) -> bool {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_string => self.escaped = true,
+            b'"' => self.in_string = !self.in_string,
+            _ if self.in_string => {}
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
 }
 
 #[derive(Deserialize)]
@@ -53,14 +106,14 @@ struct MarkerMeta {
 
 impl WatchStream {
     pub(super) fn new(body: Body) -> Self {
-        Self { body, buffer: BytesMut::new(), scanned: 0 }
+        Self { body, buffer: BytesMut::new(), scan: Scan::default() }
     }
 
     /// The next event; `None` when the server ends the watch in good order.
     pub async fn next(&mut self) -> Option<Result<WatchEvent, ApiError>> {
         loop {
-            if let Some(line) = self.line() {
-                return Some(event(&line));
+            if let Some(document) = self.document() {
+                return Some(event(&document));
             }
             match self.body.next().await? {
                 Ok(piece) => self.buffer.extend_from_slice(&piece),
@@ -71,22 +124,17 @@ impl WatchStream {
 
     /// An event that has arrived already, without waiting.
     pub fn ready(&mut self) -> Option<Result<WatchEvent, ApiError>> {
-        self.line().map(|line| event(&line))
+        self.document().map(|document| event(&document))
     }
 
-    fn line(&mut self) -> Option<Bytes> {
-        loop {
-            let Some(at) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') else {
-                self.scanned = self.buffer.len();
-                return None;
-            };
-            let line = self.buffer.split_to(self.scanned + at).freeze();
-            self.buffer.advance(1);
-            self.scanned = 0;
-            if !line.iter().all(u8::is_ascii_whitespace) {
-                return Some(line);
-            }
+    fn document(&mut self) -> Option<Bytes> {
+        if self.scan.at == 0 {
+            let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.buffer.advance(blank);
         }
+        let end = self.scan.end(&self.buffer)?;
+        self.scan = Scan::default();
+        Some(self.buffer.split_to(end).freeze())
     }
 }
 
@@ -109,6 +157,45 @@ fn event(line: &Bytes) -> Result<WatchEvent, ApiError> {
                 .and_then(|status| status["code"].as_u64())
                 .and_then(|code| u16::try_from(code).ok());
             Err(ApiError::from_body(code.unwrap_or(500), &object))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    /// The objects of a watch that arrives in pieces of a size.
+    async fn objects(body: &str, size: usize) -> Vec<String> {
+        let pieces = body
+            .as_bytes()
+            .chunks(size)
+            .map(|piece| Ok::<_, std::convert::Infallible>(Frame::data(Bytes::copy_from_slice(piece))));
+        let pieces: Vec<_> = pieces.collect();
+        let mut stream = WatchStream::new(Body::new(StreamBody::new(futures::stream::iter(pieces).fuse())));
+        let mut objects = Vec::new();
+        while let Some(event) = stream.next().await {
+            let WatchEvent::Present(object) = event.expect("an event") else { panic!("an object") };
+            let value: serde_json::Value = serde_json::from_slice(&object).expect("an object");
+            objects.push(value["name"].as_str().unwrap_or_default().to_owned());
+        }
+        objects
+    }
+
+    #[tokio::test]
+    async fn events_are_told_apart_however_they_are_written_and_arrive() {
+        let compact = "{\"type\":\"ADDED\",\"object\":{\"name\":\"a\"}}\n\n\
+                       {\"type\":\"MODIFIED\",\"object\":{\"name\":\"b}\\\"{\"}}\r\n";
+        let indented = "{\n \"type\": \"ADDED\",\n \"object\": {\n  \"name\": \"a\"\n }\n}\
+                        {\n \"type\": \"ADDED\",\n \"object\": {\n  \"name\": \"b}\\\"{\"\n }\n}";
+        for body in [compact, indented] {
+            for size in 1..body.len() {
+                assert_eq!(objects(body, size).await, ["a", "b}\"{"], "{body} by {size}");
+            }
         }
     }
 }
