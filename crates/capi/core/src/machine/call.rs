@@ -110,9 +110,16 @@ pub(super) async fn make(call: &MachineCall, cluster: &Key, view: &View) -> Outc
         }
         MachineCall::Evict { pods, grace_seconds } => return evict(&client, pods, *grace_seconds).await,
     };
+    outcome(result)
+}
+
+/// What the answer says about a call.
+fn outcome(result: Result<(), ApiError>) -> Outcome {
     match result {
         Ok(()) => Outcome::done(),
         Err(error) if error.is_not_found() => Outcome::done(),
+        // Kubelets and the cluster's own controllers write to Nodes all the time: the Machine looks again.
+        Err(error) if error.is_conflict() => Outcome::failed(catalogue::API_CONFLICT, words(&error)),
         Err(error) => Outcome::failed(catalogue::API_REFUSED, words(&error)),
     }
 }
@@ -163,4 +170,22 @@ fn refusal(error: &ApiError) -> String {
 fn words(error: &ApiError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_somebody_else_wrote_first_is_overtaken_not_refused() {
+        let answered = |code, reason: &str| Err(ApiError::status(code, reason, "words"));
+        for (result, expected) in [
+            (Ok(()), Outcome::done()),
+            (answered(404, "NotFound"), Outcome::done()),
+            (answered(409, "Conflict"), Outcome::failed(catalogue::API_CONFLICT, "words")),
+            (answered(403, "Forbidden"), Outcome::failed(catalogue::API_REFUSED, "words")),
+        ] {
+            assert_eq!(outcome(result), expected);
+        }
+    }
 }

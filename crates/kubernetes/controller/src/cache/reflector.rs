@@ -10,9 +10,13 @@ use serde_json::value::RawValue;
 use super::objects::Source;
 use super::{Cache, Cached};
 use crate::client::{ApiError, Client, List, ListOptions, WatchEvent};
+use crate::reconcile::chain;
 
 /// First and longest pause after a failure, as client-go's reflector.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
+/// Failures in a row that are everyday: a server restarts, a machine behind a load balancer goes, a definition that has
+/// just been written is not served for a moment.
+const EVERYDAY: u32 = 3;
 /// Longest pause for a kind the server does not know.
 const UNKNOWN_KIND: Duration = Duration::from_secs(2);
 /// Watches end after this long and are taken up again: upstream spreads them over 5 to 10 minutes.
@@ -28,18 +32,23 @@ enum End {
 
 /// Follows the server for as long as the task lives.
 pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
-    let mut pause = PAUSES.0;
+    let mut trouble = Trouble::default();
     let mut from: Option<u64> = None;
     let mut streaming = true;
     loop {
+        let mut answered = false;
         let result = match from {
-            Some(version) => watch(&cache, &client, version, &mut from).await,
-            None if streaming => stream(&cache, &client, &mut from).await,
+            Some(version) => watch(&cache, &client, version, &mut from, &mut answered).await,
+            None if streaming => stream(&cache, &client, &mut from, &mut answered).await,
             None => list(&cache, &client, &mut from).await.map(|()| End::Resume),
         };
+        // A watch that broke off is not the failure that the last one was.
+        if answered {
+            trouble = Trouble::default();
+        }
         match result {
             Ok(End::Resume) => {
-                pause = PAUSES.0;
+                trouble = Trouble::default();
                 continue;
             }
             Ok(End::Relist) => {
@@ -56,13 +65,39 @@ pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
                 continue;
             }
             // The kind is not there yet: somebody is about to define it, or never will.
-            Err(error) if error.is_not_found() => pause = pause.min(UNKNOWN_KIND),
+            Err(error) if error.is_not_found() => trouble.pause = trouble.pause.min(UNKNOWN_KIND),
+            Err(error) if trouble.failures < EVERYDAY => {
+                tracing::debug!(kind = %cache.kind(), error = chain(&error), "following objects failed; trying again");
+            }
             Err(error) => {
-                tracing::warn!(kind = %cache.kind(), %error, "following objects failed; trying again");
+                tracing::warn!(
+                    kind = %cache.kind(), error = chain(&error), failures = trouble.failures + 1,
+                    "following objects fails again and again; trying on"
+                );
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSES.1);
+        tokio::time::sleep(trouble.pause).await;
+        trouble.again();
+    }
+}
+
+/// What has failed in a row.
+#[derive(Debug, PartialEq)]
+struct Trouble {
+    failures: u32,
+    pause: Duration,
+}
+
+impl Default for Trouble {
+    fn default() -> Self {
+        Self { failures: 0, pause: PAUSES.0 }
+    }
+}
+
+impl Trouble {
+    fn again(&mut self) {
+        self.failures += 1;
+        self.pause = (self.pause * 2).min(PAUSES.1);
     }
 }
 
@@ -75,10 +110,12 @@ async fn stream<T: Cached>(
     cache: &Cache<T>,
     client: &Client,
     from: &mut Option<u64>,
+    answered: &mut bool,
 ) -> Result<End, ApiError> {
     let options =
         ListOptions { initial_events: true, timeout_seconds: Some(WATCH_SECONDS), ..options(cache) };
     let mut events = client.watch(cache.kind(), &cache.scope().namespace, &options).await?;
+    *answered = true;
     let mut named = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event? {
@@ -127,6 +164,7 @@ async fn watch<T: Cached>(
     client: &Client,
     version: u64,
     from: &mut Option<u64>,
+    answered: &mut bool,
 ) -> Result<End, ApiError> {
     let options = ListOptions {
         resource_version: version.to_string(),
@@ -134,6 +172,7 @@ async fn watch<T: Cached>(
         ..options(cache)
     };
     let mut events = client.watch(cache.kind(), &cache.scope().namespace, &options).await?;
+    *answered = true;
     let mut reached = version;
     while let Some(event) = events.next().await {
         match event? {
@@ -147,4 +186,60 @@ async fn watch<T: Cached>(
         *from = Some(reached);
     }
     Ok(End::Resume)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use futures::future::BoxFuture;
+    use http::{Request, Response};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use parking_lot::Mutex;
+    use tokio::time::Instant;
+
+    use super::super::Caches;
+    use super::*;
+    use crate::KindName;
+    use crate::client::{Body, Transport, TransportError};
+
+    /// A server whose connections never last, or that cannot be reached at all; and when it was asked.
+    struct Unsteady {
+        reachable: bool,
+        asked: Mutex<Vec<Instant>>,
+    }
+
+    impl Transport for Unsteady {
+        fn send(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+            self.asked.lock().push(Instant::now());
+            let mark = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+            let pieces = [Ok(Frame::data(Bytes::from(format!("{mark}\n")))), Err("the connection broke off")];
+            let answer = match self.reachable {
+                true => Ok(Response::new(Body::new(StreamBody::new(futures::stream::iter(pieces).fuse())))),
+                false => Err(TransportError { message: "refused".to_owned(), never_sent: true }),
+            };
+            Box::pin(std::future::ready(answer))
+        }
+    }
+
+    /// Pauses between the first requests, in milliseconds.
+    async fn pauses(reachable: bool) -> Vec<u128> {
+        let server = Arc::new(Unsteady { reachable, asked: Mutex::default() });
+        let caches = Caches::new("");
+        caches.ensure_dynamic(&KindName::namespaced("", "v1", "Secret", "secrets"));
+        caches.start(&Client::new(server.clone(), "test"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let asked = server.asked.lock();
+        asked.windows(2).take(4).map(|pair| (pair[1] - pair[0]).as_millis()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_broke_off_is_taken_up_soon_however_often_that_happens() {
+        assert_eq!(pauses(true).await, [800; 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_asked_ever_less_often() {
+        assert_eq!(pauses(false).await, [800, 1600, 3200, 6400]);
+    }
 }

@@ -31,6 +31,14 @@ impl From<ApiError> for Trouble {
     }
 }
 
+/// Why an object was not changed. One that is gone has changed since it was looked at, as happens every day.
+fn not_patched(error: ApiError) -> Trouble {
+    match error.is_not_found() {
+        true => Trouble::Failed(Error { code: catalogue::API_CONFLICT, message: super::chain(&error) }),
+        false => error.into(),
+    }
+}
+
 impl<C: Controller> Reconcile<'_, C> {
     /// Writes the own object with the intents of all calls to come, then carries out the effects.
     pub(super) async fn act(&mut self, look: &Look<C>, decision: Decision<C>) -> Result<(), ReconcileError> {
@@ -110,8 +118,8 @@ impl<C: Controller> Reconcile<'_, C> {
                 }
             }
             Effect::Patch { target, subresource, patch } => {
-                self.tenant.writer.patch(&target.kind, &target.key, *subresource, patch).await?;
-                Ok(())
+                let patched = self.tenant.writer.patch(&target.kind, &target.key, *subresource, patch).await;
+                patched.map(drop).map_err(not_patched)
             }
             Effect::Delete { target, deletion } => {
                 Ok(self.tenant.writer.delete(&target.kind, &target.key, deletion).await?)
@@ -177,5 +185,24 @@ impl Resolution {
     /// It happened and there is nothing to tell.
     pub fn happened() -> Self {
         Self::Happened(serde_json::Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_gone_before_it_is_changed_is_no_refusal() {
+        for (code, reason, expected) in [
+            (404, "NotFound", catalogue::API_CONFLICT),
+            (409, "Conflict", catalogue::API_CONFLICT),
+            (403, "Forbidden", catalogue::API_REFUSED),
+        ] {
+            let Trouble::Failed(error) = not_patched(ApiError::status(code, reason, "words")) else {
+                panic!("{reason} is known not to have happened");
+            };
+            assert_eq!((error.code, error.message.as_str()), (expected, "words"), "{reason}");
+        }
     }
 }

@@ -53,6 +53,17 @@ pub(crate) enum ReconcileError {
     Slow(Duration),
 }
 
+impl ReconcileError {
+    /// Somebody else wrote first: the object is another by now, or gone.
+    fn is_everyday(&self) -> bool {
+        match self {
+            Self::Write(error) => error.is_conflict() || error.is_not_found(),
+            Self::Overtaken(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// One reconcile of one object.
 pub(crate) struct Reconcile<'a, C: Controller> {
     pub tenant: &'a Tenant<C>,
@@ -264,12 +275,7 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
     match reconcile.catch_unwind().await {
         Ok(Ok(ending)) => ending,
         Ok(Err(error)) => {
-            let conflict = match &error {
-                ReconcileError::Write(error) => error.is_conflict(),
-                ReconcileError::Overtaken(_) => true,
-                _ => false,
-            };
-            if conflict {
+            if error.is_everyday() {
                 tracing::debug!(controller = C::NAME, %key, error = chain(&error), "overtaken; looking again");
             } else {
                 tracing::warn!(controller = C::NAME, %key, error = chain(&error), "reconcile failed");
