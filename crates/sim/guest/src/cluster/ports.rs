@@ -1,4 +1,4 @@
-//! Ports of Pods: what listens there is etcd, on machines of the control plane.
+//! Ports of Pods: what listens there are etcd and the API server, on machines of the control plane.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -9,7 +9,8 @@ use tokio::sync::watch;
 
 use super::GuestCluster;
 use super::members::MemberService;
-use super::state::Door;
+use super::state::{ControlPlane, Door, State};
+use crate::site::API_PORT;
 
 /// Where etcd's clients are served.
 const ETCD: u16 = 2379;
@@ -36,17 +37,29 @@ impl PodStreams for Ports {
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, PodStreamError>> {
         Box::pin(async move {
             let cluster = self.0.get().and_then(Weak::upgrade).ok_or(PodStreamError::NotRunning)?;
-            let node = pod.strip_prefix("etcd-").filter(|_| namespace == "kube-system" && port == ETCD);
-            let (vm, tls, door) = cluster.etcd_on(node.ok_or(PodStreamError::Refused)?)?;
-            let service = Arc::new(MemberService::new(Arc::downgrade(&cluster), vm.clone()));
+            let node_of = |component: &str| {
+                let node = pod.strip_prefix(component).filter(|_| namespace == "kube-system");
+                node.ok_or(PodStreamError::Refused)
+            };
             let (near, far) = tokio::io::duplex(BUFFER);
-            let cluster = Arc::downgrade(&cluster);
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = capstan_etcd::serve(far, Some(tls), service) => {}
-                    () = ended(cluster, vm, door) => {}
+            match port {
+                API_PORT => {
+                    let vm = cluster.api_on(node_of("kube-apiserver-")?)?;
+                    tokio::spawn(cluster.serve(vm, far));
                 }
-            });
+                ETCD => {
+                    let (vm, tls, door) = cluster.etcd_on(node_of("etcd-")?)?;
+                    let service = Arc::new(MemberService::new(Arc::downgrade(&cluster), vm.clone()));
+                    let cluster = Arc::downgrade(&cluster);
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = capstan_etcd::serve(far, Some(tls), service) => {}
+                            () = ended(cluster, vm, door) => {}
+                        }
+                    });
+                }
+                _ => return Err(PodStreamError::Refused),
+            }
             Ok(Box::new(near) as Box<dyn Stream>)
         })
     }
@@ -64,22 +77,37 @@ async fn ended(cluster: Weak<GuestCluster>, vm: String, mut door: watch::Receive
 }
 
 impl GuestCluster {
-    /// How etcd on the machine of a Node is reached. The kubelet lends its ports, so it has to run too.
+    /// The machine of a Node, if its API server is to be reached.
+    fn api_on(&self, node: &str) -> Result<String, PodStreamError> {
+        let state = self.state.lock();
+        let (vm, _) = control_plane_on(&state, node)?;
+        match state.door(vm) {
+            Door::Open => Ok(vm.to_owned()),
+            Door::Broken | Door::Closed => Err(PodStreamError::Refused),
+        }
+    }
+
+    /// How etcd on the machine of a Node is reached.
     fn etcd_on(
         &self,
         node: &str,
     ) -> Result<(String, Arc<ServerConfig>, watch::Receiver<Door>), PodStreamError> {
         let state = self.state.lock();
-        let mut machines = state.machines.iter().filter(|(_, member)| member.node.name == node);
-        let (vm, serving) = machines
-            .find_map(|(vm, member)| {
-                let serving = member.control_plane.as_ref().filter(|_| member.running && member.kubelet)?;
-                Some((vm, serving))
-            })
-            .ok_or_else(|| PodStreamError::Failed("the kubelet does not answer".to_owned()))?;
+        let (vm, serving) = control_plane_on(&state, node)?;
         if state.etcd.on(vm).is_none() {
             return Err(PodStreamError::Refused);
         }
-        Ok((vm.clone(), serving.etcd_tls.clone(), serving.door.subscribe()))
+        Ok((vm.to_owned(), serving.etcd_tls.clone(), serving.door.subscribe()))
     }
+}
+
+/// The control-plane machine of a Node. The kubelet lends its ports, so it has to run too.
+fn control_plane_on<'a>(state: &'a State, node: &str) -> Result<(&'a str, &'a ControlPlane), PodStreamError> {
+    let mut machines = state.machines.iter().filter(|(_, member)| member.node.name == node);
+    machines
+        .find_map(|(vm, member)| {
+            let serving = member.control_plane.as_ref().filter(|_| member.running && member.kubelet)?;
+            Some((vm.as_str(), serving))
+        })
+        .ok_or_else(|| PodStreamError::Failed("the kubelet does not answer".to_owned()))
 }

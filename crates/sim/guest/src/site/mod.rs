@@ -28,6 +28,7 @@ use tokio::sync::{Notify, broadcast};
 use crate::cluster::GuestCluster;
 use crate::vm::{Vm, VmSpec};
 use machines::Machines;
+pub(crate) use network::API_PORT;
 pub use network::Balancer;
 use network::Network;
 

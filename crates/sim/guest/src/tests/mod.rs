@@ -3,6 +3,7 @@
 mod etcd;
 mod joining;
 mod nodes;
+mod ports;
 mod workloads;
 
 use capstan_controller::KindName;
