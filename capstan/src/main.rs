@@ -2,7 +2,6 @@
 
 mod assembly;
 mod backup;
-mod client;
 mod kvm;
 mod logging;
 mod manager;

@@ -2,41 +2,43 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use bytes::Bytes;
 use capstan_apiserver::backup::PATH;
-use http::{Method, StatusCode};
-use http_body_util::BodyExt;
-
-use crate::client::{Client, Kubeconfig};
+use capstan_controller::{Access, ApiError, Env, Remote, TcpDial, Transport as _};
+use http::{Request, StatusCode};
 
 /// Writes the backup of the server that a kubeconfig leads to. Whether it came whole is for the reader of the
 /// file to check.
 pub fn fetch(kubeconfig: &Path, server: Option<&str>, out: &mut dyn Write) -> Result<()> {
-    let mut config = Kubeconfig::read(kubeconfig)?;
+    let mut access = Access::from_file(kubeconfig)
+        .with_context(|| format!("{} does not lead to a server", kubeconfig.display()))?;
     if let Some(server) = server {
-        config.server = server.trim_end_matches('/').to_owned();
+        access = access
+            .at(server)
+            .with_context(|| format!("{server} is no server: give --server https://host:port"))?;
     }
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(stream(&config, out))
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(stream(access, out))
 }
 
-async fn stream(config: &Kubeconfig, out: &mut dyn Write) -> Result<()> {
-    let answer = Client::new(config)?.send(Method::GET, PATH, String::new()).await?;
+async fn stream(access: Access, out: &mut dyn Write) -> Result<()> {
+    let server = format!("https://{}", access.authority());
+    let remote = Remote::new(access, Arc::new(TcpDial), &Env::system())?;
+    let answer = remote.send(Request::get(PATH).body(Bytes::new())?).await;
+    let answer = answer.with_context(|| format!("{server} cannot be reached"))?;
     let status = answer.status();
     let mut body = answer.into_body();
     if status != StatusCode::OK {
-        let text = body.collect().await?.to_bytes();
-        let message = serde_json::from_slice::<serde_json::Value>(&text)
-            .ok()
-            .and_then(|status| status["message"].as_str().map(str::to_owned))
-            .unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
-        bail!("{} refuses ({status}): {message}", config.server);
-    }
-    while let Some(frame) = body.frame().await {
-        let frame = frame.with_context(|| format!("{} went away before the end", config.server))?;
-        if let Ok(data) = frame.into_data() {
-            out.write_all(&data)?;
+        let mut text = Vec::new();
+        while let Some(piece) = body.next().await {
+            text.extend_from_slice(&piece?);
         }
+        bail!("{server} refuses ({status}): {}", ApiError::from_body(status.as_u16(), &text));
+    }
+    while let Some(piece) = body.next().await {
+        out.write_all(&piece.with_context(|| format!("{server} went away before the end"))?)?;
     }
     Ok(())
 }

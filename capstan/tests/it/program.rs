@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::Arc;
 
-use http::Method;
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use capstan_controller::{Access, Env, Remote, TcpDial, Transport as _};
+use http::{Method, Request, header};
 use serde_json::Value;
-
-use crate::client::{Client, Kubeconfig};
 
 /// Runs `capstan` with arguments to its end.
 pub fn capstan(arguments: &[&str]) -> Output {
@@ -55,15 +55,14 @@ impl Server {
     }
 
     /// A client with the server's own administrator's kubeconfig.
-    pub fn admin(&self) -> Client {
+    pub fn admin(&self) -> Remote {
         self.client(&self.dir.join("admin.kubeconfig"))
     }
 
     /// A client with a kubeconfig from elsewhere, sent to this server.
-    pub fn client(&self, kubeconfig: &Path) -> Client {
-        let mut config = Kubeconfig::read(kubeconfig).unwrap();
-        config.server = self.address.clone();
-        Client::new(&config).unwrap()
+    pub fn client(&self, kubeconfig: &Path) -> Remote {
+        let access = Access::from_file(kubeconfig).unwrap().at(&self.address).unwrap();
+        Remote::new(access, Arc::new(TcpDial), &Env::system()).unwrap()
     }
 }
 
@@ -75,10 +74,15 @@ impl Drop for Server {
 }
 
 /// Status code and body of a request.
-pub async fn ask(client: &Client, method: Method, path: &str, body: &Value) -> (u16, Value) {
+pub async fn ask(client: &Remote, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = client.send(method, path, body).await.unwrap();
-    let code = answer.status().as_u16();
-    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let request =
+        Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+    let answer = client.send(request.body(Bytes::from(body)).unwrap()).await.unwrap();
+    let (code, mut body) = (answer.status().as_u16(), answer.into_body());
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        bytes.extend_from_slice(&piece.unwrap());
+    }
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }

@@ -160,6 +160,21 @@ impl Access {
         })
     }
 
+    /// The same server, or another with the same authorities, by another URL.
+    pub fn at(self, server: &str) -> Result<Self, KubeconfigError> {
+        let (host, port, prefix) = address(server)?;
+        Ok(Self { host, port, prefix, ..self })
+    }
+
+    /// Host and port as they stand in a URL.
+    pub fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
     /// `folder` is where the kubeconfig lies, if it may name files and programs.
     fn read(text: &[u8], folder: Option<&Path>) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(text).map_err(|_| KubeconfigError::Malformed)?;
@@ -171,11 +186,7 @@ impl Access {
         let anonymous = User::default();
         let user = config.users.iter().find(|user| user.name == context.user);
         let user = user.map_or(&anonymous, |user| &user.user);
-        let uri: http::Uri = cluster.server.parse().map_err(|_| KubeconfigError::Bad("server"))?;
-        if uri.scheme_str() != Some("https") {
-            return Err(KubeconfigError::Bad("server"));
-        }
-        let host = uri.host().ok_or(KubeconfigError::Bad("server"))?;
+        let (host, port, prefix) = address(&cluster.server)?;
         // What is written down goes before what is named.
         let content = |data: &Option<String>, path: &Option<String>, what| match (data, path, folder) {
             (Some(data), ..) => decode(data, what).map(Some),
@@ -221,15 +232,24 @@ impl Access {
             },
         };
         Ok(Self {
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: uri.port_u16().unwrap_or(443),
-            prefix: uri.path().trim_end_matches('/').to_owned(),
+            host,
+            port,
+            prefix,
             server_name: cluster.tls_server_name.clone(),
             authorities,
             identity,
             authorization,
         })
     }
+}
+
+/// Host, port and path of the URL of a server.
+fn address(server: &str) -> Result<(String, u16, String), KubeconfigError> {
+    let bad = || KubeconfigError::Bad("server");
+    let uri: http::Uri = server.parse().map_err(|_| bad())?;
+    let host = uri.host().filter(|_| uri.scheme_str() == Some("https")).ok_or_else(bad)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Ok((host, uri.port_u16().unwrap_or(443), uri.path().trim_end_matches('/').to_owned()))
 }
 
 fn file(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
@@ -263,6 +283,10 @@ mod tests {
         let text = kubeconfig("https://[fd00::1]", "token: t");
         let access = Access::from_kubeconfig(text.as_bytes()).expect("a kubeconfig");
         assert_eq!((access.host.as_str(), access.port), ("fd00::1", 443));
+        assert_eq!(access.authority(), "[fd00::1]:443");
+        let elsewhere = access.clone().at("https://10.0.0.2:6443").expect("a URL");
+        assert_eq!(elsewhere.authority(), "10.0.0.2:6443");
+        assert!(access.clone().at("http://10.0.0.2").is_err());
         assert!(matches!(access.authorization, Some(Authorization::Fixed(value)) if value == "Bearer t"));
     }
 

@@ -96,11 +96,7 @@ impl Remote {
     ) -> Result<(), TransportError> {
         let never = |message: String| TransportError { message, never_sent: true };
         let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        let authority = if self.access.host.contains(':') {
-            format!("[{}]:{}", self.access.host, self.access.port)
-        } else {
-            format!("{}:{}", self.access.host, self.access.port)
-        };
+        let authority = self.access.authority();
         let path = format!("{}{path}", self.access.prefix);
         let uri = if absolute { format!("https://{authority}{path}") } else { path };
         *request.uri_mut() = uri.parse::<Uri>().map_err(|error| never(error.to_string()))?;
