@@ -91,7 +91,10 @@ async fn serve(args: Args) -> Result<()> {
     // Controllers stop before the store closes under them.
     let stop = async {
         signals::stop().await;
-        drop((runtime, assembly));
+        if let Some(runtime) = runtime {
+            runtime.stop().await;
+        }
+        drop(assembly);
     };
     plane.serve(listener, &names, stop).await?;
     tracing::info!("stopped");

@@ -23,7 +23,7 @@ impl Health {
         Self { ready: Arc::default(), leads: Arc::default(), metrics }
     }
 
-    /// Webhooks are served, and definitions are there.
+    /// Webhooks are served; and if this process leads, definitions are there.
     pub fn ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
     }

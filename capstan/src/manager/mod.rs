@@ -3,8 +3,9 @@
 //! ```text
 //! kubeconfig or service account ──▶ Client
 //!   certificates (a Secret) ──▶ webhooks: /default /validate /convert ◀── kube-apiserver
-//!   registration: definitions' conversion, webhook configurations     (every replica serves)
-//!   Lease ──▶ leader: Runtime with the controllers                    (one replica works)
+//!                                                                     (every replica serves)
+//!   Lease ──▶ leader: definitions, their conversion, webhook configurations ──▶ Runtime with the controllers
+//!                                                                     (one replica writes and works)
 //! ```
 
 mod certificates;
@@ -82,7 +83,7 @@ pub fn run(args: Args) -> Result<()> {
 async fn manage(args: Args) -> Result<()> {
     let env = Env::system();
     let (access, in_cluster) = access(args.kubeconfig.as_deref())?;
-    let server = format!("https://{}:{}", access.host, access.port);
+    let server = format!("https://{}", access.authority());
     let client = Client::new(Arc::new(Remote::new(access, Arc::new(TcpDial), &env)?), "capstan");
     greet(&client, &server).await?;
 
@@ -105,28 +106,37 @@ async fn manage(args: Args) -> Result<()> {
             Some(Webhooks::start(&name, &args, reach, &assembly, &client, &env, &mut tasks).await?)
         }
     };
-    let webhooks = webhooks.as_ref();
-    let place = Place { name: &name, client: &client, env: &env, assembly: &assembly, webhooks };
-    place.prepare(args.install_crds).await?;
-    if args.install_crds {
-        assembly.register(&client).await?;
-    }
-    health.ready();
+    let place = Place {
+        name: &name,
+        client: &client,
+        env: &env,
+        assembly: &assembly,
+        webhooks: webhooks.as_ref(),
+        install: args.install_crds,
+    };
     let groups: Vec<&str> = assembly.groups().iter().map(|group| group.name()).collect();
-    say(&format!(
+    let words = format!(
         "capstan manages clusters from {server} ({})\nhealth and metrics: http://{health_address}\nstop: Ctrl-C",
         groups.join(", ")
-    ))?;
+    );
+    let ready = || {
+        health.ready();
+        say(&words)
+    };
 
-    let lease = Key::new(args.system_namespace.as_str(), name.as_str());
+    let lease = match &args.name {
+        Some(name) => name.clone(),
+        None => lease_name(&name, &args.assembly),
+    };
+    let lease = Key::new(args.system_namespace.as_str(), lease);
     let stand = || Candidate::new(client.clone(), env.clone(), Election::new(lease, identity(&env)));
     let mut candidate = args.leader_elect.then(stand);
     let outcome = tokio::select! {
         () = signals::stop() => Ok(()),
-        outcome = work(candidate.as_mut(), &mut runtime, &health) => outcome,
-        () = place.look_after(args.install_crds) => Ok(()),
+        outcome = work(candidate.as_mut(), &mut runtime, &health, &place, ready) => outcome,
     };
-    drop(runtime);
+    // Nothing is written any more when the next one may lead.
+    runtime.stop().await;
     if let Some(candidate) = &mut candidate
         && let Err(error) = candidate.resign().await
     {
@@ -174,27 +184,67 @@ fn name(assembly: &Assembly) -> String {
     groups.iter().fold("capstan".to_owned(), |name, group| format!("{name}-{}", group.name()))
 }
 
+/// The Lease of managers that look after the same objects: those of other namespaces or filters work beside them.
+fn lease_name(name: &str, args: &ControllerArgs) -> String {
+    let parts = [Some(name), Some(args.namespace.as_str()), args.watch_filter.as_deref()];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .map(|part| part.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"))
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join("-")
+}
+
 /// Names this process among those that stand for the Lease.
 fn identity(env: &Env) -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "capstan".to_owned());
     format!("{host}_{}", env.uuid())
 }
 
-/// Runs the controllers, once this process leads if it has to. Returns only if it no longer does.
-async fn work(candidate: Option<&mut Candidate>, runtime: &mut Runtime, health: &Health) -> Result<()> {
-    let Some(candidate) = candidate else {
-        runtime.start();
-        health.leads();
-        return std::future::pending().await;
-    };
-    candidate.lead().await;
+/// Runs the controllers, once this process leads if it has to. Returns only if it cannot or no longer does.
+///
+/// Only who leads writes definitions and webhook configurations: replicas of two releases, or on two addresses, would
+/// otherwise overwrite each other's, and API servers would call one that is long gone.
+async fn work(
+    candidate: Option<&mut Candidate>,
+    runtime: &mut Runtime,
+    health: &Health,
+    place: &Place<'_>,
+    ready: impl Fn() -> Result<()>,
+) -> Result<()> {
+    let Some(candidate) = candidate else { return lead(runtime, health, place, ready).await };
+    let stands_by = !candidate.leads_at_once().await;
+    if stands_by {
+        tracing::info!("this manager stands by");
+        ready()?;
+        tokio::select! {
+            () = candidate.lead() => {}
+            never = place.stand_by() => never,
+        }
+    }
     tracing::info!("this manager leads");
+    let ready = || if stands_by { Ok(()) } else { ready() };
+    tokio::select! {
+        () = candidate.keep() => bail!(
+            "leadership was lost: another manager leads, or the Lease could not be renewed in time; start again"
+        ),
+        outcome = lead(runtime, health, place, ready) => outcome,
+    }
+}
+
+/// Has the server as the controllers need it, and runs them. Returns only if that cannot be.
+async fn lead(
+    runtime: &mut Runtime,
+    health: &Health,
+    place: &Place<'_>,
+    ready: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    place.prepare().await?;
     runtime.start();
     health.leads();
-    candidate.keep().await;
-    bail!(
-        "leadership was lost: another manager leads, or the Lease could not be renewed in time; start again"
-    )
+    ready()?;
+    place.look_after().await
 }
 
 /// The webhooks that this process serves.
@@ -259,11 +309,13 @@ struct Place<'a> {
     env: &'a Env,
     assembly: &'a Assembly,
     webhooks: Option<&'a Webhooks>,
+    /// Definitions are installed, not waited for.
+    install: bool,
 }
 
 impl Place<'_> {
-    /// Definitions are there, and the webhooks are known. Writes only what is not so yet.
-    async fn prepare(&self, install: bool) -> Result<()> {
+    /// Definitions are there, and the webhooks and clusterctl's inventory know of this manager. Writes only what is not so yet.
+    async fn prepare(&self) -> Result<()> {
         let mut definitions = self.assembly.definitions();
         let authorities = match self.webhooks {
             Some(webhooks) => webhooks.renew(self.client, self.env).await?,
@@ -272,7 +324,7 @@ impl Place<'_> {
         if let Some(webhooks) = self.webhooks {
             registration::converted(&mut definitions, &webhooks.reach, &authorities);
         }
-        if install {
+        if self.install {
             capstan_capi_plane::install(self.client, &definitions).await?;
         } else {
             let missing = "definitions are missing: install Cluster API, or let --install-crds do it";
@@ -283,19 +335,60 @@ impl Place<'_> {
             let rules = self.assembly.rules();
             registration::judge(self.client, self.name, &rules, &webhooks.reach, &authorities).await?;
         }
+        if self.install {
+            self.assembly.register(self.client).await?;
+        }
         Ok(())
     }
 
     /// Renews certificates before they end and puts back what others took away.
-    async fn look_after(&self, install: bool) {
+    async fn look_after(&self) -> ! {
         loop {
             tokio::time::sleep(LOOK_AFTER).await;
-            if let Err(error) = self.prepare(install).await {
+            if let Err(error) = self.prepare().await {
                 tracing::warn!(
                     error = format!("{error:#}"),
                     "definitions or webhooks could not be looked after"
                 );
             }
+        }
+    }
+
+    /// Serves webhooks with the certificates of the moment, which who leads may have renewed.
+    async fn stand_by(&self) -> ! {
+        loop {
+            tokio::time::sleep(LOOK_AFTER).await;
+            if let Some(webhooks) = self.webhooks
+                && let Err(error) = webhooks.renew(self.client, self.env).await
+            {
+                tracing::warn!(error = format!("{error:#}"), "certificates could not be looked after");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ControllerArgs,
+    }
+
+    #[test]
+    fn managers_of_different_objects_do_not_wait_for_each_other() {
+        for (line, expected) in [
+            (&["capstan"][..], "capstan"),
+            (&["capstan", "--namespace", "blue"], "capstan-blue"),
+            (&["capstan", "--watch-filter", "Team_A"], "capstan-team-a"),
+            (&["capstan", "--namespace", "blue", "--watch-filter", "a"], "capstan-blue-a"),
+        ] {
+            let args = Line::try_parse_from(line).expect("arguments").args;
+            assert_eq!(lease_name("capstan", &args), expected);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use capstan_controller::Remote;
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::Client;
 use crate::program::{Server, ask};
 
 /// A running manager; killed when dropped.
@@ -54,7 +54,7 @@ impl Drop for Manager {
     }
 }
 
-async fn until(what: &str, client: &Client, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
+async fn until(what: &str, client: &Remote, path: &str, holds: impl Fn(u16, &Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let (code, body) = ask(client, Method::GET, path, &Value::Null).await;
@@ -113,13 +113,22 @@ async fn of_two_managers_one_works_and_the_other_takes_over() {
     let client = server.admin();
     let lease = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leases/capstan";
     let holder = |body: &Value| body["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+    // Each has a port of its own, so that it can be told whose webhooks the server calls.
+    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/capstan";
+    let called = |body: &Value| body["webhooks"][0]["clientConfig"]["url"].clone();
     let first = Manager::start(&server, &["--install-crds"]);
     let led =
         until("the first leads", &client, lease, |code, body| code == 200 && !holder(body).is_empty()).await;
+    let (_, registered) = ask(&client, Method::GET, webhooks, &Value::Null).await;
+    assert!(called(&registered).is_string(), "{registered}");
     let _second = Manager::start(&server, &["--install-crds"]);
     let (_, meanwhile) = ask(&client, Method::GET, lease, &Value::Null).await;
     assert_eq!(holder(&meanwhile), holder(&led));
+    let (_, meanwhile) = ask(&client, Method::GET, webhooks, &Value::Null).await;
+    assert_eq!(called(&meanwhile), called(&registered), "who stands by is not called");
     first.stop();
     let taken = |_: u16, body: &Value| !holder(body).is_empty() && holder(body) != holder(&led);
     until("the second leads", &client, lease, taken).await;
+    let moved = |_: u16, body: &Value| called(body).is_string() && called(body) != called(&registered);
+    until("the second is called", &client, webhooks, moved).await;
 }

@@ -85,16 +85,17 @@ impl Candidate {
         Self { client, env, election, seen: None }
     }
 
+    /// Tries once; the answer is whether this process leads.
+    pub async fn leads_at_once(&mut self) -> bool {
+        self.try_once().await.unwrap_or_else(|error| {
+            tracing::warn!(lease = %self.election.lease, %error, "standing for the lease failed");
+            false
+        })
+    }
+
     /// Returns once this process leads.
     pub async fn lead(&mut self) {
-        loop {
-            match self.try_once().await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(lease = %self.election.lease, %error, "standing for the lease failed")
-                }
-            }
+        while !self.leads_at_once().await {
             tokio::time::sleep(self.election.retry).await;
         }
     }
@@ -197,4 +198,56 @@ impl Candidate {
 /// `metav1.MicroTime`.
 fn now_text(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use capstan_apiserver::pki::Pki;
+    use capstan_apiserver::plane::{Config, Plane};
+
+    use super::*;
+
+    async fn server() -> (Plane, Client) {
+        let pki = Arc::new(Pki::ephemeral(Env::system()));
+        let plane = Plane::start(Config::in_memory(), pki).await.expect("a server");
+        let client = Client::in_process(plane.server().clone(), "test");
+        (plane, client)
+    }
+
+    fn candidate(client: &Client, name: &str) -> Candidate {
+        let election = Election::new(Key::new("default", "lease"), name);
+        Candidate::new(client.clone(), Env::system(), election)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_dies_is_followed_after_its_lease_and_not_before() {
+        let (_plane, client) = server().await;
+        let (mut first, mut second) = (candidate(&client, "first"), candidate(&client, "second"));
+        assert!(first.leads_at_once().await);
+        assert!(!second.leads_at_once().await);
+        // It renews for a minute and is then heard of no more.
+        let renewed = tokio::time::timeout(Duration::from_secs(60), first.keep()).await;
+        assert!(renewed.is_err(), "it kept the lease");
+        let died = Instant::now();
+        second.lead().await;
+        // Renewals are two seconds apart, and so are the other's looks.
+        let waited = died.elapsed();
+        assert!(waited >= Duration::from_secs(13) && waited <= Duration::from_secs(19), "{waited:?}");
+        assert!(!first.leads_at_once().await, "one leads");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_resigns_is_followed_at_once_and_one_that_does_not_lead_cannot() {
+        let (_plane, client) = server().await;
+        let (mut first, mut second) = (candidate(&client, "first"), candidate(&client, "second"));
+        first.lead().await;
+        second.resign().await.expect("nothing to let go");
+        assert!(!second.leads_at_once().await);
+        first.resign().await.expect("let go");
+        assert!(second.leads_at_once().await);
+        // Whoever lost the lease notices with its next renewal.
+        first.keep().await;
+    }
 }

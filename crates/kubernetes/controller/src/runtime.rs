@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_apiserver::env::Env;
 use capstan_object::{Key, Object, ObjectMeta};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -101,11 +101,21 @@ impl<C: Controller> Tenant<C> {
         }
     }
 
-    /// Hands keys out to reconciles, as many at a time as allowed, for as long as the task lives.
-    async fn dispatch(self: Arc<Self>) {
+    /// Hands keys out to reconciles, as many at a time as allowed, until it is told to stop. Those under way end then,
+    /// wherever they wait.
+    async fn dispatch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut running = JoinSet::new();
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {}
+            () = self.hand_out(&mut running) => {}
+        }
+        running.shutdown().await;
+    }
+
+    async fn hand_out(self: &Arc<Self>, running: &mut JoinSet<()>) {
         self.shared.caches.synced().await;
         let permits = Arc::new(Semaphore::new(self.shared.options.concurrency.max(1)));
-        let mut running = JoinSet::new();
         loop {
             let Ok(permit) = permits.clone().acquire_owned().await else { return };
             while running.try_join_next().is_some() {}
@@ -140,7 +150,7 @@ impl<C: Controller> Tenant<C> {
 
 /// A controller whose types are forgotten.
 trait AnyTenant: Send + Sync {
-    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>);
+    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>, stop: watch::Receiver<bool>);
     fn kind(&self) -> KindName;
     fn name(&self) -> &'static str;
     fn waits(&self, key: &Key) -> Vec<Wait>;
@@ -148,8 +158,8 @@ trait AnyTenant: Send + Sync {
 }
 
 impl<C: Controller> AnyTenant for Tenant<C> {
-    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>) {
-        tasks.spawn(self.dispatch());
+    fn start(self: Arc<Self>, tasks: &mut JoinSet<()>, stop: watch::Receiver<bool>) {
+        tasks.spawn(self.dispatch(stop));
     }
 
     fn kind(&self) -> KindName {
@@ -174,6 +184,7 @@ pub struct Runtime {
     shared: Arc<Shared>,
     tenants: Vec<Arc<dyn AnyTenant>>,
     tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
 }
 
 impl Runtime {
@@ -193,7 +204,7 @@ impl Runtime {
         let recorder = Recorder::new(client.clone(), env.clone(), &options.instance);
         let metrics = Arc::default();
         let shared = Arc::new(Shared { env, options, caches, client, metrics, recorder, workloads });
-        Self { shared, tenants: Vec::new(), tasks: JoinSet::new() }
+        Self { shared, tenants: Vec::new(), tasks: JoinSet::new(), stop: watch::Sender::new(false) }
     }
 
     /// Adds a controller. All are added before [`Runtime::start`].
@@ -225,8 +236,15 @@ impl Runtime {
     pub fn start(&mut self) {
         self.shared.caches.start(&self.shared.client);
         for tenant in &self.tenants {
-            tenant.clone().start(&mut self.tasks);
+            tenant.clone().start(&mut self.tasks, self.stop.subscribe());
         }
+    }
+
+    /// Ends every reconcile where it waits and returns once none is under way, so that what they write to may close and
+    /// another process may lead. Dropping a runtime ends them too, a moment later.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while self.tasks.join_next().await.is_some() {}
     }
 
     /// The caches, for whoever wants to read what the controllers see.

@@ -140,3 +140,39 @@ async fn an_object_without_the_label_of_the_filter_is_left_alone_whatever_happen
     let strange: Vec<_> = world.seen.iter().filter(|key| !key.ends_with("ours")).collect();
     assert!(strange.is_empty(), "{strange:?}");
 }
+
+/// Never comes to an end of looking.
+struct Ponders(Arc<mpsc::UnboundedSender<String>>);
+
+impl Controller for Ponders {
+    const NAME: &'static str = "ponders";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = NoCall;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, object: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        let pondering = self.0.clone();
+        pondering.send(object.key().to_string()).expect("somebody listens");
+        std::future::pending().await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        Decision::rest(look)
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_under_way_in_a_runtime_that_has_stopped() {
+    let world = World::new().await;
+    let (looks, mut looked) = mpsc::unbounded_channel();
+    let looks = Arc::new(looks);
+    let mut runtime = Runtime::new(world.client.clone(), Env::system(), Options::default());
+    runtime.add(Ponders(looks.clone())).start();
+    world.create("a", "one", &[]).await;
+    looked.recv().await.expect("somebody looks");
+    assert!(Arc::strong_count(&looks) > 2, "it ponders");
+    runtime.stop().await;
+    assert_eq!(Arc::strong_count(&looks), 1, "neither a controller nor a reconcile is left");
+}
