@@ -79,6 +79,21 @@ impl Discovery {
             .with_context(|| format!("create {kind} {}", object["metadata"]["name"]))
     }
 
+    /// Every object in a namespace but Events, with its kind, in one version each.
+    pub async fn objects_in(&self, api: &Api, namespace: &str) -> Result<Vec<(String, Value)>> {
+        let (mut objects, mut seen) = (Vec::new(), BTreeSet::new());
+        for resource in self.resources.iter().filter(|resource| resource.kind != "Event") {
+            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
+            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
+                continue;
+            }
+            let mut list = api.get(&resource.collection(Some(namespace))).await?.success()?;
+            let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            objects.extend(items.into_iter().map(|item| (resource.kind.clone(), item)));
+        }
+        Ok(objects)
+    }
+
     /// Kind and name of the objects in a namespace that are neither in every namespace nor expected, by kind and name.
     pub async fn left_in(
         &self,
@@ -87,26 +102,16 @@ impl Discovery {
         expected: impl Fn(&str, &str) -> bool,
     ) -> Result<Vec<String>> {
         let everywhere = |kind: &str, name: &str| match kind {
-            "Event" => true,
             "ServiceAccount" => name == "default",
             "ConfigMap" => name == "kube-root-ca.crt",
             _ => false,
         };
-        let (mut left, mut seen) = (Vec::new(), BTreeSet::new());
-        for resource in &self.resources {
-            let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
-            if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
-                continue;
-            }
-            let list = api.get(&resource.collection(Some(namespace))).await?.success()?;
-            for item in list["items"].as_array().into_iter().flatten() {
-                let name = item["metadata"]["name"].as_str().unwrap_or_default();
-                if !everywhere(&resource.kind, name) && !expected(&resource.kind, name) {
-                    left.push(format!("{} {name}", resource.kind));
-                }
-            }
-        }
-        Ok(left)
+        let objects = self.objects_in(api, namespace).await?;
+        let names = objects
+            .iter()
+            .map(|(kind, object)| (kind.as_str(), object["metadata"]["name"].as_str().unwrap_or_default()));
+        let left = names.filter(|(kind, name)| !everywhere(kind, name) && !expected(kind, name));
+        Ok(left.map(|(kind, name)| format!("{kind} {name}")).collect())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::bed::cluster::example;
 use crate::bed::ports::free_port;
 use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan};
+use crate::manager::silent;
 use crate::peers::Cache;
 use crate::text::Lap;
 
@@ -67,6 +68,7 @@ pub async fn run(options: Options) -> Result<()> {
     lap.end("clusterctl describes it, gets its kubeconfig and saves it");
 
     server.stop()?;
+    silent([server.complaints()])?;
     workdir.passed();
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One cluster from manifests, through its life: created, grown, upgraded, deleted, whoever looks after it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use crate::api::{Api, content};
 use crate::discovery::Discovery;
 
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Who writes nothing for so long rests.
+const REST: Duration = Duration::from_secs(5);
 const GROUP: &str = "cluster.x-k8s.io";
 
 /// A cluster in a namespace of its own.
@@ -140,6 +143,34 @@ impl<'a> Cluster<'a> {
             Ok((nodes.len() == count && nodes.iter().filter(ready).count() == count).then_some(()))
         })
         .await
+    }
+
+    /// Versions of all objects in its namespace, by kind and name.
+    pub async fn versions(&self) -> Result<BTreeMap<String, String>> {
+        let objects = self.discovery.objects_in(self.api, &self.namespace).await?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let version = |(kind, object): (String, Value)| {
+            let meta = &object["metadata"];
+            (format!("{kind} {}", text(&meta["name"])), text(&meta["resourceVersion"]))
+        };
+        Ok(objects.into_iter().map(version).collect())
+    }
+
+    /// Waits until nothing in its namespace was written for some seconds; the answer is the versions.
+    pub async fn wait_rest(&self) -> Result<BTreeMap<String, String>> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut last = self.versions().await?;
+        loop {
+            tokio::time::sleep(REST).await;
+            let now = self.versions().await?;
+            if now == last {
+                return Ok(now);
+            }
+            let busy = now.iter().filter(|(name, version)| last.get(*name) != Some(version));
+            let busy: Vec<_> = busy.map(|(name, _)| name.as_str()).collect();
+            ensure!(Instant::now() < deadline, "{} does not come to rest: {}", self.name, busy.join(", "));
+            last = now;
+        }
     }
 
     /// Deletes the Cluster and waits until nothing that was made for it is left: what the manifests brought is

@@ -49,8 +49,18 @@ impl Manager {
         self.process.check()
     }
 
+    /// What it warned of or called an error.
+    pub fn complaints(&self) -> Result<Vec<String>> {
+        self.process.complaints()
+    }
+
+    /// SIGKILL: it leaves without a word.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.kill().map(drop)
+    }
+
     /// Asks it to leave, which it must do in good order.
-    pub fn stop(mut self) -> Result<()> {
+    pub fn stop(&mut self) -> Result<()> {
         let status = self.process.stop(Duration::from_secs(10))?;
         if !status.success() {
             bail!("{} did not leave in good order: {status}", self.process.name());

@@ -44,12 +44,15 @@ const CONTROL_PLANE: Manager = Manager {
     feature_gates: "MachinePool=true,ClusterTopology=true",
 };
 /// The development provider.
-pub const CAPD: Manager = Manager {
+const CAPD: Manager = Manager {
     program: "capd",
     module: CLUSTER_API_TEST_MODULE,
     manifests: "infrastructure/docker/config/default",
     feature_gates: "MachinePool=true,ClusterTopology=true",
 };
+/// The same for a plane whose controllers know neither pools of machines nor classes of clusters.
+pub const CAPD_OF_MACHINES: Manager =
+    Manager { feature_gates: "MachinePool=false,ClusterTopology=false", ..CAPD };
 
 /// Those that drive a provider.
 pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];

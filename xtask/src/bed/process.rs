@@ -106,6 +106,13 @@ impl Process {
         &self.log
     }
 
+    /// What a program of ours warned of or called an error, by its log.
+    pub fn complaints(&self) -> Result<Vec<String>> {
+        let log = std::fs::read_to_string(&self.log)?;
+        let complains = |line: &&str| [" WARN ", "ERROR "].iter().any(|level| line.contains(level));
+        Ok(log.lines().filter(complains).map(|line| format!("{}: {line}", self.name)).collect())
+    }
+
     /// Fails with the end of the log if the program has left.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {

@@ -222,6 +222,17 @@ impl Server {
         self.processes.iter_mut().try_for_each(Process::check)
     }
 
+    /// What our own server warned of or called an error; those of others have words of their own.
+    pub fn complaints(&self) -> Result<Vec<String>> {
+        match self.flavour {
+            Flavour::Kube => Ok(Vec::new()),
+            Flavour::Capstan => {
+                let all: Result<Vec<_>> = self.processes.iter().map(Process::complaints).collect();
+                Ok(all?.concat())
+            }
+        }
+    }
+
     /// Its processes' memory and processor time.
     pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
         self.processes.iter().map(|process| Ok((process.name().to_owned(), process.usage()?))).collect()
