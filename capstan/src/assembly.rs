@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use capstan_capi_plane::{Group, Installed, Rules, Settings};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
-use capstan_controller::{Client, Env, Runtime, TcpDial};
+use capstan_controller::{Client, Dial, Env, Runtime, TcpDial};
 use serde_json::Value;
 
 use crate::kvm::{Kvm, KvmArgs};
@@ -126,7 +126,11 @@ impl Assembly {
 
     /// The controllers, added and not yet started.
     pub fn runtime(&self, client: Client, env: Env) -> Runtime {
-        let workloads = capstan_capi_plane::workloads(client.clone(), Arc::new(TcpDial), env.clone());
+        let dial: Arc<dyn Dial> = match &self.simulator {
+            Some(simulator) => simulator.dial(),
+            None => Arc::new(TcpDial),
+        };
+        let workloads = capstan_capi_plane::workloads(client.clone(), dial, env.clone());
         let options = capstan_capi_plane::options(&self.settings);
         let mut runtime = Runtime::with_workloads(client, env, options, Some(workloads));
         capstan_capi_plane::add_controllers(&mut runtime, &self.settings);

@@ -9,6 +9,7 @@ use capstan_sim_cloudstack::{Layout, Settings, Simulator};
 use tokio::net::TcpListener;
 
 use crate::output::say;
+use crate::simulator::Pace;
 
 /// Arguments of `capstan sim`.
 #[derive(clap::Args)]
@@ -72,8 +73,8 @@ async fn site(args: &SiteArgs) -> Result<()> {
         );
     }
     let port = args.endpoint_port;
-    let (site, endpoints) =
-        crate::simulator::open(Env::system(), port, args.instant, "--endpoint-port").await?;
+    let pace = Pace { instant: args.instant, heartbeat: SiteOptions::default().heartbeat };
+    let (site, endpoints) = crate::simulator::open(Env::system(), port, pace, "--endpoint-port").await?;
     let api = listen(args.listen).await?;
     let address = api.local_addr()?;
     say(&format!(

@@ -1,14 +1,18 @@
 //! The simulated cloud: machines that execute their boot data, in this process or in one of `capstan sim site`.
 
+use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use capstan_capi_plane::Installed;
 use capstan_capi_types::clusterctl::ProviderType;
-use capstan_controller::{Env, Runtime};
+use capstan_controller::{Dial, Env, Runtime, Stream, TcpDial};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_sim_provider::{SimClusters, SimMachines};
 use capstan_sim_site::{Ground, Remote};
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -28,6 +32,9 @@ pub struct SimulatorArgs {
     /// this process
     #[arg(long, value_name = "URL", conflicts_with = "simulator")]
     pub simulator_url: Option<String>,
+    /// How often simulated kubelets renew their Leases; 0 for never, which makes quiet clusters cost nothing
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "simulator")]
+    pub simulator_heartbeat: u64,
 }
 
 impl SimulatorArgs {
@@ -40,8 +47,33 @@ impl SimulatorArgs {
 /// Where simulated machines are, for as long as this lives.
 pub struct Simulator {
     ground: Ground,
+    /// Leads to the clusters of a site in this process.
+    near: Option<NearDial>,
     /// Serves the clusters of a site in this process.
     door: Option<JoinHandle<()>>,
+}
+
+/// Reaches simulated clusters inside the process: thousands of them need no sockets.
+#[derive(Clone)]
+struct NearDial {
+    site: Arc<dyn Dial>,
+    port: u16,
+}
+
+impl NearDial {
+    fn is_near(&self, host: &str, port: u16) -> bool {
+        port == self.port && host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl Dial for NearDial {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        if self.is_near(host, port) { self.site.dial(host, port) } else { TcpDial.dial(host, port) }
+    }
+
+    fn ask_every(&self) -> Option<Duration> {
+        TcpDial.ask_every()
+    }
 }
 
 impl Simulator {
@@ -50,19 +82,29 @@ impl Simulator {
         if let Some(url) = &args.simulator_url {
             let remote = Remote::new(url).context("--simulator-url")?;
             remote.check().await.context("start it first, with `capstan sim site`")?;
-            return Ok(Self { ground: remote.into(), door: None });
+            return Ok(Self { ground: remote.into(), near: None, door: None });
         }
-        let (site, listener) =
-            open(env, args.simulator_port, args.simulator_instant, "--simulator-port").await?;
+        let heartbeat = Some(Duration::from_secs(args.simulator_heartbeat)).filter(|every| !every.is_zero());
+        let pace = Pace { instant: args.simulator_instant, heartbeat };
+        let (site, listener) = open(env, args.simulator_port, pace, "--simulator-port").await?;
+        let near = NearDial { site: site.dial(), port: listener.local_addr()?.port() };
         let served = site.clone();
         let door = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
-        Ok(Self { ground: site.into(), door: Some(door) })
+        Ok(Self { ground: site.into(), near: Some(near), door: Some(door) })
     }
 
     /// Adds the provider's controllers.
     pub fn add_controllers(&self, runtime: &mut Runtime) {
         runtime.add(SimClusters::new(self.ground.clone()));
         runtime.add(SimMachines::new(self.ground.clone()));
+    }
+
+    /// Connections to simulated clusters without the detour over TCP, and to everything else as always.
+    pub fn dial(&self) -> Arc<dyn Dial> {
+        match &self.near {
+            Some(near) => Arc::new(near.clone()),
+            None => Arc::new(TcpDial),
+        }
     }
 
     /// The provider, as clusterctl lists it.
@@ -84,16 +126,25 @@ impl Drop for Simulator {
     }
 }
 
+/// How much time simulated machines take.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// They boot and join at once.
+    pub instant: bool,
+    /// How often their kubelets renew their Leases.
+    pub heartbeat: Option<Duration>,
+}
+
 /// A site, and the one port of its clusters; `flag` is what chooses another.
-pub async fn open(env: Env, port: u16, instant: bool, flag: &str) -> Result<(Site, TcpListener)> {
+pub async fn open(env: Env, port: u16, pace: Pace, flag: &str) -> Result<(Site, TcpListener)> {
     // One listener for every address of 127.0.0.0/8; the site turns away whoever comes by another.
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await.with_context(|| {
         format!("simulated clusters cannot be served on port {port}: choose another with {flag}")
     })?;
     let options = SiteOptions {
         endpoint_port: listener.local_addr()?.port(),
-        timings: if instant { Timings::none() } else { Timings::default() },
-        ..SiteOptions::default()
+        timings: if pace.instant { Timings::none() } else { Timings::default() },
+        heartbeat: pace.heartbeat,
     };
     Ok((Site::new(env, options), listener))
 }

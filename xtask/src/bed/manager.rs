@@ -7,11 +7,13 @@ use anyhow::{Result, bail};
 
 use super::managers::answers_ready;
 use super::ports::free_port;
-use super::process::{Process, Program};
+use super::process::{Process, Program, Usage};
 
 /// A running manager of ours; killed when dropped.
 #[derive(Debug)]
 pub struct Manager {
+    /// Where it answers about its health and its metrics.
+    pub health_port: u16,
     process: Process,
 }
 
@@ -32,7 +34,7 @@ impl Manager {
             .arg(format!("--webhook-port={}", free_port()?))
             .args(arguments.iter().map(|argument| (*argument).to_owned()))
             .start(folder)?;
-        let mut manager = Self { process };
+        let mut manager = Self { health_port, process };
         let deadline = Instant::now() + Duration::from_secs(60);
         while !answers_ready(health_port).await {
             manager.check()?;
@@ -57,6 +59,11 @@ impl Manager {
     /// SIGKILL: it leaves without a word.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill().map(drop)
+    }
+
+    /// Its name, memory and processor time.
+    pub fn usage(&self) -> Result<(String, Usage)> {
+        Ok((self.process.name().to_owned(), self.process.usage()?))
     }
 
     /// Asks it to leave, which it must do in good order.

@@ -71,6 +71,8 @@ impl Manager {
 pub struct Managers {
     /// What was installed for them.
     pub manifests: Manifests,
+    /// Where each answers about its metrics, over plain HTTP.
+    pub metrics_ports: Vec<u16>,
     processes: Vec<Process>,
     /// The development provider listens on a fixed port for its debug pages, so one machine runs one of it.
     _only_one: Option<File>,
@@ -102,11 +104,14 @@ impl Managers {
         }
         manifests.create_kinds(&api).await?;
 
-        let mut running = Self { manifests, processes: Vec::new(), _only_one: only_one };
+        let mut running =
+            Self { manifests, metrics_ports: Vec::new(), processes: Vec::new(), _only_one: only_one };
         let mut health_ports = Vec::new();
         for ((manager, program), webhook_port) in managers.iter().zip(programs).zip(webhook_ports) {
             let health_port = free_port()?;
             health_ports.push(health_port);
+            let metrics_port = free_port()?;
+            running.metrics_ports.push(metrics_port);
             running.processes.push(
                 Program::new(manager.program, program)
                     .arg(format!("--kubeconfig={}", kubeconfig.display()))
@@ -114,7 +119,8 @@ impl Managers {
                     .arg(format!("--webhook-port={webhook_port}"))
                     .arg(format!("--health-addr=127.0.0.1:{health_port}"))
                     .arg(format!("--feature-gates={}", manager.feature_gates))
-                    .args(["--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics=true", "--v=0"])
+                    .arg(format!("--diagnostics-address=127.0.0.1:{metrics_port}"))
+                    .args(["--insecure-diagnostics=true", "--v=0"])
                     .env("POD_IP", "127.0.0.1")
                     .env("POD_NAMESPACE", "default")
                     .env("POD_NAME", manager.program)
@@ -166,15 +172,20 @@ async fn wait_ready(process: &mut Process, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Health endpoints are plain HTTP.
+/// Whether a manager says that it is ready.
 pub async fn answers_ready(port: u16) -> bool {
+    let answer = tokio::time::timeout(Duration::from_secs(2), plain(port, "/readyz")).await;
+    answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.split_whitespace().nth(1) == Some("200")))
+}
+
+/// The answer to a GET over plain HTTP, head and all: managers tell of their health and their metrics so. In HTTP 1.0,
+/// whose answers come in one piece.
+pub async fn plain(port: u16, path: &str) -> Result<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        std::io::Result::Ok(answer.starts_with("HTTP/1.1 200"))
-    };
-    tokio::time::timeout(Duration::from_secs(2), ask).await.is_ok_and(|answer| answer.unwrap_or(false))
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }

@@ -1,7 +1,9 @@
 //! `cargo xtask bench api`: the same load on kube-apiserver with etcd and on capstan, on the same disk in one run.
+//! `cargo xtask bench fleet`: many clusters at once, ours alone or beside upstream's managers.
 //!
-//! It prints ratios and never fails on them: a benchmark on a shared machine informs, it does not judge.
+//! They print ratios and never fail on them: a benchmark on a shared machine informs, it does not judge.
 
+mod fleet;
 mod load;
 mod measures;
 
@@ -40,13 +42,20 @@ enum What {
     },
     /// Memory of one more empty in-memory server in a process that has a thousand
     Instances,
+    /// Many simulated clusters at once: time, processor, memory, writes; idle and deleted
+    Fleet(fleet::Options),
 }
 
 pub async fn run(options: Options) -> Result<()> {
-    let What::Api { quick, server, capstan } = options.what else { return instances() };
-    if cfg!(debug_assertions) {
-        return again_in_release();
+    match options.what {
+        What::Instances => instances(),
+        What::Api { .. } if cfg!(debug_assertions) => again_in_release(),
+        What::Api { quick, server, capstan } => api(quick, server, capstan).await,
+        What::Fleet(options) => fleet::run(options).await,
     }
+}
+
+async fn api(quick: bool, server: Option<Flavour>, capstan: Option<PathBuf>) -> Result<()> {
     let sizes = if quick { Sizes::quick() } else { Sizes::full() };
     let mut workdir = Workdir::new("bench")?;
     let flavours = server.map_or_else(|| vec![Flavour::Kube, Flavour::Capstan], |one| vec![one]);

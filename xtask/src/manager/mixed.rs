@@ -78,7 +78,7 @@ pub async fn core_over_capd(options: Options) -> Result<()> {
 }
 
 /// Our example with upstream's in-memory kinds for the simulated ones. Their nodes need no network to be ready.
-fn in_memory() -> Result<Vec<Value>> {
+pub fn in_memory() -> Result<Vec<Value>> {
     let mut manifests = examples(&["sim-cluster.yaml"])?;
     for object in &mut manifests {
         match object["kind"].as_str() {

@@ -167,8 +167,6 @@ fn to_cluster(
     let mut applies = Vec::new();
     for (reference, resource) in set.spec.resources.iter().zip(&look.seen.resources) {
         let (Resource::Found { hash, .. }, Some(kind)) = (resource, reference.kind) else { continue };
-        let known =
-            entry.resources.iter().find(|known| known.kind == Some(kind) && known.name == reference.name);
         let hash = match hash {
             Ok(hash) => hash,
             Err(why) => {
@@ -177,10 +175,7 @@ fn to_cluster(
                 continue;
             }
         };
-        let applied = known.is_some_and(|known| {
-            known.applied == Some(true) && (strategy == Strategy::ApplyOnce || known.hash == *hash)
-        });
-        if applied {
+        if is_applied(&entry, reference, strategy, hash) {
             continue;
         }
         let apply = Apply {
@@ -216,6 +211,28 @@ fn to_cluster(
         decision.call(apply);
     }
     trouble
+}
+
+/// A resource was applied, in its present state if that matters.
+fn is_applied(entry: &ResourceSetBinding, reference: &ResourceRef, strategy: Strategy, hash: &str) -> bool {
+    let known =
+        entry.resources.iter().find(|known| known.kind == reference.kind && known.name == reference.name);
+    known.is_some_and(|known| {
+        known.applied == Some(true) && (strategy == Strategy::ApplyOnce || known.hash == hash)
+    })
+}
+
+/// Everything that can be applied to a cluster was.
+pub(super) fn is_complete(set: &ClusterResourceSet, resources: &[Resource], target: &Target) -> bool {
+    let strategy = set.spec.strategy.unwrap_or(Strategy::ApplyOnce);
+    let bindings = target.binding.iter().flat_map(|binding| &binding.spec.bindings);
+    let entry = bindings.into_iter().find(|entry| entry.cluster_resource_set_name == set.metadata.name);
+    set.spec.resources.iter().zip(resources).all(|(reference, resource)| match resource {
+        Resource::Found { hash: Ok(hash), .. } => {
+            entry.is_some_and(|entry| is_applied(entry, reference, strategy, hash))
+        }
+        _ => true,
+    })
 }
 
 /// Writes down what became of a resource; an entry that says so already keeps its time.

@@ -18,11 +18,12 @@ use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
     ClusterResourceSetStrategy,
 };
+use capstan_capi_types::core::cluster::condition as cluster_condition;
 use capstan_capi_types::core::{Cluster, condition as shared};
 use capstan_controller::{
     Caches, Call, Change, Controller, Decision, Look, ObserveError, Outcome, View, Watches, catalogue,
 };
-use capstan_object::{Key, Object};
+use capstan_object::{Conditions as _, Key, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,16 @@ impl Call for Apply {
     }
 }
 
+/// What a set depends on of a cluster.
+fn told(cluster: &Cluster) -> impl PartialEq {
+    (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_connected(cluster))
+}
+
+/// The cluster has been found to answer. One that has not is not asked: of a fleet, most are still being made.
+fn is_connected(cluster: &Cluster) -> bool {
+    cluster.status.conditions.is_condition_true(cluster_condition::REMOTE_CONNECTION_PROBE)
+}
+
 const CONDITIONS: [&str; 2] = [shared::PAUSED, condition::RESOURCES_APPLIED];
 
 impl Controller for ClusterResourceSetController {
@@ -86,10 +97,11 @@ impl Controller for ClusterResourceSetController {
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSet>) {
         watches.owned::<ClusterResourceSetBinding>();
-        watches.related::<Cluster>(|change, caches| {
-            sets_of(caches, &change.key.namespace, |set| {
+        watches.related::<Cluster>(|change, caches| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
+            _ => sets_of(caches, &change.key.namespace, |set| {
                 change.both().any(|cluster| decide::selects(set, cluster).unwrap_or(false))
-            })
+            }),
         });
         watches
             .related::<ConfigMapOutline>(|change, caches| users_of(caches, change, ResourceKind::ConfigMap));

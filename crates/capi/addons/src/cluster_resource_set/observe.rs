@@ -12,7 +12,7 @@ use capstan_object::{Key, Object, ObjectMeta};
 use serde_json::Value;
 
 use super::resources::{self, ConfigMapOutline, SecretOutline};
-use super::{ClusterResourceSetController, apply, decide};
+use super::{ClusterResourceSetController, apply, decide, is_connected};
 
 /// What was seen beside the set.
 #[derive(Debug, Default)]
@@ -68,11 +68,8 @@ pub(super) async fn observe(
                 break;
             }
         }
-        let unreachable = match view.workloads() {
-            Some(workloads) => workloads.client(&cluster.key()).await.err().map(|error| error.to_string()),
-            None => Some("this plane reaches no workload clusters".to_owned()),
-        };
         let binding = view.get::<ClusterResourceSetBinding>(&cluster.key())?;
+        let unreachable = (!is_connected(&cluster)).then(|| format!("{} is not connected", cluster.key()));
         seen.targets.push(Target { cluster: cluster.metadata.name.clone(), binding, unreachable });
     }
     if seen.targets.is_empty() || set.metadata.is_deleting() {
@@ -97,6 +94,18 @@ pub(super) async fn observe(
             (Some((_, false)), _) => Resource::WrongType,
             _ => Resource::Missing,
         });
+    }
+    // Only clusters that something is to be brought to have to answer.
+    for target in seen.targets.iter_mut().filter(|target| target.unreachable.is_none()) {
+        if !decide::is_complete(set, &seen.resources, target) {
+            target.unreachable = match view.workloads() {
+                Some(workloads) => {
+                    let cluster = Key::new(namespace, target.cluster.as_str());
+                    workloads.client(&cluster).await.err().map(|error| error.to_string())
+                }
+                None => Some("this plane reaches no workload clusters".to_owned()),
+            };
+        }
     }
     Ok(seen)
 }

@@ -1,0 +1,155 @@
+//! The figures as tables.
+
+use std::time::Duration;
+
+use super::planes::Kind;
+use super::run::Outcome;
+use crate::text::{human_bytes, human_duration, table};
+
+/// Prints totals, what one cluster costs, who reconciled how often, and ratios if a peer ran.
+pub fn print(outcomes: &[Outcome]) {
+    println!("\n{}", table(&totals(outcomes)));
+    println!("per cluster, without what the plane needs for itself\n{}", table(&per_cluster(outcomes)));
+    println!("reconciles per cluster, by controller\n{}", table(&reconciles(outcomes)));
+    println!("processes\n{}", table(&processes(outcomes)));
+    let ratios = ratios(outcomes);
+    if ratios.len() > 1 {
+        println!("ours to upstream's\n{}", table(&ratios));
+    }
+    for outcome in outcomes {
+        println!(
+            "{}: making and watching the fleet took {} of processor, others used {:.0} % of the machine",
+            title(outcome),
+            human_duration(outcome.cpu_of_load),
+            outcome.others * 100.0
+        );
+    }
+    println!("writes are revisions of the store; those to Leases are not counted at rest");
+}
+
+fn title(outcome: &Outcome) -> String {
+    format!("{} × {}", outcome.clusters, outcome.kind.name())
+}
+
+fn head(outcomes: &[Outcome], first: &str) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(outcomes.iter().map(title)).collect()
+}
+
+/// For a plane whose metrics do not tell.
+const UNTOLD: &str = "not told";
+
+type Cell = (&'static str, fn(&Outcome) -> String);
+
+fn rows(outcomes: &[Outcome], cells: &[Cell]) -> Vec<Vec<String>> {
+    let mut rows = vec![head(outcomes, "")];
+    for (name, cell) in cells {
+        rows.push(std::iter::once((*name).to_owned()).chain(outcomes.iter().map(cell)).collect());
+    }
+    rows
+}
+
+fn share(cpu: Duration, time: Duration) -> f64 {
+    cpu.as_secs_f64() / time.as_secs_f64() * 100.0
+}
+
+fn totals(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    rows(
+        outcomes,
+        &[
+            ("all Available after", |one| human_duration(one.available)),
+            ("processor until then", |one| human_duration(one.cpu)),
+            ("at rest after another", |one| human_duration(one.settled)),
+            ("memory before", |one| human_bytes(one.resident_before)),
+            ("memory, peak", |one| human_bytes(one.peak)),
+            ("memory at rest", |one| human_bytes(one.resident_idle)),
+            ("writes at rest", |one| format!("{} in {}", one.idle.writes, human_duration(one.idle.time))),
+            ("writes to Leases at rest", |one| one.idle.lease_writes.to_string()),
+            ("reconciles at rest", |one| {
+                if one.reconciles.is_empty() { UNTOLD.to_owned() } else { one.idle.reconciles.to_string() }
+            }),
+            ("processor at rest", |one| format!("{:.2} % of a core", share(one.idle.cpu, one.idle.time))),
+            ("all deleted after", |one| human_duration(one.deleted)),
+        ],
+    )
+}
+
+fn each(outcome: &Outcome, value: f64) -> f64 {
+    value / outcome.clusters.max(1) as f64
+}
+
+fn per_cluster(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    rows(
+        outcomes,
+        &[
+            ("time to Available", |one| format!("{:.1} ms", each(one, one.available.as_secs_f64() * 1e3))),
+            ("processor", |one| format!("{:.1} ms", each(one, one.cpu.as_secs_f64() * 1e3))),
+            ("memory, peak", |one| {
+                human_bytes(each(one, one.peak.saturating_sub(one.resident_before) as f64) as u64)
+            }),
+            ("memory at rest", |one| {
+                human_bytes(each(one, one.resident_idle.saturating_sub(one.resident_before) as f64) as u64)
+            }),
+            ("reconciles", |one| {
+                let all: u64 = one.reconciles.iter().map(|(_, count)| count).sum();
+                if one.reconciles.is_empty() {
+                    UNTOLD.to_owned()
+                } else {
+                    format!("{:.1}", each(one, all as f64))
+                }
+            }),
+            ("writes", |one| format!("{:.1}", each(one, one.writes as f64))),
+            ("time to delete", |one| format!("{:.1} ms", each(one, one.deleted.as_secs_f64() * 1e3))),
+        ],
+    )
+}
+
+fn reconciles(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let mut names: Vec<&str> =
+        outcomes.iter().flat_map(|one| one.reconciles.iter().map(|(name, _)| name.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut rows = vec![head(outcomes, "controller")];
+    for name in names {
+        let count = |one: &Outcome| match one.reconciles.iter().find(|(known, _)| known == name) {
+            Some((_, count)) => format!("{:.1}", each(one, *count as f64)),
+            None => String::new(),
+        };
+        rows.push(std::iter::once(name.to_owned()).chain(outcomes.iter().map(count)).collect());
+    }
+    rows
+}
+
+fn processes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let mut rows = vec![["plane", "process", "peak", "processor in all"].map(String::from).to_vec()];
+    for outcome in outcomes {
+        for (name, usage) in &outcome.processes {
+            let cells = [title(outcome), name.clone(), human_bytes(usage.peak), human_duration(usage.cpu)];
+            rows.push(cells.to_vec());
+        }
+    }
+    rows
+}
+
+/// Ours divided by theirs, for every number of clusters that both were given.
+fn ratios(outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let names = ["", "wall time", "processor", "peak memory", "processor at rest", "deletion"];
+    let mut rows = vec![names.map(String::from).to_vec()];
+    for theirs in outcomes.iter().filter(|one| one.kind == Kind::Upstream) {
+        let same = |one: &&Outcome| one.kind != Kind::Upstream && one.clusters == theirs.clusters;
+        for ours in outcomes.iter().filter(same) {
+            let ratio = |value: fn(&Outcome) -> f64| match (value(ours), value(theirs)) {
+                (0.0, _) => "0".to_owned(),
+                (ours, theirs) => format!("1/{:.1}", theirs / ours),
+            };
+            rows.push(vec![
+                title(ours),
+                ratio(|one| one.available.as_secs_f64()),
+                ratio(|one| one.cpu.as_secs_f64()),
+                ratio(|one| one.peak as f64),
+                ratio(|one| one.idle.cpu.as_secs_f64()),
+                ratio(|one| one.deleted.as_secs_f64()),
+            ]);
+        }
+    }
+    rows
+}
