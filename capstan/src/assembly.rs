@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use capstan_capi_plane::{Group, Installed, Rules, Settings};
+use capstan_capi_plane::{Group, Installed, ProviderVersions, Rules, Settings};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_controller::{Client, Dial, Env, Runtime, TcpDial};
 use serde_json::Value;
 
+use crate::cloudstack::CloudStack;
 use crate::kvm::{Kvm, KvmArgs};
 use crate::simulator::{Simulator, SimulatorArgs};
 
@@ -36,6 +37,9 @@ pub struct ControllerArgs {
     /// Objects of one kind that are looked at at the same time
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub concurrency: usize,
+    /// Provide machines on CloudStack: CloudStackCluster, CloudStackMachine
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub cloudstack: bool,
     #[command(flatten)]
     pub simulator: SimulatorArgs,
     #[command(flatten)]
@@ -51,6 +55,7 @@ fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
 pub struct Assembly {
     settings: Settings,
     simulator: Option<Simulator>,
+    cloudstack: Option<CloudStack>,
     kvm: Option<Kvm>,
 }
 
@@ -58,7 +63,8 @@ impl Assembly {
     /// Opens what must be open before controllers run.
     pub async fn new(args: &ControllerArgs, env: &Env) -> Result<Self> {
         let controllers: BTreeSet<Group> = args.controllers.iter().copied().collect();
-        let simulated = args.simulator.is_wanted() && controllers.contains(&Group::Infrastructure);
+        let provides = controllers.contains(&Group::Infrastructure);
+        let simulated = args.simulator.is_wanted() && provides;
         let simulator = match simulated {
             true => Some(Simulator::start(&args.simulator, env.clone()).await?),
             false => None,
@@ -73,7 +79,8 @@ impl Assembly {
             concurrency: args.concurrency,
             ..Settings::default()
         };
-        Ok(Self { settings, simulator, kvm })
+        let cloudstack = (args.cloudstack && provides).then(CloudStack::new);
+        Ok(Self { settings, simulator, cloudstack, kvm })
     }
 
     /// Which groups of controllers run.
@@ -92,6 +99,9 @@ impl Assembly {
         if self.is_simulated() {
             definitions.extend(capstan_sim_provider::definitions());
         }
+        if self.cloudstack.is_some() {
+            definitions.extend(CloudStack::definitions());
+        }
         if self.kvm.is_some() {
             definitions.extend(capstan_kvm::definitions());
         }
@@ -107,7 +117,21 @@ impl Assembly {
         if self.kvm.is_some() {
             rules = rules.with(capstan_kvm::rules());
         }
+        if self.cloudstack.is_some() {
+            rules = rules.with(CloudStack::rules());
+        }
         rules
+    }
+
+    /// Versions of the providers' kinds.
+    pub fn versions(&self) -> Option<ProviderVersions> {
+        self.cloudstack.as_ref().map(|_| CloudStack::versions())
+    }
+
+    /// What the providers count, as Prometheus reads it.
+    pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + Clone + 'static {
+        let clouds = self.cloudstack.as_ref().map(CloudStack::clouds);
+        move || clouds.as_ref().map(capstan_cloudstack_provider::Clouds::metrics).unwrap_or_default()
     }
 
     /// Lists the providers in clusterctl's inventory.
@@ -115,6 +139,9 @@ impl Assembly {
         let mut providers: Vec<Installed> = capstan_capi_plane::providers(self.groups());
         if self.is_simulated() {
             providers.push(Simulator::provider());
+        }
+        if self.cloudstack.is_some() {
+            providers.push(CloudStack::provider());
         }
         if self.kvm.is_some() {
             providers.push(Kvm::provider());
@@ -136,6 +163,9 @@ impl Assembly {
         capstan_capi_plane::add_controllers(&mut runtime, &self.settings);
         if let Some(simulator) = &self.simulator {
             simulator.add_controllers(&mut runtime);
+        }
+        if let Some(cloudstack) = &self.cloudstack {
+            cloudstack.add_controllers(&mut runtime);
         }
         if let Some(kvm) = &self.kvm {
             kvm.add_controllers(&mut runtime);

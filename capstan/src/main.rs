@@ -2,6 +2,7 @@
 
 mod assembly;
 mod backup;
+mod cloudstack;
 mod kvm;
 mod logging;
 mod manager;

@@ -73,7 +73,8 @@ async fn serve(args: Args) -> Result<()> {
     };
     let mut config = if args.in_memory { Config::in_memory() } else { Config::on_disk(dir) };
     if let Some(assembly) = &assembly {
-        config = config.with_kinds(Arc::new(ClusterApi::new(assembly.rules())));
+        let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
+        config = config.with_kinds(Arc::new(kinds));
     }
     let plane = Plane::start(config, pki.clone()).await?;
     let runtime = match &assembly {

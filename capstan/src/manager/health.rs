@@ -15,12 +15,13 @@ pub struct Health {
     ready: Arc<AtomicBool>,
     leads: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
+    providers: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Health {
-    /// Neither ready nor leading yet.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self { ready: Arc::default(), leads: Arc::default(), metrics }
+    /// Neither ready nor leading yet. `providers` tells what providers of infrastructure count.
+    pub fn new(metrics: Arc<Metrics>, providers: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { ready: Arc::default(), leads: Arc::default(), metrics, providers: Arc::new(providers) }
     }
 
     /// Webhooks are served; and if this process leads, definitions are there.
@@ -52,7 +53,7 @@ impl Health {
                     "# HELP capstan_leader Whether the controllers run in this process.\n\
                      # TYPE capstan_leader gauge\ncapstan_leader {leads}\n"
                 );
-                web::text(StatusCode::OK, own + &self.metrics.render())
+                web::text(StatusCode::OK, own + &self.metrics.render() + &(self.providers)())
             }
             _ => web::text(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics"),
         }

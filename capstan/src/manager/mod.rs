@@ -90,7 +90,7 @@ async fn manage(args: Args) -> Result<()> {
     let assembly = Assembly::new(&args.assembly, &env).await?;
     let name = args.name.clone().unwrap_or_else(|| name(&assembly));
     let mut runtime = assembly.runtime(client.clone(), env.clone());
-    let health = Health::new(runtime.metrics().clone());
+    let health = Health::new(runtime.metrics().clone(), assembly.metrics());
     let mut tasks = JoinSet::new();
     let listener = listen(args.health_address, "--health-address").await?;
     let health_address = listener.local_addr()?;
@@ -278,7 +278,8 @@ impl Webhooks {
         definitions.start(client);
         definitions.synced().await;
         let converter = Converter::new(Arc::new(move |group, kind| versions.of(group, kind)));
-        let reviewer = Arc::new(Reviewer::new(assembly.rules(), converter, client.clone()));
+        let reviewer = Reviewer::new(assembly.rules(), converter, client.clone());
+        let reviewer = Arc::new(reviewer.converting(assembly.versions()));
 
         let secret = Key::new(args.system_namespace.as_str(), format!("{name}-webhooks"));
         let webhooks = Self { serving: Arc::default(), secret, reach, _definitions: definitions };

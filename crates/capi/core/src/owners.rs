@@ -1,11 +1,25 @@
 //! Owner references of objects that belong to a cluster, and of objects without an owner.
 
+use std::sync::Arc;
+
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{Effect, ObjectRef};
-use capstan_object::{Object, ObjectMeta, OwnerReference};
+use capstan_controller::{Effect, ObjectRef, ObserveError, View};
+use capstan_object::{Key, Object, ObjectMeta, OwnerReference};
 use serde_json::json;
 
 use crate::contract::External;
+
+/// The owner of a kind that an object names, if it is there and is the very one.
+pub fn of<T: Object>(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<T>>, ObserveError> {
+    let Some(reference) = reference_to::<T>(meta) else { return Ok(None) };
+    let owner = view.get::<T>(&Key::new(meta.namespace.as_str(), reference.name.as_str()))?;
+    Ok(owner.filter(|owner| owner.metadata().uid == reference.uid))
+}
+
+/// The reference to an owner of a kind, in whatever version.
+fn reference_to<T: Object>(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().find(|owner| owner.kind == T::KIND.kind && owner.group() == T::KIND.group)
+}
 
 /// Puts a reference among others: in place of one to the same owner, else at the end. The answer is whether
 /// anything changed.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::admission::InProcess;
 use crate::controllers::Group;
-use crate::conversion::{Conversion, Versions};
+use crate::conversion::{Conversion, ProviderVersions, Versions};
 use crate::rules::Rules;
 
 /// The CustomResourceDefinitions of every kind of Cluster API; those of infrastructure are their providers'.
@@ -38,12 +38,20 @@ pub fn configure(config: Config) -> Config {
 /// What is known of the kinds of Cluster API beside their definitions.
 pub struct ClusterApi {
     rules: Rules,
+    versions: Vec<ProviderVersions>,
 }
 
 impl ClusterApi {
     /// Judges by `rules`, which may be about kinds of providers too.
     pub fn new(rules: Rules) -> Self {
-        Self { rules }
+        Self { rules, versions: Vec::new() }
+    }
+
+    /// Converts a provider's kinds too.
+    #[must_use]
+    pub fn converting(mut self, versions: impl IntoIterator<Item = ProviderVersions>) -> Self {
+        self.versions.extend(versions);
+        self
     }
 }
 
@@ -55,8 +63,14 @@ impl Kinds for ClusterApi {
     fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions {
         let versions = Versions::stored(stored.clone());
         let conversion = Arc::new(Conversion(Converter::new(versions.into_lookup())));
-        capstan_capi_types::conversion::kinds()
+        let mut known = capstan_capi_types::conversion::kinds()
             .iter()
-            .fold(known, |known, (group, kind)| known.with_kind(group, kind, conversion.clone()))
+            .fold(known, |known, (group, kind)| known.with_kind(group, kind, conversion.clone()));
+        for versions in &self.versions {
+            for (group, kind) in &versions.kinds {
+                known = known.with_kind(group, kind, Arc::new(versions.clone()));
+            }
+        }
+        known
     }
 }

@@ -20,7 +20,7 @@ mod review;
 mod rules;
 
 pub use controllers::{Group, Settings, UnknownGroup, add_controllers, options, workloads};
-pub use conversion::Versions;
+pub use conversion::{ProviderVersions, Versions};
 pub use install::{InstallError, establish, install, set_conversion};
 pub use inventory::{CLUSTER_API_RELEASE, Installed, ensure_namespace, providers, register};
 pub use kinds::{ClusterApi, configure, definitions, definitions_for};

@@ -9,13 +9,14 @@
 //! an error, never a panic, and nothing is written.
 
 use capstan_apiserver::status::Status;
-use capstan_capi_types::conversion::Converter;
+use capstan_capi_types::conversion::{ConversionError, Converter};
 use capstan_controller::Client;
 use capstan_object::{Key, Kind};
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::conversion::ProviderVersions;
 use crate::rules::{Others, Rules, Subject};
 
 /// Most objects one conversion may ask for; API servers send a page of a list at a time.
@@ -30,6 +31,7 @@ pub struct NoReview(&'static str);
 pub struct Reviewer {
     rules: Rules,
     converter: Converter,
+    providers: Vec<ProviderVersions>,
     client: Client,
 }
 
@@ -99,7 +101,21 @@ impl Request {
 impl Reviewer {
     /// Judges by `rules`, converts by `converter`, and reads what a rule asks for beside the object with `client`.
     pub fn new(rules: Rules, converter: Converter, client: Client) -> Self {
-        Self { rules, converter, client }
+        Self { rules, converter, providers: Vec::new(), client }
+    }
+
+    /// Converts a provider's kinds too.
+    #[must_use]
+    pub fn converting(mut self, versions: impl IntoIterator<Item = ProviderVersions>) -> Self {
+        self.providers.extend(versions);
+        self
+    }
+
+    fn converted(&self, object: Value, version: &str) -> Result<Value, ConversionError> {
+        match self.providers.iter().find(|provider| provider.know(&object)) {
+            Some(provider) => (provider.convert)(object, version),
+            None => self.converter.convert(object, version),
+        }
     }
 
     /// The kind that is judged, if there are rules for it and something is written.
@@ -158,7 +174,7 @@ impl Reviewer {
             return Err(unknown());
         }
         let converted: Result<Vec<Value>, _> =
-            objects.iter().map(|object| self.converter.convert(object.clone(), version)).collect();
+            objects.iter().map(|object| self.converted(object.clone(), version)).collect();
         let response = match converted {
             Ok(objects) => json!({"uid": uid, "convertedObjects": objects, "result": {"status": "Success"}}),
             Err(error) => json!({

@@ -1,7 +1,6 @@
-//! What providers of infrastructure have in common: whose an object is, what a machine waits for, its boot data.
+//! What providers of infrastructure have in common: what a machine waits for, its boot data.
 
 pub mod console;
-pub mod owner;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

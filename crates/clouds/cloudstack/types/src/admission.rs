@@ -12,20 +12,21 @@ use crate::v1beta3::{
     Identifier,
 };
 
+/// Rules of every kind of this provider in its stored version.
+pub fn all() -> [Rules; 6] {
+    [
+        Rules::of::<CloudStackCluster>(),
+        Rules::of::<CloudStackMachine>(),
+        Rules::of::<CloudStackMachineTemplate>(),
+        Rules::of::<CloudStackFailureDomain>(),
+        Rules::of::<CloudStackIsolatedNetwork>(),
+        Rules::of::<CloudStackAffinityGroup>(),
+    ]
+}
+
 /// Rules of a kind of this provider in its stored version; `None` for kinds of others.
 pub fn rules(group: &str, kind: &str) -> Option<Rules> {
-    fn of<T: Admission>() -> (&'static str, &'static str, Rules) {
-        (T::KIND.group, T::KIND.kind, Rules::of::<T>())
-    }
-    let all = [
-        of::<CloudStackCluster>(),
-        of::<CloudStackMachine>(),
-        of::<CloudStackMachineTemplate>(),
-        of::<CloudStackFailureDomain>(),
-        of::<CloudStackIsolatedNetwork>(),
-        of::<CloudStackAffinityGroup>(),
-    ];
-    all.into_iter().find(|(g, k, _)| (*g, *k) == (group, kind)).map(|(_, _, rules)| rules)
+    all().into_iter().find(|rules| (rules.kind.group, rules.kind.kind) == (group, kind))
 }
 
 impl Admission for CloudStackFailureDomain {}

@@ -61,6 +61,14 @@ pub fn knows(group: &str, kind: &str) -> bool {
     group == GROUP && all().iter().any(|earlier| earlier.kind == kind)
 }
 
+/// Groups and kinds that exist in several versions.
+pub fn kinds() -> Vec<(&'static str, &'static str)> {
+    let mut kinds: Vec<_> = all().iter().map(|earlier| (GROUP, earlier.kind)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 /// The object in another version.
 pub fn convert(object: Value, version: &str) -> Result<Value, ConversionError> {
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();

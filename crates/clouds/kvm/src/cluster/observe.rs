@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
 use capstan_controller::{ObserveError, View};
 
@@ -26,7 +26,7 @@ pub struct Seen {
 
 pub(super) fn observe(object: &KVMCluster, view: &View) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
-    let mut seen = Seen { cluster: owner::of::<Cluster>(meta, view)?, ..Seen::default() };
+    let mut seen = Seen { cluster: owners::of::<Cluster>(meta, view)?, ..Seen::default() };
     // The label outlives the owner: who is deleted without its Cluster still waits for its machines.
     let label = meta.labels.get(label::CLUSTER_NAME);
     let Some(cluster) = seen.cluster.as_ref().map(|cluster| &cluster.metadata.name).or(label) else {
@@ -46,7 +46,7 @@ fn is_control_plane(machine: &KVMMachine, view: &View) -> Result<bool, ObserveEr
     if machine.metadata.labels.contains_key(label::CONTROL_PLANE) {
         return Ok(true);
     }
-    let owner = owner::of::<Machine>(&machine.metadata, view)?;
+    let owner = owners::of::<Machine>(&machine.metadata, view)?;
     Ok(owner.is_some_and(|owner| owner.metadata.labels.contains_key(label::CONTROL_PLANE)))
 }
 

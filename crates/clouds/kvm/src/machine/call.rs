@@ -85,7 +85,7 @@ pub(super) async fn make(
 async fn specification(id: &Id, object: &KVMMachine, view: &View) -> Result<MachineSpec, String> {
     let meta = &object.metadata;
     let said = |error: capstan_controller::ObserveError| error.to_string();
-    let machine = owner::of::<Machine>(meta, view).map_err(said)?;
+    let machine = owners::of::<Machine>(meta, view).map_err(said)?;
     let machine = machine.ok_or_else(|| format!("KVMMachine {} has lost its Machine", meta.name))?;
     let name = machine.metadata.name.clone();
     if name.len() > LONGEST_NAME {

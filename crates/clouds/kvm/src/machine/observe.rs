@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
 use capstan_object::Key;
@@ -26,7 +26,7 @@ pub struct Seen {
 
 /// The cluster that an object belongs to, by its Machine or, without one, by its label.
 pub(super) fn cluster_of(object: &KVMMachine, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
-    let machine = owner::of::<Machine>(&object.metadata, view)?;
+    let machine = owners::of::<Machine>(&object.metadata, view)?;
     let label = object.metadata.labels.get(label::CLUSTER_NAME);
     let Some(name) = machine.as_ref().map(|machine| &machine.spec.cluster_name).or(label) else {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(super) fn observe(object: &KVMMachine, view: &View) -> Result<Seen, ObserveE
         None => None,
     };
     Ok(Seen {
-        machine: owner::of::<Machine>(&object.metadata, view)?,
+        machine: owners::of::<Machine>(&object.metadata, view)?,
         network: infrastructure.and_then(|it| cluster::network_of(&it).try_into().ok()),
         cluster,
         instance: None,

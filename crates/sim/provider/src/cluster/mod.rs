@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::owners;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_controller::{
@@ -120,7 +120,7 @@ impl Controller for SimClusters {
     }
 
     fn paused(&self, object: &SimCluster, view: &View) -> Result<Option<String>, ObserveError> {
-        let cluster = owner::of::<Cluster>(&object.metadata, view)?;
+        let cluster = owners::of::<Cluster>(&object.metadata, view)?;
         Ok(paused::why(cluster.as_deref(), &object.metadata, SimCluster::KIND.kind))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::Balancer;
@@ -31,7 +31,7 @@ pub struct Seen {
 pub(super) async fn observe(object: &SimCluster, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
     let mut seen = Seen {
-        cluster: owner::of::<Cluster>(meta, view)?,
+        cluster: owners::of::<Cluster>(meta, view)?,
         balancer: ground.balancer(&balancer_of(&object.key())).await.map_err(site::unseen)?,
         ..Seen::default()
     };
@@ -54,7 +54,7 @@ fn is_control_plane(machine: &SimMachine, view: &View) -> Result<bool, ObserveEr
     if machine.metadata.labels.contains_key(label::CONTROL_PLANE) {
         return Ok(true);
     }
-    let owner = owner::of::<Machine>(&machine.metadata, view)?;
+    let owner = owners::of::<Machine>(&machine.metadata, view)?;
     Ok(owner.is_some_and(|owner| owner.metadata.labels.contains_key(label::CONTROL_PLANE)))
 }
 

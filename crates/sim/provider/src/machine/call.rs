@@ -100,7 +100,7 @@ pub(super) async fn resolve(call: &MachineCall, ground: &Ground) -> Result<Resol
 /// The machine as the site is told of it, or why that cannot be said.
 async fn specification(id: &str, object: &SimMachine, view: &View) -> Result<VmSpec, String> {
     let meta = &object.metadata;
-    let machine = owner::of::<Machine>(meta, view).map_err(|error| error.to_string())?;
+    let machine = owners::of::<Machine>(meta, view).map_err(|error| error.to_string())?;
     let machine = machine.ok_or_else(|| format!("SimMachine {} has lost its Machine", meta.name))?;
     let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
     let user_data = boot_data(&Key::new(meta.namespace.as_str(), secret), view).await?;

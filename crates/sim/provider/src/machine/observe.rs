@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::owner;
+use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
 use capstan_guest::vm::Vm;
@@ -31,7 +31,7 @@ pub(super) fn is_ours(vm: &Vm) -> bool {
 
 /// The cluster that an object belongs to, by its Machine or, without one, by its label.
 pub(super) fn cluster_of(object: &SimMachine, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
-    let machine = owner::of::<Machine>(&object.metadata, view)?;
+    let machine = owners::of::<Machine>(&object.metadata, view)?;
     let label = object.metadata.labels.get(label::CLUSTER_NAME);
     let Some(name) = machine.as_ref().map(|machine| &machine.spec.cluster_name).or(label) else {
         return Ok(None);
@@ -41,7 +41,7 @@ pub(super) fn cluster_of(object: &SimMachine, view: &View) -> Result<Option<Arc<
 
 pub(super) async fn observe(object: &SimMachine, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
     Ok(Seen {
-        machine: owner::of::<Machine>(&object.metadata, view)?,
+        machine: owners::of::<Machine>(&object.metadata, view)?,
         cluster: cluster_of(object, view)?,
         vm: ground.vm(&id_of(object)).await.map_err(site::unseen)?,
     })

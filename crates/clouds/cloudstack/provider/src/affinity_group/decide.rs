@@ -1,0 +1,63 @@
+//! What is done about a CloudStackAffinityGroup.
+
+use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{condition, reason};
+use capstan_cloudstack_types::names::finalizer::AFFINITY_GROUP as FINALIZER;
+use capstan_controller::{Look, Wait};
+use capstan_object::ConditionStatus::{False, True};
+
+use super::{AffinityGroups, GroupCall};
+
+type Decision = capstan_controller::Decision<AffinityGroups>;
+
+/// What is to be done. Depends on nothing but what was seen.
+pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
+    let mut decision = Decision::rest(look);
+    if look.paused.is_none() {
+        let deleting = look.object.metadata.is_deleting();
+        match &look.seen.group {
+            Some(Err(trouble)) => {
+                trouble.wait(&mut decision);
+                ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
+            }
+            Some(Ok(Some(group))) if deleting => {
+                let call = GroupCall::Delete { id: group.id.to_string() };
+                ask(look, &mut decision, reason::DELETING, call);
+            }
+            Some(Ok(None)) if deleting => {
+                decision.remove_finalizer(FINALIZER);
+            }
+            Some(Ok(Some(group))) => {
+                decision.add_finalizer(FINALIZER);
+                decision.object.spec.id = group.id.to_string();
+                decision.object.status.ready = true;
+                decision.object.status.initialization.provisioned = Some(true);
+                ready(look, &mut decision, Verdict::new(True, reason::PROVISIONED, ""));
+            }
+            Some(Ok(None)) => {
+                decision.add_finalizer(FINALIZER);
+                let (name, kind) = (look.object.spec.name.clone(), look.object.spec.kind.clone());
+                ask(look, &mut decision, "Creating", GroupCall::Create { name, kind });
+            }
+            None if look.object.status.ready => {}
+            None => {
+                decision.wait(Wait::on("WaitingForOwner", "the failure domain that this belongs to"));
+                return decision;
+            }
+        }
+    }
+    let verdict = paused::verdict(look.paused.as_deref());
+    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    decision
+}
+
+fn ready(look: &Look<AffinityGroups>, decision: &mut Decision, verdict: Verdict) {
+    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+}
+
+fn ask(look: &Look<AffinityGroups>, decision: &mut Decision, reason: &str, call: GroupCall) {
+    let message = look.failure_of(&call).map(|failure| failure.error.to_string()).unwrap_or_default();
+    ready(look, decision, Verdict::new(False, reason, message));
+    decision.call(call);
+}

@@ -1,0 +1,53 @@
+//! Decisions about CloudStackAffinityGroups, as a table.
+
+use std::sync::Arc;
+
+use capstan_cloudstack_client::model::AffinityGroup;
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::CloudStackAffinityGroup;
+use capstan_controller::{Decision, Effect, Look};
+use capstan_object::ObjectMeta;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::decide::decide;
+use super::{AffinityGroups, Seen};
+use crate::code;
+use crate::trouble::Trouble;
+
+fn decided(
+    deleting: bool,
+    group: Option<Result<Option<AffinityGroup>, Trouble>>,
+) -> Decision<AffinityGroups> {
+    let now = Timestamp::from_second(1_000_000_000).expect("a moment");
+    let mut object = CloudStackAffinityGroup { metadata: ObjectMeta::named("ns", "g"), ..Default::default() };
+    object.metadata.finalizers.push(names::finalizer::AFFINITY_GROUP.to_owned());
+    object.metadata.deletion_timestamp = deleting.then(|| now.into());
+    object.spec.name = "G".to_owned();
+    decide(&Look::new(Arc::new(object), Seen { domain: None, group }, now))
+}
+
+fn group() -> AffinityGroup {
+    serde_json::from_value(json!({"id": "g1", "name": "G"})).expect("a group")
+}
+
+#[test]
+fn a_group_is_made_recorded_and_deleted() {
+    let trouble = || Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let rows = [
+        ("missing", false, Ok(None), Some("create-group G"), false, true),
+        ("there", false, Ok(Some(group())), None, true, true),
+        ("cannot be asked", false, Err(trouble()), None, false, true),
+        ("to be deleted", true, Ok(Some(group())), Some("delete-group g1"), false, true),
+        ("gone", true, Ok(None), None, false, false),
+        ("to be deleted and cannot be asked", true, Err(trouble()), None, false, true),
+    ];
+    for (says, deleting, seen, call, ready, held) in rows {
+        let decision = decided(deleting, Some(seen));
+        let called: Vec<String> =
+            decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect();
+        assert_eq!(called.first().map(String::as_str), call, "{says}");
+        assert_eq!(decision.object.status.ready, ready, "{says}");
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");
+    }
+}

@@ -1,0 +1,155 @@
+//! What is done about a CloudStackCluster.
+
+use capstan_capi_core::conditions::{Verdict, shortened, state};
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{FailureDomain, annotation, condition, label, reason};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::names::finalizer::CLUSTER as FINALIZER;
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailureDomainSpec};
+use capstan_controller::{Effect, Look, Wait};
+use capstan_object::ConditionStatus::{False, True};
+use capstan_object::{Condition, ObjectMeta, OwnerReference};
+
+use super::CloudStackClusters;
+
+type Decision = capstan_controller::Decision<CloudStackClusters>;
+
+/// Port of the API where the manifest names none.
+pub(crate) const API_PORT: i32 = 6443;
+
+/// Names shown of things that are waited for.
+const SHOWN: usize = 3;
+
+/// What is to be done. Depends on nothing but what was seen.
+pub(super) fn decide(look: &Look<CloudStackClusters>) -> Decision {
+    let mut decision = Decision::rest(look);
+    // Somebody else's altogether: not even its status is ours.
+    if look.object.metadata.annotations.contains_key(annotation::MANAGED_BY) {
+        return decision;
+    }
+    if look.paused.is_none() {
+        if look.object.metadata.is_deleting() {
+            delete(look, &mut decision);
+        } else if look.seen.cluster.is_some() {
+            keep(look, &mut decision);
+        } else {
+            decision.wait(Wait::on("WaitingForOwner", "the Cluster that this is the infrastructure of"));
+            return decision;
+        }
+    }
+    let verdict = paused::verdict(look.paused.as_deref());
+    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    decision
+}
+
+fn ready(look: &Look<CloudStackClusters>, decision: &mut Decision, verdict: Verdict) {
+    decision.object.status.ready = verdict.status == True;
+    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+}
+
+fn waiting(look: &Look<CloudStackClusters>, decision: &mut Decision, reason: &str, what: String) {
+    decision.wait(Wait::on(reason, what.as_str()));
+    ready(look, decision, Verdict::new(False, reason, what));
+}
+
+fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
+    decision.add_finalizer(FINALIZER);
+    let Some(cluster) = look.seen.cluster.as_ref().map(|cluster| cluster.metadata.name.as_str()) else {
+        return;
+    };
+    let wanted = &look.object.spec.failure_domains;
+    for domain in wanted.iter().filter(|domain| object_of(look, domain, cluster).is_none()) {
+        decision.then(Effect::create(&new_object(look, domain, cluster)));
+    }
+    for object in &look.seen.domains {
+        let stays = wanted.iter().any(|domain| domain.name == object.spec.name);
+        if !stays && !object.metadata.is_deleting() {
+            decision.then(Effect::delete(&**object));
+        }
+    }
+    let domain = |domain: &CloudStackFailureDomainSpec| FailureDomain {
+        name: domain.name.clone(),
+        control_plane: Some(true),
+        attributes: [("MetaHashName".to_owned(), names::failure_domain_object(&domain.name, cluster))].into(),
+    };
+    decision.object.status.failure_domains.0 = wanted.iter().map(domain).collect();
+
+    let unready = wanted.iter().find_map(|domain| match object_of(look, domain, cluster) {
+        None => Some((domain, "it is being made".to_owned())),
+        Some(object) if object.status.ready => None,
+        Some(object) => Some((domain, said(&object.status.conditions))),
+    });
+    if let Some((domain, why)) = unready {
+        let what = format!("failure domain {} is not ready: {why}", domain.name);
+        return waiting(look, decision, "WaitingForFailureDomains", what);
+    }
+    let endpoint = &mut decision.object.spec.control_plane_endpoint;
+    if endpoint.host.is_empty() {
+        let Some(found) = &look.seen.endpoint else {
+            let what = "spec.controlPlaneEndpoint.host is empty and no network is isolated: \
+                        set it to a free address of the shared network"
+                .to_owned();
+            return waiting(look, decision, "EndpointMissing", what);
+        };
+        *endpoint = found.clone();
+    }
+    if endpoint.port == 0 {
+        endpoint.port = API_PORT;
+    }
+    decision.object.status.initialization.provisioned = Some(true);
+    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+}
+
+/// What an object says about itself.
+fn said(conditions: &[Condition]) -> String {
+    match conditions.iter().find(|one| one.kind == condition::READY) {
+        Some(ready) if !ready.message.is_empty() => ready.message.clone(),
+        Some(ready) => ready.reason.clone(),
+        None => "nobody has looked at it yet".to_owned(),
+    }
+}
+
+fn object_of<'a>(
+    look: &'a Look<CloudStackClusters>,
+    domain: &CloudStackFailureDomainSpec,
+    cluster: &str,
+) -> Option<&'a CloudStackFailureDomain> {
+    let name = names::failure_domain_object(&domain.name, cluster);
+    look.seen.domains.iter().map(|object| &**object).find(|object| object.metadata.name == name)
+}
+
+fn new_object(
+    look: &Look<CloudStackClusters>,
+    domain: &CloudStackFailureDomainSpec,
+    cluster: &str,
+) -> CloudStackFailureDomain {
+    let own = &look.object.metadata;
+    let name = names::failure_domain_object(&domain.name, cluster);
+    let mut metadata = ObjectMeta::named(own.namespace.as_str(), name);
+    metadata.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
+    metadata.owner_references.push(OwnerReference::controlled_by(&*look.object));
+    CloudStackFailureDomain { metadata, spec: domain.clone(), ..CloudStackFailureDomain::default() }
+}
+
+fn delete(look: &Look<CloudStackClusters>, decision: &mut Decision) {
+    if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
+        return;
+    }
+    let machines = &look.seen.machines;
+    if !machines.is_empty() {
+        let what = format!("these machines are still there: {}", shortened(machines, SHOWN));
+        return waiting(look, decision, reason::DELETING, what);
+    }
+    for domain in look.seen.domains.iter().filter(|domain| !domain.metadata.is_deleting()) {
+        decision.then(Effect::delete(&**domain));
+    }
+    match look.seen.domains.first() {
+        Some(domain) => {
+            let what = format!("failure domain {}: {}", domain.spec.name, said(&domain.status.conditions));
+            waiting(look, decision, reason::DELETING, what);
+        }
+        None => {
+            decision.remove_finalizer(FINALIZER);
+        }
+    }
+}

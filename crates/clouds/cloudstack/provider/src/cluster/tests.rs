@@ -1,0 +1,138 @@
+//! Decisions about CloudStackClusters, as a table.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, condition};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, Endpoint,
+};
+use capstan_controller::{Decision, Effect, Look};
+use capstan_object::{Condition, Conditions, ObjectMeta};
+use jiff::Timestamp;
+
+use super::decide::decide;
+use super::{CloudStackClusters, Seen};
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn object(domains: &[&str]) -> CloudStackCluster {
+    let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "c") };
+    let mut object = CloudStackCluster { metadata, ..CloudStackCluster::default() };
+    let domain = |name: &&str| CloudStackFailureDomainSpec {
+        name: (*name).to_owned(),
+        ..CloudStackFailureDomainSpec::default()
+    };
+    object.spec.failure_domains = domains.iter().map(domain).collect();
+    object.metadata.finalizers.push(names::finalizer::CLUSTER.to_owned());
+    object
+}
+
+fn domain(name: &str, ready: bool) -> Arc<CloudStackFailureDomain> {
+    let metadata = ObjectMeta::named("ns", names::failure_domain_object(name, "c"));
+    let mut domain = CloudStackFailureDomain { metadata, ..CloudStackFailureDomain::default() };
+    domain.spec.name = name.to_owned();
+    domain.status.ready = ready;
+    Arc::new(domain)
+}
+
+fn seen(domains: Vec<Arc<CloudStackFailureDomain>>) -> Seen {
+    let cluster = Cluster { metadata: ObjectMeta::named("ns", "c"), ..Cluster::default() };
+    Seen { cluster: Some(Arc::new(cluster)), domains, ..Seen::default() }
+}
+
+fn endpoint() -> Option<Endpoint> {
+    Some(Endpoint { host: "192.0.2.1".to_owned(), port: 6443 })
+}
+
+fn decided(object: CloudStackCluster, seen: Seen) -> Decision<CloudStackClusters> {
+    decide(&Look::new(Arc::new(object), seen, now()))
+}
+
+fn effects(decision: &Decision<CloudStackClusters>) -> Vec<String> {
+    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
+}
+
+fn ready(decision: &Decision<CloudStackClusters>) -> &Condition {
+    decision.object.status.conditions.condition(condition::READY).expect("Ready")
+}
+
+#[test]
+fn each_entry_gets_an_object_and_one_without_an_entry_loses_its() {
+    let decision = decided(object(&["a", "b"]), seen(vec![domain("a", true), domain("z", true)]));
+    let effects = effects(&decision);
+    assert_eq!(effects.len(), 2, "{effects:?}");
+    assert!(effects[0].starts_with("create") && effects[0].contains(&names::failure_domain_object("b", "c")));
+    assert!(effects[1].starts_with("delete") && effects[1].contains(&names::failure_domain_object("z", "c")));
+    let told: Vec<&str> =
+        decision.object.status.failure_domains.0.iter().map(|domain| domain.name.as_str()).collect();
+    assert_eq!(told, ["a", "b"]);
+}
+
+#[test]
+fn it_is_ready_when_every_failure_domain_is_and_the_endpoint_is_known() {
+    struct Row {
+        says: &'static str,
+        domains: Vec<Arc<CloudStackFailureDomain>>,
+        endpoint: Option<Endpoint>,
+        reason: &'static str,
+        ready: bool,
+    }
+    let rows = [
+        Row {
+            says: "a failure domain is not ready",
+            domains: vec![domain("a", true), domain("b", false)],
+            endpoint: endpoint(),
+            reason: "WaitingForFailureDomains",
+            ready: false,
+        },
+        Row {
+            says: "nobody knows the endpoint",
+            domains: vec![domain("a", true), domain("b", true)],
+            endpoint: None,
+            reason: "EndpointMissing",
+            ready: false,
+        },
+        Row {
+            says: "all is there",
+            domains: vec![domain("a", true), domain("b", true)],
+            endpoint: endpoint(),
+            reason: "Provisioned",
+            ready: true,
+        },
+    ];
+    for Row { says, domains, endpoint, reason, ready: wanted } in rows {
+        let decision = decided(object(&["a", "b"]), Seen { endpoint, ..seen(domains) });
+        let status = &decision.object.status;
+        assert_eq!((ready(&decision).reason.as_str(), status.ready), (reason, wanted), "{says}");
+        assert_eq!(status.initialization.provisioned, wanted.then_some(true), "{says}");
+        assert!(decision.effects.is_empty(), "{says}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_the_user_chose_stays() {
+    let mut chosen = object(&["a"]);
+    chosen.spec.control_plane_endpoint.host = "api.example".to_owned();
+    let decision = decided(chosen, Seen { endpoint: endpoint(), ..seen(vec![domain("a", true)]) });
+    let endpoint = &decision.object.spec.control_plane_endpoint;
+    assert_eq!((endpoint.host.as_str(), endpoint.port), ("api.example", 6443));
+}
+
+#[test]
+fn on_deletion_machines_go_first_then_failure_domains_then_the_finalizer() {
+    let deleted = || {
+        let mut object = object(&["a"]);
+        object.metadata.deletion_timestamp = Some(now().into());
+        object
+    };
+    let machines = Seen { machines: vec!["m".to_owned()], ..seen(vec![domain("a", true)]) };
+    let decision = decided(deleted(), machines);
+    assert!(decision.effects.is_empty() && ready(&decision).message.contains("these machines"));
+    let decision = decided(deleted(), seen(vec![domain("a", true)]));
+    assert!(effects(&decision)[0].starts_with("delete"));
+    assert!(!decision.object.metadata.finalizers.is_empty());
+    assert!(decided(deleted(), seen(Vec::new())).object.metadata.finalizers.is_empty());
+}

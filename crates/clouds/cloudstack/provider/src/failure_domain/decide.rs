@@ -1,0 +1,168 @@
+//! What is done about a CloudStackFailureDomain.
+
+use capstan_capi_core::conditions::{Verdict, shortened, state};
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{condition, label, reason};
+use capstan_cloudstack_client::model::GuestType;
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::names::finalizer::FAILURE_DOMAIN as FINALIZER;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackIsolatedNetwork, CloudStackIsolatedNetworkSpec, CloudStackIsolatedNetworkStatus,
+};
+use capstan_controller::{Effect, Look, Wait};
+use capstan_object::ConditionStatus::{False, True};
+use capstan_object::{Conditions, ObjectMeta, OwnerReference};
+
+use super::{FailureDomains, Place};
+use crate::code;
+use crate::trouble::Trouble;
+
+type Decision = capstan_controller::Decision<FailureDomains>;
+
+/// The type of networks that have a router of their own.
+pub(crate) const ISOLATED: &str = "Isolated";
+
+/// Names shown of things that are waited for.
+const SHOWN: usize = 3;
+
+/// What is to be done. Depends on nothing but what was seen.
+pub(super) fn decide(look: &Look<FailureDomains>) -> Decision {
+    let mut decision = Decision::rest(look);
+    if look.paused.is_none() {
+        if look.object.metadata.is_deleting() {
+            delete(look, &mut decision);
+        } else if look.seen.owner.is_some() {
+            keep(look, &mut decision);
+        } else {
+            decision.wait(Wait::on("WaitingForOwner", "the CloudStackCluster that this belongs to"));
+            return decision;
+        }
+    }
+    let verdict = paused::verdict(look.paused.as_deref());
+    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    decision
+}
+
+fn ready(look: &Look<FailureDomains>, decision: &mut Decision, verdict: Verdict) {
+    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+}
+
+fn waiting(look: &Look<FailureDomains>, decision: &mut Decision, reason: &str, what: String) {
+    decision.wait(Wait::on(reason, what.as_str()));
+    ready(look, decision, Verdict::new(False, reason, what));
+}
+
+fn troubled(look: &Look<FailureDomains>, decision: &mut Decision, trouble: &Trouble) {
+    trouble.wait(decision);
+    ready(look, decision, Verdict::new(False, trouble.reason, trouble.text()));
+}
+
+fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
+    decision.add_finalizer(FINALIZER);
+    if look.object.spec.zone.network.vpc.is_some() {
+        let message = format!("network.vpc of failure domain {}: networks in a VPC", look.object.spec.name);
+        return troubled(look, decision, &Trouble::new(code::UNSUPPORTED, "Unsupported", message));
+    }
+    match &look.seen.place {
+        Some(Err(trouble)) => return troubled(look, decision, trouble),
+        Some(Ok(place)) => fill_in(place, decision),
+        None => {}
+    }
+    let network = &decision.object.spec.zone.network;
+    // What does not exist yet will be made, and isolated.
+    if (network.kind == ISOLATED || network.id.is_empty()) && network.routing_mode.is_empty() {
+        let name = names::isolated_network_object(cluster_name(look), &network.name);
+        let Some(own) = look.seen.networks.iter().find(|own| own.metadata.name == name) else {
+            let made = new_network(look, decision, name);
+            decision.then(Effect::create(&made));
+            return waiting(look, decision, "WaitingForNetwork", "the network is looked after".to_owned());
+        };
+        if !own.status.ready {
+            let said = own.status.conditions.condition(condition::READY);
+            let said = said.map_or("nobody has looked at it yet", |ready| ready.message.as_str());
+            let what = format!("network {}: {said}", own.spec.name);
+            return waiting(look, decision, "WaitingForNetwork", what);
+        }
+        let network = &mut decision.object.spec.zone.network;
+        network.id = own.spec.id.clone();
+        network.kind = ISOLATED.to_owned();
+    }
+    decision.object.status.ready = true;
+    decision.object.status.initialization.provisioned = Some(true);
+    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+}
+
+/// What the cloud says of zone and network.
+fn fill_in(place: &Place, decision: &mut Decision) {
+    let zone = &mut decision.object.spec.zone;
+    zone.id = place.zone.id.to_string();
+    zone.name.clone_from(&place.zone.name);
+    let Some(found) = &place.network else { return };
+    zone.network.id = found.id.to_string();
+    if let Some(name) = &found.name {
+        zone.network.name.clone_from(name);
+    }
+    let isolated = found.r#type == Some(GuestType::Isolated);
+    zone.network.kind = match &found.r#type {
+        Some(kind) if !isolated => kind.to_string(),
+        _ => ISOLATED.to_owned(),
+    };
+    zone.network.routing_mode = found.ip4routing.clone().unwrap_or_default();
+}
+
+fn cluster_name(look: &Look<FailureDomains>) -> &str {
+    look.object.metadata.labels.get(label::CLUSTER_NAME).map_or("", String::as_str)
+}
+
+fn new_network(look: &Look<FailureDomains>, decision: &Decision, name: String) -> CloudStackIsolatedNetwork {
+    let own = &look.object.metadata;
+    let mut metadata = ObjectMeta::named(own.namespace.as_str(), name);
+    metadata.labels.insert(label::CLUSTER_NAME.to_owned(), cluster_name(look).to_owned());
+    metadata.owner_references.push(OwnerReference::controlled_by(&*look.object));
+    let endpoint = look.seen.owner.as_ref().map(|owner| owner.spec.control_plane_endpoint.clone());
+    let network = &decision.object.spec.zone.network;
+    CloudStackIsolatedNetwork {
+        metadata,
+        spec: CloudStackIsolatedNetworkSpec {
+            control_plane_endpoint: endpoint.unwrap_or_default(),
+            failure_domain_name: decision.object.spec.name.clone(),
+            name: network.name.clone(),
+            id: network.id.clone(),
+            gateway: network.gateway.clone(),
+            netmask: network.netmask.clone(),
+            offering: network.offering.clone(),
+            vpc: None,
+        },
+        status: CloudStackIsolatedNetworkStatus::default(),
+    }
+}
+
+fn delete(look: &Look<FailureDomains>, decision: &mut Decision) {
+    if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
+        return;
+    }
+    decision.object.status.ready = false;
+    let machines = &look.seen.machines;
+    if !machines.is_empty() {
+        let names = shortened(machines, SHOWN);
+        let what = format!("these machines are still in it: {names}; delete or replace their Machines");
+        return waiting(look, decision, reason::DELETING, what);
+    }
+    for group in look.seen.groups.iter().filter(|group| !group.metadata.is_deleting()) {
+        decision.then(Effect::delete(&**group));
+    }
+    for network in look.seen.networks.iter().filter(|network| !network.metadata.is_deleting()) {
+        decision.then(Effect::delete(&**network));
+    }
+    if let Some(network) = look.seen.networks.first() {
+        let said = network.status.conditions.condition(condition::READY);
+        let said = said.map_or("", |ready| ready.message.as_str());
+        let what = format!("network {} goes first: {said}", network.spec.name);
+        return waiting(look, decision, reason::DELETING, what);
+    }
+    if let Some(group) = look.seen.groups.first() {
+        let what = format!("affinity group {} goes first", group.spec.name);
+        return waiting(look, decision, reason::DELETING, what);
+    }
+    decision.remove_finalizer(FINALIZER);
+}

@@ -1,0 +1,156 @@
+//! What a decision about a CloudStackFailureDomain depends on.
+
+use std::sync::Arc;
+
+use capstan_capi_core::owners;
+use capstan_capi_types::core::{Cluster, label};
+use capstan_cloudstack_client::commands::{ListNetworks, ListZones};
+use capstan_cloudstack_client::model::{Network, Zone};
+use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
+    CloudStackIsolatedNetwork, CloudStackMachine,
+};
+use capstan_controller::{ObserveError, View};
+use capstan_object::{Key, ObjectMeta};
+
+use crate::clouds::{Access, Clouds};
+use crate::code;
+use crate::trouble::Trouble;
+
+/// What the cloud has of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// The zone.
+    pub zone: Zone,
+    /// The network, if it exists.
+    pub network: Option<Network>,
+}
+
+/// What was seen beside the CloudStackFailureDomain.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The CloudStackCluster that owns it.
+    pub owner: Option<Arc<CloudStackCluster>>,
+    /// Zone and network; `None` if nobody had to ask.
+    pub place: Option<Result<Place, Trouble>>,
+    /// Networks of its own.
+    pub networks: Vec<Arc<CloudStackIsolatedNetwork>>,
+    /// Affinity groups of its own.
+    pub groups: Vec<Arc<CloudStackAffinityGroup>>,
+    /// Names of machines placed there.
+    pub machines: Vec<String>,
+}
+
+/// The cluster of something that carries its label.
+pub(crate) fn cluster_of(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
+    match meta.labels.get(label::CLUSTER_NAME) {
+        Some(name) => view.get(&Key::new(meta.namespace.as_str(), name.as_str())),
+        None => Ok(None),
+    }
+}
+
+pub(super) async fn observe(
+    object: &CloudStackFailureDomain,
+    view: &View,
+    clouds: &Clouds,
+) -> Result<Seen, ObserveError> {
+    let meta = &object.metadata;
+    let machines = view.labelled::<CloudStackMachine>(&meta.namespace, FAILURE_DOMAIN_LABEL, &meta.name)?;
+    let networks = view.owned_by::<CloudStackIsolatedNetwork>(&meta.uid)?;
+    let zone = &object.spec.zone;
+    // A network of its own is looked after elsewhere, and what was found once stays where it is.
+    let known =
+        !zone.id.is_empty() && (!networks.is_empty() || object.status.ready && !zone.network.id.is_empty());
+    let place = match meta.is_deleting() || known {
+        true => None,
+        false => Some(look_up(&object.spec, view, clouds).await),
+    };
+    Ok(Seen {
+        owner: owners::of::<CloudStackCluster>(meta, view)?,
+        place,
+        networks,
+        groups: view.owned_by::<CloudStackAffinityGroup>(&meta.uid)?,
+        machines: machines.iter().map(|machine| machine.metadata.name.clone()).collect(),
+    })
+}
+
+async fn look_up(spec: &CloudStackFailureDomainSpec, view: &View, clouds: &Clouds) -> Result<Place, Trouble> {
+    let access = clouds.access(spec, view).await?;
+    let zone = zone(spec, &access).await?;
+    let network = network(spec, &zone, &access).await?;
+    Ok(Place { zone, network })
+}
+
+async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, Trouble> {
+    let wanted = &spec.zone;
+    let question = match wanted.id.as_str() {
+        "" => ListZones { name: Some(wanted.name.clone()), ..ListZones::default() },
+        id => ListZones { id: Some(id.into()), ..ListZones::default() },
+    };
+    let found = access.client.cached(&question).await;
+    let found = found.map_err(|error| not_found_or(&error, access, || missing_zone(spec)))?;
+    found.first().cloned().ok_or_else(|| missing_zone(spec))
+}
+
+fn missing_zone(spec: &CloudStackFailureDomainSpec) -> Trouble {
+    let zone = &spec.zone;
+    let shown =
+        if zone.id.is_empty() { format!("named {:?}", zone.name) } else { format!("with id {:?}", zone.id) };
+    let message = format!(
+        "there is no zone {shown} that the account can use: correct zone of failure domain {}",
+        spec.name
+    );
+    Trouble::new(code::NOT_FOUND, "ZoneNotFound", message)
+}
+
+/// An unknown id is refused as a wrong parameter.
+fn not_found_or(
+    error: &capstan_cloudstack_client::Error,
+    access: &Access,
+    missing: impl FnOnce() -> Trouble,
+) -> Trouble {
+    match error.code() {
+        Some(capstan_cloudstack_client::Code::Parameter) => missing(),
+        _ => access.trouble(error),
+    }
+}
+
+/// The network, by id or by name in its zone. Names are not unique in CloudStack.
+async fn network(
+    spec: &CloudStackFailureDomainSpec,
+    zone: &Zone,
+    access: &Access,
+) -> Result<Option<Network>, Trouble> {
+    let wanted = &spec.zone.network;
+    let question = ListNetworks {
+        id: Some(wanted.id.as_str()).filter(|id| !id.is_empty()).map(Into::into),
+        name: Some(wanted.name.clone()).filter(|name| wanted.id.is_empty() && !name.is_empty()),
+        zoneid: Some(zone.id.clone()),
+        scope: access.scope(),
+        ..ListNetworks::default()
+    };
+    let missing = || {
+        let message = format!(
+            "there is no network with id {:?} in zone {}: correct network of failure domain {}",
+            wanted.id, zone.name, spec.name
+        );
+        Trouble::new(code::NOT_FOUND, "NetworkNotFound", message)
+    };
+    let found = access.client.list(&question).await;
+    let mut found = found.map_err(|error| not_found_or(&error, access, missing))?;
+    if !wanted.id.is_empty() {
+        return found.pop().map(Some).ok_or_else(missing);
+    }
+    found.retain(|network| network.name.as_deref() == Some(wanted.name.as_str()));
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        several => {
+            let message = format!(
+                "{several} networks are called {:?} in zone {}: give the id in network of failure domain {}",
+                wanted.name, zone.name, spec.name
+            );
+            Err(Trouble::new(code::AMBIGUOUS, "Ambiguous", message))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Decisions about CloudStackFailureDomains, as a table.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{condition, label};
+use capstan_cloudstack_client::model::{Network, Zone};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc,
+};
+use capstan_controller::{Decision, Effect, Look};
+use capstan_object::{Conditions, ObjectMeta};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::decide::decide;
+use super::{FailureDomains, Place, Seen};
+use crate::code;
+use crate::trouble::Trouble;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn object() -> CloudStackFailureDomain {
+    let mut domain =
+        CloudStackFailureDomain { metadata: ObjectMeta::named("ns", "fd"), ..Default::default() };
+    domain.metadata.labels.insert(label::CLUSTER_NAME.to_owned(), "c".to_owned());
+    domain.metadata.finalizers.push(names::finalizer::FAILURE_DOMAIN.to_owned());
+    domain.spec.name = "a".to_owned();
+    domain.spec.zone.name = "zone".to_owned();
+    domain.spec.zone.network.name = "net".to_owned();
+    domain
+}
+
+fn place(kind: Option<&str>) -> Place {
+    let zone: Zone = serde_json::from_value(json!({"id": "z1", "name": "zone"})).expect("a zone");
+    let network = kind.map(|kind| {
+        let network = json!({"id": "n1", "name": "net", "type": kind});
+        serde_json::from_value::<Network>(network).expect("a network")
+    });
+    Place { zone, network }
+}
+
+fn seen(place: Option<Result<Place, Trouble>>) -> Seen {
+    Seen { owner: Some(Arc::new(CloudStackCluster::default())), place, ..Seen::default() }
+}
+
+fn own_network(ready: bool) -> Arc<CloudStackIsolatedNetwork> {
+    let metadata = ObjectMeta::named("ns", "c-net");
+    let mut network = CloudStackIsolatedNetwork { metadata, ..CloudStackIsolatedNetwork::default() };
+    network.spec.id = "n1".to_owned();
+    network.status.ready = ready;
+    Arc::new(network)
+}
+
+fn decided(object: CloudStackFailureDomain, seen: Seen) -> Decision<FailureDomains> {
+    decide(&Look::new(Arc::new(object), seen, now()))
+}
+
+fn effects(decision: &Decision<FailureDomains>) -> Vec<String> {
+    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
+}
+
+#[test]
+fn a_shared_network_is_enough_and_an_isolated_or_missing_one_is_looked_after() {
+    let shared = decided(object(), seen(Some(Ok(place(Some("Shared"))))));
+    assert!(shared.object.status.ready && shared.effects.is_empty());
+    let zone = &shared.object.spec.zone;
+    assert_eq!(
+        (zone.id.as_str(), zone.network.id.as_str(), zone.network.kind.as_str()),
+        ("z1", "n1", "Shared")
+    );
+    for kind in [Some("Isolated"), None] {
+        let decision = decided(object(), seen(Some(Ok(place(kind)))));
+        assert!(!decision.object.status.ready);
+        assert_eq!(effects(&decision).len(), 1, "{kind:?}");
+        assert!(effects(&decision)[0].ends_with("c-net"), "{kind:?}");
+        assert_eq!(decision.object.spec.zone.id, "z1");
+    }
+}
+
+#[test]
+fn it_is_ready_when_its_network_is() {
+    for (network_is, ready) in [(false, false), (true, true)] {
+        let seen = Seen { networks: vec![own_network(network_is)], ..seen(None) };
+        let decision = decided(object(), seen);
+        assert_eq!(decision.object.status.ready, ready);
+        assert_eq!(decision.object.spec.zone.network.id, if ready { "n1" } else { "" });
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_and_looked_at_again() {
+    let trouble = Trouble::new(code::NOT_FOUND, "ZoneNotFound", "there is no zone");
+    let decision = decided(object(), seen(Some(Err(trouble))));
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert_eq!(
+        (ready.reason.as_str(), ready.message.as_str()),
+        ("ZoneNotFound", "E-CS-NOTFOUND: there is no zone")
+    );
+    assert!(decision.look_again.is_some());
+    let mut in_vpc = object();
+    in_vpc.spec.zone.network.vpc = Some(Vpc::default());
+    let decision = decided(in_vpc, seen(None));
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert_eq!(ready.reason, "Unsupported");
+}
+
+#[test]
+fn on_deletion_machines_go_first_then_the_network_then_the_finalizer() {
+    let deleted = || {
+        let mut object = object();
+        object.metadata.deletion_timestamp = Some(now().into());
+        object
+    };
+    let occupied = Seen { machines: vec!["m".to_owned()], networks: vec![own_network(true)], ..seen(None) };
+    assert!(decided(deleted(), occupied).effects.is_empty());
+    let emptied = Seen { networks: vec![own_network(true)], ..seen(None) };
+    let decision = decided(deleted(), emptied);
+    assert!(effects(&decision)[0].starts_with("delete") && !decision.object.metadata.finalizers.is_empty());
+    assert!(decided(deleted(), seen(None)).object.metadata.finalizers.is_empty());
+}

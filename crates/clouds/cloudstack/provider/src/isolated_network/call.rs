@@ -1,0 +1,363 @@
+//! What is asked of the cloud for a network.
+
+use std::net::IpAddr;
+
+use capstan_cloudstack_client::commands::{
+    AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
+    CreateTags, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DeleteNetwork,
+    DeleteTags, DisassociateIpAddress, ListNetworkOfferings, TagPair,
+};
+use capstan_cloudstack_client::model::ResourceType;
+use capstan_cloudstack_client::{Code, Error, NetworkOfferingId};
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+};
+use capstan_controller::{Call, Intent, Outcome, Resolution};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Change, Facts};
+use super::{RULE, mark};
+use crate::clouds::Access;
+use crate::code;
+use crate::trouble::{Trouble, failed};
+
+/// The offering of networks whose manifest names none.
+const USUAL_OFFERING: &str = "DefaultIsolatedNetworkOfferingWithSourceNatService";
+
+/// Port that API servers listen on.
+const API_PORT: u16 = 6443;
+
+/// A request that nobody heard the end of may be carried out so much later.
+pub(crate) const SETTLE: SignedDuration = SignedDuration::from_secs(30);
+
+/// What is asked of the cloud.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "camelCase")]
+pub enum NetworkCall {
+    /// Make the network.
+    Create {
+        /// Its name.
+        name: String,
+    },
+    /// Put tags on the network or an address.
+    Tag {
+        /// Which.
+        id: String,
+        /// It is an address.
+        address: bool,
+        /// Keys.
+        tags: Vec<String>,
+    },
+    /// Take a tag off the network.
+    Untag {
+        /// Which.
+        id: String,
+        /// The key.
+        tag: String,
+    },
+    /// Take an address for the network.
+    Associate {
+        /// The network.
+        network: String,
+        /// This one; any if none.
+        address: Option<IpAddr>,
+    },
+    /// Have a port of the address lead to the API servers.
+    Balance {
+        /// The network.
+        network: String,
+        /// The address.
+        address: String,
+        /// The port.
+        port: u16,
+        /// Let everybody in.
+        open: bool,
+    },
+    /// Let somebody in.
+    Open {
+        /// The address.
+        address: String,
+        /// The port.
+        port: u16,
+        /// Who.
+        cidr: String,
+    },
+    /// Let somebody in no longer.
+    Close {
+        /// The rule.
+        rule: String,
+    },
+    /// Let everything out.
+    LetOut {
+        /// The network.
+        network: String,
+    },
+    /// Take back what lets out.
+    KeepIn {
+        /// The rule.
+        rule: String,
+    },
+    /// Delete the rule for the API servers.
+    Unbalance {
+        /// The rule.
+        rule: String,
+    },
+    /// Give an address back.
+    Release {
+        /// The address.
+        address: String,
+    },
+    /// Delete the network with everything on it.
+    Delete {
+        /// The network.
+        network: String,
+    },
+}
+
+impl Call for NetworkCall {
+    fn idempotency_key(&self) -> String {
+        match self {
+            Self::Create { name } => format!("network/{name}"),
+            Self::Tag { id, .. } | Self::Untag { id, .. } => format!("tags/{id}"),
+            Self::Associate { network, .. } => format!("address-of/{network}"),
+            Self::Balance { address, port, .. } => format!("rule/{address}/{port}"),
+            Self::Open { address, port, cidr } => format!("opening/{address}/{port}/{cidr}"),
+            Self::Close { rule } => format!("opening/{rule}"),
+            Self::LetOut { network } => format!("exit-of/{network}"),
+            Self::KeepIn { rule } => format!("exit/{rule}"),
+            Self::Unbalance { rule } => format!("rule/{rule}"),
+            Self::Release { address } => format!("address/{address}"),
+            Self::Delete { network } => format!("network/{network}"),
+        }
+    }
+
+    fn journalled(&self) -> bool {
+        !matches!(self, Self::Tag { .. } | Self::Untag { .. })
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::Create { name } => format!("create-network {name}"),
+            Self::Tag { id, tags, .. } => format!("tag {id} [{}]", tags.join(" ")),
+            Self::Untag { id, tag } => format!("untag {id} {tag}"),
+            Self::Associate { network, address: Some(address) } => {
+                format!("take-address {address} for {network}")
+            }
+            Self::Associate { network, address: None } => format!("take-address for {network}"),
+            Self::Balance { address, port, .. } => format!("create-rule {address} {port}"),
+            Self::Open { address, port, cidr } => format!("let-in {cidr} to {address} {port}"),
+            Self::Close { rule } => format!("delete-opening {rule}"),
+            Self::LetOut { network } => format!("let-out {network}"),
+            Self::KeepIn { rule } => format!("delete-exit {rule}"),
+            Self::Unbalance { rule } => format!("delete-rule {rule}"),
+            Self::Release { address } => format!("release-address {address}"),
+            Self::Delete { network } => format!("delete-network {network}"),
+        }
+    }
+}
+
+impl NetworkCall {
+    /// The facts show that it happened.
+    fn shows(&self, facts: &Facts) -> bool {
+        let network = |id: &str| facts.network.as_ref().is_some_and(|network| network.id.as_str() == id);
+        match self {
+            Self::Create { .. } => facts.network.is_some(),
+            Self::Tag { .. } | Self::Untag { .. } => true,
+            Self::Associate { address: Some(wanted), .. } => {
+                facts.addresses.iter().any(|address| address.ipaddress == *wanted)
+            }
+            Self::Associate { address: None, .. } => !facts.addresses.is_empty(),
+            Self::Balance { address, port, .. } => facts.rule_on(address, *port).is_some(),
+            Self::Open { address, port, cidr } => {
+                facts.openings_on(address, *port).any(|(_, allowed)| allowed == cidr)
+            }
+            Self::Close { rule } => !facts.openings.iter().any(|opening| opening.id.as_str() == rule),
+            Self::LetOut { .. } => facts.lets_out(),
+            Self::KeepIn { rule } => !facts.exits.iter().any(|exit| exit.id.as_str() == rule),
+            Self::Unbalance { rule } => !facts.rules.iter().any(|known| known.id.as_str() == rule),
+            Self::Release { address } => !facts.addresses.iter().any(|known| known.id.as_str() == address),
+            Self::Delete { network: id } => !network(id),
+        }
+    }
+
+    /// It makes something that may still appear.
+    fn makes(&self) -> bool {
+        matches!(
+            self,
+            Self::Create { .. }
+                | Self::Associate { .. }
+                | Self::Balance { .. }
+                | Self::Open { .. }
+                | Self::LetOut { .. }
+        )
+    }
+}
+
+/// What became of a call that nobody heard the end of.
+pub(super) fn resolve(intent: &Intent<NetworkCall>, facts: &Facts, now: Timestamp) -> Resolution {
+    if intent.call.shows(facts) {
+        return Resolution::happened();
+    }
+    if intent.call.makes() && now.duration_since(intent.at.timestamp()) < SETTLE {
+        return Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() };
+    }
+    Resolution::DidNotHappen
+}
+
+/// Makes a call; what it changed, or how it ended without.
+pub(super) async fn make(
+    call: &NetworkCall,
+    object: &CloudStackIsolatedNetwork,
+    domain: &CloudStackFailureDomain,
+    cluster: &CloudStackCluster,
+    access: &Access,
+) -> Result<Change, Outcome> {
+    let (client, owner) = (&access.client, &access.owner);
+    let lost = |error: Error| failed(&error, &access.secret);
+    match call {
+        NetworkCall::Create { name } => {
+            let spec = &object.spec;
+            let request = CreateNetwork {
+                name: name.clone(),
+                displaytext: Some(mark(cluster)),
+                networkofferingid: offering(&spec.offering, domain, access)
+                    .await
+                    .map_err(Trouble::outcome)?,
+                zoneid: domain.spec.zone.id.as_str().into(),
+                gateway: spec.gateway.parse().ok(),
+                netmask: Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty()),
+                vpcid: None,
+                aclid: None,
+                owner: owner.clone(),
+            };
+            let network = client.call(&request).await.map_err(lost)?;
+            Ok(Change::Network(Some(Box::new(network))))
+        }
+        NetworkCall::Tag { id, address, tags } => {
+            let resourcetype = if *address { ResourceType::PublicIpAddress } else { ResourceType::Network };
+            let request = CreateTags {
+                resourceids: vec![id.clone()],
+                resourcetype,
+                tags: tags.iter().map(|tag| TagPair::new(tag.as_str(), "1")).collect(),
+            };
+            client.run(&request).await.map_err(lost)?;
+            Ok(if *address { Change::Other } else { Change::Tags(tags.clone()) })
+        }
+        NetworkCall::Untag { id, tag } => {
+            let request = DeleteTags {
+                resourceids: vec![id.clone()],
+                resourcetype: ResourceType::Network,
+                tags: vec![TagPair::new(tag.as_str(), "1")],
+            };
+            client.run(&request).await.map_err(lost)?;
+            Ok(Change::Other)
+        }
+        NetworkCall::Associate { network, address } => {
+            let request = AssociateIpAddress {
+                ipaddress: *address,
+                networkid: Some(network.as_str().into()),
+                owner: owner.clone(),
+                ..AssociateIpAddress::default()
+            };
+            let address = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Address(Box::new(address)))
+        }
+        NetworkCall::Balance { network, address, port, open } => {
+            let request = CreateLoadBalancerRule {
+                algorithm: "roundrobin".to_owned(),
+                name: RULE.to_owned(),
+                description: None,
+                publicport: *port,
+                privateport: API_PORT,
+                publicipid: Some(address.as_str().into()),
+                networkid: Some(network.as_str().into()),
+                protocol: Some("tcp".to_owned()),
+                cidrlist: Vec::new(),
+                openfirewall: Some(*open),
+            };
+            let rule = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Rule(Box::new(rule)))
+        }
+        NetworkCall::Open { address, port, cidr } => {
+            let request = CreateFirewallRule {
+                ipaddressid: address.as_str().into(),
+                protocol: "tcp".to_owned(),
+                startport: Some(*port),
+                endport: Some(*port),
+                cidrlist: vec![cidr.clone()],
+                icmptype: None,
+                icmpcode: None,
+            };
+            let rule = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Opening(Box::new(rule)))
+        }
+        NetworkCall::LetOut { network } => {
+            let request = CreateEgressFirewallRule {
+                networkid: network.as_str().into(),
+                protocol: "all".to_owned(),
+                startport: None,
+                endport: None,
+                cidrlist: Vec::new(),
+                destcidrlist: Vec::new(),
+                icmptype: None,
+                icmpcode: None,
+            };
+            let rule = client.run(&request).await.map_err(lost)?;
+            Ok(Change::Exit(Box::new(rule)))
+        }
+        NetworkCall::Close { rule } => {
+            let done = client.run(&DeleteFirewallRule { id: rule.as_str().into() }).await;
+            gone(done.map(drop), access)?;
+            Ok(Change::NoOpening(rule.clone()))
+        }
+        NetworkCall::KeepIn { rule } => {
+            let done = client.run(&DeleteEgressFirewallRule { id: rule.as_str().into() }).await;
+            gone(done.map(drop), access)?;
+            Ok(Change::NoExit(rule.clone()))
+        }
+        NetworkCall::Unbalance { rule } => {
+            let done = client.run(&DeleteLoadBalancerRule { id: rule.as_str().into() }).await;
+            gone(done.map(drop), access)?;
+            Ok(Change::NoRule(rule.clone()))
+        }
+        NetworkCall::Release { address } => {
+            let done = client.run(&DisassociateIpAddress { id: address.as_str().into() }).await;
+            gone(done.map(drop), access)?;
+            Ok(Change::NoAddress(address.clone()))
+        }
+        NetworkCall::Delete { network } => {
+            let request = DeleteNetwork { id: network.as_str().into(), forced: None };
+            gone(client.run(&request).await.map(drop), access)?;
+            Ok(Change::Network(None))
+        }
+    }
+}
+
+/// What is not known any more is gone, which is what was wanted.
+fn gone(done: Result<(), Error>, access: &Access) -> Result<(), Outcome> {
+    match done {
+        Err(error) if error.code() != Some(Code::Parameter) => Err(failed(&error, &access.secret)),
+        _ => Ok(()),
+    }
+}
+
+/// The offering of a network, by its name.
+async fn offering(
+    name: &str,
+    domain: &CloudStackFailureDomain,
+    access: &Access,
+) -> Result<NetworkOfferingId, Trouble> {
+    let name = if name.is_empty() { USUAL_OFFERING } else { name };
+    let question = ListNetworkOfferings { name: Some(name.to_owned()), ..ListNetworkOfferings::default() };
+    let found = access.client.cached(&question).await.map_err(|error| access.trouble(&error))?;
+    // Look-ups by name find every name that contains it.
+    let offering = found.iter().find(|offering| offering.name == name);
+    offering.map(|offering| offering.id.clone()).ok_or_else(|| {
+        let message = format!(
+            "there is no network offering {name:?}: correct network.offering of failure domain {}",
+            domain.spec.name
+        );
+        Trouble::new(code::NOT_FOUND, "OfferingNotFound", message)
+    })
+}

@@ -1,0 +1,379 @@
+//! What is done about a CloudStackIsolatedNetwork.
+
+use std::collections::BTreeSet;
+
+use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{condition, reason};
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
+use capstan_controller::{Look, Wait};
+use capstan_object::ConditionStatus::{False, True};
+
+use super::facts::is_ours;
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
+use crate::annotation;
+
+type Decision = capstan_controller::Decision<IsolatedNetworks>;
+
+/// Who may reach the API server if nobody says.
+const EVERYBODY: &str = "0.0.0.0/0";
+
+/// What it was set up with, so that a change is noticed without asking the cloud.
+const SETTLED_WITH: &str = "capstan.dev/cloudstack-settled-with";
+
+/// Whether the cloud has to be asked: until everything is there, and whenever something else is wanted.
+pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
+    let settled = object.metadata.annotations.get(SETTLED_WITH);
+    object.metadata.is_deleting() || !object.status.ready || settled != Some(&allowed(cluster).join(","))
+}
+
+/// Who may reach the API server.
+fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
+    let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).map_or("", String::as_str);
+    let cidrs: BTreeSet<&str> = text.split(',').map(str::trim).filter(|cidr| !cidr.is_empty()).collect();
+    match cidrs.is_empty() {
+        true => vec![EVERYBODY.to_owned()],
+        false => cidrs.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+impl Facts {
+    /// The rule on a port of an address.
+    pub(super) fn rule_on(&self, address: &str, port: u16) -> Option<&LoadBalancerRule> {
+        self.rules.iter().find(|rule| {
+            rule.publicport == Some(port) && rule.publicipid.as_ref().is_some_and(|id| id.as_str() == address)
+        })
+    }
+
+    /// What lets packets in to a port of an address, with who may come by it.
+    pub(super) fn openings_on(
+        &self,
+        address: &str,
+        port: u16,
+    ) -> impl Iterator<Item = (&FirewallRule, &str)> {
+        let on = move |rule: &&FirewallRule| {
+            let tcp = rule.protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("tcp"));
+            tcp && (rule.startport, rule.endport.or(rule.startport)) == (Some(port), Some(port))
+                && rule.ipaddressid.as_ref().is_some_and(|id| id.as_str() == address)
+        };
+        self.openings.iter().filter(on).map(|rule| {
+            let who = rule.cidrlist.as_deref().filter(|list| !list.is_empty());
+            (rule, who.unwrap_or(EVERYBODY))
+        })
+    }
+
+    /// Everything may go out.
+    pub(super) fn lets_out(&self) -> bool {
+        if self.network.as_ref().is_some_and(|network| network.egressdefaultpolicy == Some(true)) {
+            return true;
+        }
+        let all = |protocol: &str| {
+            self.exits.iter().any(|exit| {
+                let this = exit.protocol.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(protocol));
+                this && exit.startport.is_none() && exit.icmptype.is_none_or(|kind| kind == -1)
+            })
+        };
+        all("all") || ["tcp", "udp", "icmp"].into_iter().all(all)
+    }
+}
+
+/// What is to be done. Depends on nothing but what was seen.
+pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
+    let mut decision = Decision::rest(look);
+    if look.paused.is_none() {
+        let deleting = look.object.metadata.is_deleting();
+        match (&look.seen.facts, &look.seen.cluster) {
+            (Some(Err(trouble)), _) => {
+                trouble.wait(&mut decision);
+                ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
+            }
+            (Some(Ok(facts)), Some(cluster)) if deleting => delete(look, facts, cluster, &mut decision),
+            (Some(Ok(facts)), Some(cluster)) => keep(look, facts, cluster, &mut decision),
+            (None, Some(_)) if look.object.status.ready => {}
+            (None, Some(_)) if !deleting || look.seen.domain.is_some() => {
+                decision.add_finalizer(FINALIZER);
+                waiting(look, &mut decision, "WaitingForZone", "the zone of the failure domain");
+            }
+            _ => {
+                decision.wait(Wait::on("WaitingForOwner", "the failure domain that this belongs to"));
+                return decision;
+            }
+        }
+    }
+    let verdict = paused::verdict(look.paused.as_deref());
+    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    decision
+}
+
+fn ready(look: &Look<IsolatedNetworks>, decision: &mut Decision, verdict: Verdict) {
+    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+}
+
+fn waiting(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str, what: &str) {
+    decision.wait(Wait::on(reason, what));
+    ready(look, decision, Verdict::new(False, reason, what));
+}
+
+/// Asks for calls, and says so or what became of the last try.
+fn ask(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str, calls: Vec<NetworkCall>) {
+    let failure = calls.iter().find_map(|call| look.failure_of(call));
+    let message = match failure {
+        Some(failure) => failure.error.to_string(),
+        None => calls.iter().map(capstan_controller::Call::summary).collect::<Vec<_>>().join(", "),
+    };
+    ready(look, decision, Verdict::new(False, reason, message));
+    for call in calls {
+        decision.call(call);
+    }
+}
+
+fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluster, decision: &mut Decision) {
+    decision.add_finalizer(FINALIZER);
+    let spec = &look.object.spec;
+    let Some(network) = &facts.network else {
+        if !spec.id.is_empty() {
+            let message = format!("network {} was there and is gone; it is not made again", spec.id);
+            decision.object.status.ready = false;
+            return ready(look, decision, Verdict::new(False, "Gone", message));
+        }
+        return ask(look, decision, "CreatingNetwork", vec![NetworkCall::Create { name: spec.name.clone() }]);
+    };
+    let mut made = Made::of(&look.object.metadata);
+    let ours = is_ours(network, cluster);
+    let id = network.id.to_string();
+    decision.object.spec.id.clone_from(&id);
+    if ours && look.result_of(&NetworkCall::Create { name: spec.name.clone() }).is_some() {
+        made.network = Some(id.clone());
+    }
+    let mut calls = Vec::new();
+    if ours {
+        let missing: Vec<String> = [names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)]
+            .into_iter()
+            .filter(|key| !network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key)))
+            .collect();
+        if !missing.is_empty() {
+            calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });
+        }
+    }
+    if !facts.lets_out() {
+        calls.push(NetworkCall::LetOut { network: id.clone() });
+    } else if look.result_of(&NetworkCall::LetOut { network: id.clone() }).is_some() {
+        let exit = facts.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
+        made.exit = exit.map(|exit| exit.id.to_string());
+    }
+    match address(look, facts, cluster, network, ours) {
+        Err(call) => {
+            let wanted = &cluster.spec.control_plane_endpoint.host;
+            if let NetworkCall::Associate { address: None, .. } = call
+                && !ours
+            {
+                let message =
+                    "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
+                made.put(&mut decision.object.metadata);
+                decision.again_in(crate::trouble::PATIENCE);
+                return ready(look, decision, Verdict::new(False, "NoAddress", message));
+            }
+            if !wanted.is_empty() && wanted.parse::<std::net::IpAddr>().is_err() {
+                let message = format!(
+                    "spec.controlPlaneEndpoint.host is {wanted:?}, which is no address; \
+                                       leave it empty to have one chosen"
+                );
+                return ready(look, decision, Verdict::new(False, "NoAddress", message));
+            }
+            calls.push(call);
+        }
+        Ok(address) => {
+            served(look, facts, cluster, (network, address), &mut made, &mut calls, decision);
+        }
+    }
+    made.put(&mut decision.object.metadata);
+    if !calls.is_empty() {
+        return ask(look, decision, "SettingUp", calls);
+    }
+    decision.object.metadata.annotations.insert(SETTLED_WITH.to_owned(), allowed(cluster).join(","));
+    let status = &mut decision.object.status;
+    status.ready = true;
+    status.initialization.provisioned = Some(true);
+    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+}
+
+/// The address of the endpoint, or the call that gets one.
+fn address<'a>(
+    look: &Look<IsolatedNetworks>,
+    facts: &'a Facts,
+    cluster: &CloudStackCluster,
+    network: &Network,
+    ours: bool,
+) -> Result<&'a PublicIpAddress, NetworkCall> {
+    let wanted = cluster.spec.control_plane_endpoint.host.parse().ok();
+    let find = |is: &dyn Fn(&PublicIpAddress) -> bool| facts.addresses.iter().find(|address| is(address));
+    let call = |address| NetworkCall::Associate { network: network.id.to_string(), address };
+    if wanted.is_some() {
+        return find(&|address| Some(address.ipaddress) == wanted).ok_or_else(|| call(wanted));
+    }
+    let tag = names::cluster_tag(&cluster.metadata.uid);
+    let known = &look.object.status.public_ip_id;
+    let taken: Vec<_> = look.concluded.iter().filter(|known| known.result.is_some()).collect();
+    let took =
+        |address: &PublicIpAddress| taken.iter().any(|known| known.call == call(Some(address.ipaddress)));
+    find(&|address| !known.is_empty() && address.id.as_str() == known)
+        .or_else(|| find(&|address| address.tags.iter().any(|known| known.key.eq_ignore_ascii_case(&tag))))
+        .or_else(|| find(&took))
+        .or_else(|| find(&|address| ours && address.issourcenat))
+        .or_else(|| find(&|_| ours))
+        .ok_or_else(|| call(facts.free.filter(|_| !ours)))
+}
+
+/// What has to be on the address.
+fn served(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    cluster: &CloudStackCluster,
+    (network, address): (&Network, &PublicIpAddress),
+    made: &mut Made,
+    calls: &mut Vec<NetworkCall>,
+    decision: &mut Decision,
+) {
+    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
+    let port = port.unwrap_or(6443);
+    let id = address.id.to_string();
+    let ours = is_ours(network, cluster);
+    for wanted in [Some(address.ipaddress), None] {
+        let taken = NetworkCall::Associate { network: network.id.to_string(), address: wanted };
+        if look.result_of(&taken).is_some() {
+            made.address = Some(id.clone());
+        }
+    }
+    // What is on a network of our own goes with it and needs no mark.
+    if !ours && made.address.as_ref() == Some(&id) && address.tags.is_empty() {
+        let tags = vec![names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)];
+        calls.push(NetworkCall::Tag { id: id.clone(), address: true, tags });
+    }
+    let endpoint = &mut decision.object.spec.control_plane_endpoint;
+    endpoint.host = address.ipaddress.to_string();
+    endpoint.port = port.into();
+    decision.object.status.public_ip_id.clone_from(&id);
+    let allowed = allowed(cluster);
+    let open = allowed == [EVERYBODY];
+    let balance = NetworkCall::Balance { network: network.id.to_string(), address: id.clone(), port, open };
+    let Some(rule) = facts.rule_on(&id, port) else {
+        calls.push(balance);
+        return openings(look, facts, (&id, port), &allowed, open, made, calls);
+    };
+    decision.object.status.load_balancer_rule_id = rule.id.to_string();
+    if look.result_of(&balance).is_some() {
+        made.rule = Some(rule.id.to_string());
+    }
+    // Made with the rule, and not seen by us since.
+    let comes_along = open && look.result_of(&balance).is_some();
+    openings(look, facts, (&id, port), &allowed, comes_along, made, calls);
+}
+
+fn openings(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    (address, port): (&str, u16),
+    allowed: &[String],
+    comes_along: bool,
+    made: &mut Made,
+    calls: &mut Vec<NetworkCall>,
+) {
+    for cidr in allowed {
+        let call = NetworkCall::Open { address: address.to_owned(), port, cidr: cidr.clone() };
+        match facts.openings_on(address, port).find(|(_, who)| who == cidr) {
+            Some((rule, _)) if look.result_of(&call).is_some() => {
+                made.openings.insert(rule.id.to_string());
+            }
+            None if !comes_along => calls.push(call),
+            _ => {}
+        }
+    }
+    for (rule, who) in facts.openings_on(address, port) {
+        if !allowed.iter().any(|cidr| cidr == who) {
+            calls.push(NetworkCall::Close { rule: rule.id.to_string() });
+            made.openings.remove(rule.id.as_str());
+        }
+    }
+}
+
+fn delete(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    cluster: &CloudStackCluster,
+    decision: &mut Decision,
+) {
+    if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
+        return;
+    }
+    let Some(network) = &facts.network else {
+        decision.remove_finalizer(FINALIZER);
+        return;
+    };
+    decision.object.status.ready = false;
+    let id = network.id.to_string();
+    let own_tag = names::cluster_tag(&cluster.metadata.uid);
+    let prefix = names::cluster_tag("");
+    let others = network.tags.iter().any(|tag| {
+        let key = tag.key.to_lowercase();
+        key.starts_with(&prefix.to_lowercase()) && key != own_tag.to_lowercase()
+    });
+    if is_ours(network, cluster) && !others {
+        let call = NetworkCall::Delete { network: id };
+        let failure = look.failure_of(&call).map(|failure| failure.error.message.clone());
+        ask(look, decision, reason::DELETING, vec![call]);
+        if let Some(message) = failure {
+            // The server does not say why, but there is one everyday reason.
+            let message = format!(
+                "{message}; CloudStack keeps a network until its last machine is expunged, which for accounts that may \
+                 not expunge themselves takes up to expunge.delay and expunge.interval; it is tried again"
+            );
+            ready(look, decision, Verdict::new(False, reason::DELETING, message));
+        }
+        return;
+    }
+    let calls = undo(look, facts, network, &own_tag, others);
+    if calls.is_empty() {
+        decision.remove_finalizer(FINALIZER);
+    } else {
+        ask(look, decision, reason::DELETING, calls);
+    }
+}
+
+/// What was made in a network that stays.
+fn undo(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    network: &Network,
+    own_tag: &str,
+    shared: bool,
+) -> Vec<NetworkCall> {
+    let made = Made::of(&look.object.metadata);
+    let status = &look.object.status;
+    let mut calls = Vec::new();
+    // CAPC recorded its rule in the status and gave it a name, but did not delete it.
+    let ours = |rule: &&LoadBalancerRule| {
+        let recorded = status.load_balancer_rule_id == rule.id.as_str() && rule.name.as_deref() == Some(RULE);
+        recorded || made.rule.as_deref() == Some(rule.id.as_str())
+    };
+    calls.extend(
+        facts.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
+    );
+    let opened = facts.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
+    calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
+    let let_out = facts.exits.iter().filter(|rule| made.exit.as_deref() == Some(rule.id.as_str()));
+    calls.extend(let_out.map(|rule| NetworkCall::KeepIn { rule: rule.id.to_string() }));
+    for address in facts.addresses.iter().filter(|address| !address.issourcenat) {
+        let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
+        let by_us = made.address.as_deref() == Some(address.id.as_str());
+        if by_us || tagged(names::CREATED_TAG) && tagged(own_tag) {
+            calls.push(NetworkCall::Release { address: address.id.to_string() });
+        }
+    }
+    if shared && network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(own_tag)) {
+        calls.push(NetworkCall::Untag { id: network.id.to_string(), tag: own_tag.to_owned() });
+    }
+    calls
+}

@@ -1,0 +1,235 @@
+//! What the cloud has of a network.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use capstan_cloudstack_client::commands::{
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses,
+};
+use capstan_cloudstack_client::model::{
+    AddressState, FirewallRule, LoadBalancerRule, Network, PublicIpAddress, RuleState,
+};
+use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+};
+use capstan_object::{Key, Object};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::mark;
+use crate::clouds::Access;
+use crate::code;
+use crate::trouble::Trouble;
+
+/// How long what our own calls said is believed without asking.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// What the cloud has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// The network.
+    pub network: Option<Network>,
+    /// Its public addresses.
+    pub addresses: Vec<PublicIpAddress>,
+    /// Rules on them.
+    pub rules: Vec<LoadBalancerRule>,
+    /// What lets packets in.
+    pub openings: Vec<FirewallRule>,
+    /// What lets packets out.
+    pub exits: Vec<FirewallRule>,
+    /// A free address, where one has to be chosen.
+    pub free: Option<IpAddr>,
+}
+
+/// What a call changed.
+#[derive(Debug)]
+pub(super) enum Change {
+    Network(Option<Box<Network>>),
+    Tags(Vec<String>),
+    Address(Box<PublicIpAddress>),
+    NoAddress(String),
+    Rule(Box<LoadBalancerRule>),
+    NoRule(String),
+    Opening(Box<FirewallRule>),
+    NoOpening(String),
+    Exit(Box<FirewallRule>),
+    NoExit(String),
+    /// Something that is not among the facts, or not worth to be told apart.
+    Other,
+}
+
+/// What is known of networks because our own calls said so: it need not be asked again at every step.
+#[derive(Default)]
+pub(super) struct Ledger(Mutex<BTreeMap<Key, (Instant, Facts)>>);
+
+impl Ledger {
+    pub(super) fn forget(&self, key: &Key) {
+        self.0.lock().remove(key);
+    }
+
+    /// Takes over what a call changed.
+    pub(super) fn record(&self, key: &Key, change: Change) {
+        let mut all = self.0.lock();
+        let Some((_, facts)) = all.get_mut(key) else { return };
+        match change {
+            Change::Network(network) => *facts = Facts { network: network.map(|it| *it), ..Facts::default() },
+            Change::Tags(keys) => {
+                let tag = |key: String| capstan_cloudstack_client::model::Tag {
+                    key,
+                    value: "1".to_owned(),
+                    resourceid: None,
+                    resourcetype: None,
+                    account: None,
+                    domainid: None,
+                    projectid: None,
+                };
+                if let Some(network) = &mut facts.network {
+                    network.tags.extend(keys.into_iter().map(tag));
+                }
+            }
+            Change::Address(address) => facts.addresses.push(*address),
+            Change::NoAddress(id) => facts.addresses.retain(|address| address.id.as_str() != id),
+            Change::Rule(rule) => facts.rules.push(*rule),
+            Change::NoRule(id) => facts.rules.retain(|rule| rule.id.as_str() != id),
+            Change::Opening(rule) => facts.openings.push(*rule),
+            Change::NoOpening(id) => facts.openings.retain(|rule| rule.id.as_str() != id),
+            Change::Exit(rule) => facts.exits.push(*rule),
+            Change::NoExit(id) => facts.exits.retain(|rule| rule.id.as_str() != id),
+            Change::Other => drop(all.remove(key)),
+        }
+    }
+
+    /// What the cloud has, from memory if our own calls have just said so.
+    pub(super) async fn facts(
+        &self,
+        object: &CloudStackIsolatedNetwork,
+        domain: &CloudStackFailureDomain,
+        cluster: &CloudStackCluster,
+        access: &Access,
+    ) -> Result<Facts, Trouble> {
+        let key = object.key();
+        if let Some((_, facts)) = self.0.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
+            return Ok(facts.clone());
+        }
+        let facts = ask(object, domain, cluster, access).await?;
+        self.0.lock().insert(key, (Instant::now(), facts.clone()));
+        Ok(facts)
+    }
+}
+
+async fn ask(
+    object: &CloudStackIsolatedNetwork,
+    domain: &CloudStackFailureDomain,
+    cluster: &CloudStackCluster,
+    access: &Access,
+) -> Result<Facts, Trouble> {
+    let zone: ZoneId = domain.spec.zone.id.as_str().into();
+    let trouble = |error: Error| access.trouble(&error);
+    let mut facts = Facts::default();
+    let Some(network) = network(object, cluster, &zone, access).await? else { return Ok(facts) };
+    let (client, scope, id) = (&access.client, access.scope(), network.id.clone());
+    let addresses = ListPublicIpAddresses {
+        associatednetworkid: Some(id.clone()),
+        scope: scope.clone(),
+        ..ListPublicIpAddresses::default()
+    };
+    facts.addresses = client.list(&addresses).await.map_err(trouble)?;
+    if !facts.addresses.is_empty() {
+        let rules =
+            ListLoadBalancerRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
+        facts.rules = client.list(&rules).await.map_err(trouble)?;
+        facts.rules.retain(|rule| !going(rule.state.as_ref()));
+        let openings =
+            ListFirewallRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
+        facts.openings = client.list(&openings).await.map_err(trouble)?;
+        facts.openings.retain(|rule| !going(rule.state.as_ref()));
+    }
+    if network.egressdefaultpolicy != Some(true) && network.vpcid.is_none() {
+        let exits =
+            ListEgressFirewallRules { networkid: Some(id), scope: scope.clone(), ..Default::default() };
+        facts.exits = client.list(&exits).await.map_err(trouble)?;
+        facts.exits.retain(|rule| !going(rule.state.as_ref()));
+    }
+    let wanted = &cluster.spec.control_plane_endpoint.host;
+    let chosen = !wanted.is_empty() || !object.status.public_ip_id.is_empty();
+    if !chosen && !is_ours(&network, cluster) && !object.metadata.is_deleting() {
+        facts.free = free(&object.metadata.uid, zone, access).await?;
+    }
+    facts.network = Some(network);
+    Ok(facts)
+}
+
+/// The rule is on its way out.
+fn going(state: Option<&RuleState>) -> bool {
+    matches!(state, Some(RuleState::Revoke | RuleState::Deleting))
+}
+
+/// The network was made here for the cluster, or by CAPC for any.
+pub(super) fn is_ours(network: &Network, cluster: &CloudStackCluster) -> bool {
+    let tagged = network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
+    tagged || network.displaytext.as_deref() == Some(mark(cluster).as_str())
+}
+
+/// The network by its id, else the one with our mark, else the only one of its name.
+async fn network(
+    object: &CloudStackIsolatedNetwork,
+    cluster: &CloudStackCluster,
+    zone: &ZoneId,
+    access: &Access,
+) -> Result<Option<Network>, Trouble> {
+    let spec = &object.spec;
+    let id: Option<NetworkId> = Some(spec.id.as_str()).filter(|id| !id.is_empty()).map(Into::into);
+    let by_id = id.is_some();
+    let question = ListNetworks {
+        name: Some(spec.name.clone()).filter(|_| !by_id),
+        id,
+        zoneid: Some(zone.clone()),
+        scope: access.scope(),
+        ..ListNetworks::default()
+    };
+    let mut found = match access.client.list(&question).await {
+        Ok(found) => found,
+        // An id that is not known any more is refused as a wrong parameter.
+        Err(error) if by_id && error.code() == Some(capstan_cloudstack_client::Code::Parameter) => Vec::new(),
+        Err(error) => return Err(access.trouble(&error)),
+    };
+    if by_id {
+        return Ok(found.pop());
+    }
+    found.retain(|network| network.name.as_deref() == Some(spec.name.as_str()));
+    let ours = mark(cluster);
+    if let Some(at) = found.iter().position(|network| network.displaytext.as_deref() == Some(&ours)) {
+        return Ok(Some(found.swap_remove(at)));
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        several => {
+            let message = format!(
+                "{several} networks are called {:?}: give the id in network of failure domain {}",
+                spec.name, spec.failure_domain_name
+            );
+            Err(Trouble::new(code::AMBIGUOUS, "Ambiguous", message))
+        }
+    }
+}
+
+/// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely
+/// want the same.
+async fn free(uid: &str, zone: ZoneId, access: &Access) -> Result<Option<IpAddr>, Trouble> {
+    let question = ListPublicIpAddresses {
+        zoneid: Some(zone),
+        state: Some(AddressState::Free),
+        allocatedonly: Some(false),
+        scope: access.scope(),
+        ..ListPublicIpAddresses::default()
+    };
+    let found = access.client.list(&question).await.map_err(|error| access.trouble(&error))?;
+    let mut free: Vec<IpAddr> =
+        found.iter().filter(|address| address.allocated.is_none()).map(|address| address.ipaddress).collect();
+    free.sort_unstable();
+    let number = uid.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    Ok(free.get(number.checked_rem(free.len()).unwrap_or(0)).copied())
+}

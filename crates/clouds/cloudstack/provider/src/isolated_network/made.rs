@@ -1,0 +1,46 @@
+//! What was made in CloudStack for a network, as its object remembers it.
+
+use std::collections::BTreeSet;
+
+use capstan_object::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+use crate::annotation;
+
+/// Ids of what was made. Kept in an annotation, which backups and moves keep.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Made {
+    /// The network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// The public address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The rule for the API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Rules that let packets in.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub openings: BTreeSet<String>,
+    /// The rule that lets packets out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
+}
+
+impl Made {
+    /// What an object remembers. A record that cannot be read is none: then nothing is deleted that has no mark.
+    pub fn of(meta: &ObjectMeta) -> Self {
+        let text = meta.annotations.get(annotation::MADE);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Has an object remember it.
+    pub fn put(&self, meta: &mut ObjectMeta) {
+        if *self == Self::default() {
+            meta.annotations.remove(annotation::MADE);
+        } else if let Ok(text) = serde_json::to_string(self) {
+            meta.annotations.insert(annotation::MADE.to_owned(), text);
+        }
+    }
+}

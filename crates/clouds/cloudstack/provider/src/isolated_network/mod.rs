@@ -1,0 +1,213 @@
+//! `CloudStackIsolatedNetwork`: a network of one's own, with a public address and a load balancer.
+//!
+//! Owns: CloudStackIsolatedNetworks, their finalizer, endpoint and status; in the cloud the network if it had to be made,
+//! an address, the rule for the API server, and what lets packets in and out. Reads: the failure domain, the
+//! CloudStackCluster, the cloud until everything is there once.
+//!
+//! ```text
+//! network (by id, by our mark, by name) ─▶ address ─▶ rule on its port ─▶ who may come in ─▶ what may go out
+//! ```
+//!
+//! Names of networks are not unique, so a network that was made here carries a mark in its text from its first moment
+//! on, and tags as CAPC knows them soon after. What was made in somebody else's network is recorded on the object. Only
+//! that is ever deleted, and a network only while no other cluster's tag is on it.
+
+mod call;
+mod decide;
+mod facts;
+mod made;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use capstan_capi_core::{owners, paused};
+use capstan_capi_types::core::{condition, label};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+};
+use capstan_controller::{
+    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_object::{Key, Object};
+
+use crate::annotation;
+use crate::clouds::Clouds;
+use crate::failure_domain::cluster_of;
+use crate::trouble::Trouble;
+
+pub use call::NetworkCall;
+pub(crate) use call::SETTLE;
+pub use facts::Facts;
+use facts::Ledger;
+pub use made::Made;
+
+/// Name of the rule for the API server.
+pub(crate) const RULE: &str = "Kubernetes_API_Server";
+
+/// The controller of CloudStackIsolatedNetworks.
+pub struct IsolatedNetworks {
+    clouds: Clouds,
+    ledger: Ledger,
+}
+
+/// What was seen beside the CloudStackIsolatedNetwork.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The failure domain that owns it.
+    pub domain: Option<Arc<CloudStackFailureDomain>>,
+    /// The CloudStackCluster.
+    pub cluster: Option<Arc<CloudStackCluster>>,
+    /// What the cloud has; `None` if nobody had to ask.
+    pub facts: Option<Result<Facts, Trouble>>,
+}
+
+impl IsolatedNetworks {
+    /// A controller of networks in these clouds.
+    pub fn new(clouds: Clouds) -> Self {
+        Self { clouds, ledger: Ledger::default() }
+    }
+}
+
+impl Controller for IsolatedNetworks {
+    const NAME: &'static str = "cloudstackisolatednetwork";
+    type Kind = CloudStackIsolatedNetwork;
+    type Seen = Seen;
+    type Call = NetworkCall;
+
+    fn watches(&self, watches: &mut Watches<CloudStackIsolatedNetwork>) {
+        watches.read::<capstan_capi_types::core::Cluster>();
+        watches.read::<capstan_capi_addons::cluster_resource_set::SecretOutline>();
+        watches.related::<CloudStackFailureDomain>(|change, caches| {
+            let zone = |domain: &Arc<CloudStackFailureDomain>| domain.spec.zone.id.clone();
+            if change.old.as_ref().map(zone) == change.new.as_ref().map(zone) {
+                return Vec::new();
+            }
+            let Some(domain) = change.latest() else { return Vec::new() };
+            let networks = caches
+                .of::<CloudStackIsolatedNetwork>()
+                .and_then(|networks| networks.owned_by(&domain.metadata.uid));
+            networks.unwrap_or_default().iter().map(|network| network.key()).collect()
+        });
+        // Who may reach the API server can change at any time.
+        watches.related::<CloudStackCluster>(|change, caches| {
+            let allowed = |cluster: &Arc<CloudStackCluster>| {
+                cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).cloned()
+            };
+            if change.old.as_ref().map(allowed) == change.new.as_ref().map(allowed) {
+                return Vec::new();
+            }
+            let Some(cluster) = change.latest() else { return Vec::new() };
+            let name = cluster.metadata.labels.get(label::CLUSTER_NAME).unwrap_or(&cluster.metadata.name);
+            let networks = caches.of::<CloudStackIsolatedNetwork>().and_then(|networks| {
+                networks.labelled(&cluster.metadata.namespace, label::CLUSTER_NAME, name)
+            });
+            networks.unwrap_or_default().iter().map(|network| network.key()).collect()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED]
+    }
+
+    fn paused(
+        &self,
+        object: &CloudStackIsolatedNetwork,
+        view: &View,
+    ) -> Result<Option<String>, ObserveError> {
+        let cluster = cluster_of(&object.metadata, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, CloudStackIsolatedNetwork::KIND.kind))
+    }
+
+    async fn observe(
+        &self,
+        object: &Arc<CloudStackIsolatedNetwork>,
+        view: &View,
+    ) -> Result<Seen, ObserveError> {
+        let (domain, cluster) = context(object, view)?;
+        let mut seen = Seen { domain, cluster, facts: None };
+        let (Some(domain), Some(cluster)) = (&seen.domain, &seen.cluster) else { return Ok(seen) };
+        if domain.spec.zone.id.is_empty() || !decide::must_ask(object, cluster) {
+            return Ok(seen);
+        }
+        let facts = match self.clouds.access(&domain.spec, view).await {
+            Ok(access) => self.ledger.facts(object, domain, cluster, &access).await,
+            Err(trouble) => Err(trouble),
+        };
+        seen.facts = Some(facts);
+        Ok(seen)
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(
+        &self,
+        call: &NetworkCall,
+        object: &Arc<CloudStackIsolatedNetwork>,
+        view: &View,
+    ) -> Outcome {
+        let (domain, cluster) = match context(object, view) {
+            Ok((Some(domain), Some(cluster))) => (domain, cluster),
+            Ok(_) => {
+                return Outcome::failed(crate::code::FAILED, "the failure domain or its cluster is gone");
+            }
+            Err(error) => return Trouble::from(error).outcome(),
+        };
+        let access = match self.clouds.access(&domain.spec, view).await {
+            Ok(access) => access,
+            Err(trouble) => return trouble.outcome(),
+        };
+        let made = call::make(call, object, &domain, &cluster, &access).await;
+        match made {
+            Ok(done) => {
+                self.ledger.record(&object.key(), done);
+                Outcome::done()
+            }
+            Err(outcome) => {
+                self.ledger.forget(&object.key());
+                outcome
+            }
+        }
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<NetworkCall>,
+        object: &Arc<CloudStackIsolatedNetwork>,
+        view: &View,
+    ) -> Result<Resolution, ObserveError> {
+        let outside = |trouble: Trouble| ObserveError::outside(trouble.code, trouble.message);
+        let (Some(domain), Some(cluster)) = context(object, view)? else {
+            return Ok(Resolution::DidNotHappen);
+        };
+        let access = self.clouds.access(&domain.spec, view).await.map_err(outside)?;
+        self.ledger.forget(&object.key());
+        let facts = self.ledger.facts(object, &domain, &cluster, &access).await.map_err(outside)?;
+        Ok(call::resolve(intent, &facts, view.now()))
+    }
+
+    fn gone(&self, key: &Key) {
+        self.ledger.forget(key);
+    }
+}
+
+type Context = (Option<Arc<CloudStackFailureDomain>>, Option<Arc<CloudStackCluster>>);
+
+/// The failure domain and the CloudStackCluster that it belongs to.
+fn context(object: &CloudStackIsolatedNetwork, view: &View) -> Result<Context, ObserveError> {
+    let domain = owners::of::<CloudStackFailureDomain>(&object.metadata, view)?;
+    let cluster = match &domain {
+        Some(domain) => owners::of::<CloudStackCluster>(&domain.metadata, view)?,
+        None => None,
+    };
+    Ok((domain, cluster))
+}
+
+/// What a network's text says if it was made for a cluster: for people, and the mark that it is ours.
+pub(crate) fn mark(cluster: &CloudStackCluster) -> String {
+    let meta = &cluster.metadata;
+    format!("Kubernetes cluster {}/{} ({})", meta.namespace, meta.name, names::cluster_tag(&meta.uid))
+}

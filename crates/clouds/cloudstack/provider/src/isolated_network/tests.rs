@@ -1,0 +1,247 @@
+//! Decisions about CloudStackIsolatedNetworks, as a table.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::condition;
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+};
+use capstan_controller::{Concluded, Decision, Effect, Intent, Look, Resolution};
+use capstan_object::{Conditions, ObjectMeta};
+use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::call::resolve;
+use super::decide::decide;
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen, mark};
+use crate::annotation;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("as the cloud writes it")
+}
+
+fn cluster() -> CloudStackCluster {
+    let metadata = ObjectMeta { uid: "cu".to_owned(), ..ObjectMeta::named("ns", "c") };
+    CloudStackCluster { metadata, ..CloudStackCluster::default() }
+}
+
+fn object() -> CloudStackIsolatedNetwork {
+    let mut object =
+        CloudStackIsolatedNetwork { metadata: ObjectMeta::named("ns", "c-net"), ..Default::default() };
+    object.metadata.finalizers.push(names::finalizer::ISOLATED_NETWORK.to_owned());
+    object.spec.name = "net".to_owned();
+    object
+}
+
+fn tags(keys: &[&str]) -> Value {
+    keys.iter().map(|key| json!({"key": key, "value": "1"})).collect()
+}
+
+fn ours(keys: &[&str]) -> Network {
+    read(json!({"id": "n1", "name": "net", "displaytext": mark(&cluster()), "type": "Isolated",
+        "egressdefaultpolicy": false, "tags": tags(keys)}))
+}
+
+fn theirs() -> Network {
+    read(json!({"id": "n1", "name": "net", "displaytext": "net", "egressdefaultpolicy": true}))
+}
+
+fn address(ip: &str, source_nat: bool, keys: &[&str]) -> PublicIpAddress {
+    read(json!({"id": format!("id-{ip}"), "ipaddress": ip, "issourcenat": source_nat, "tags": tags(keys)}))
+}
+
+fn rule(ip: &str) -> LoadBalancerRule {
+    read(
+        json!({"id": "r1", "name": "Kubernetes_API_Server", "publicport": "6443", "publicipid": format!("id-{ip}")}),
+    )
+}
+
+fn opening(id: &str, ip: &str, cidr: &str) -> FirewallRule {
+    read(json!({"id": id, "protocol": "tcp", "startport": 6443, "endport": 6443,
+        "ipaddressid": format!("id-{ip}"), "cidrlist": cidr}))
+}
+
+fn exit() -> FirewallRule {
+    read(json!({"id": "e1", "protocol": "all"}))
+}
+
+fn look(
+    object: CloudStackIsolatedNetwork,
+    cluster: CloudStackCluster,
+    facts: Facts,
+) -> Look<IsolatedNetworks> {
+    let seen = Seen {
+        domain: Some(Arc::new(CloudStackFailureDomain::default())),
+        cluster: Some(Arc::new(cluster)),
+        facts: Some(Ok(facts)),
+    };
+    Look::new(Arc::new(object), seen, now())
+}
+
+fn calls(decision: &Decision<IsolatedNetworks>) -> Vec<String> {
+    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
+}
+
+const BOTH: &[&str] = &["created_by_CAPC", "CAPC_cluster_cu"];
+const IP: &str = "192.0.2.7";
+
+#[test]
+fn what_is_missing_is_made_step_by_step() {
+    let allowed = |cidrs: &str| {
+        let mut cluster = cluster();
+        cluster.metadata.annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), cidrs.to_owned());
+        cluster
+    };
+    let wanting = |host: &str| {
+        let mut cluster = cluster();
+        cluster.spec.control_plane_endpoint.host = host.to_owned();
+        cluster
+    };
+    let complete = |openings: Vec<FirewallRule>| Facts {
+        network: Some(ours(BOTH)),
+        addresses: vec![address(IP, true, &[])],
+        rules: vec![rule(IP)],
+        openings,
+        exits: vec![exit()],
+        free: None,
+    };
+    let rows: Vec<(&str, CloudStackCluster, Facts, Vec<&str>)> = vec![
+        ("nothing is there", cluster(), Facts::default(), vec!["create-network net"]),
+        (
+            "a fresh network of our own",
+            cluster(),
+            Facts { network: Some(ours(&[])), ..Facts::default() },
+            vec!["tag n1 [created_by_CAPC CAPC_cluster_cu]", "let-out n1", "take-address for n1"],
+        ),
+        (
+            "a wanted address",
+            wanting("192.0.2.9"),
+            Facts { network: Some(ours(BOTH)), exits: vec![exit()], ..Facts::default() },
+            vec!["take-address 192.0.2.9 for n1"],
+        ),
+        (
+            "an address without a rule",
+            cluster(),
+            Facts { rules: Vec::new(), ..complete(Vec::new()) },
+            vec!["create-rule id-192.0.2.7 6443"],
+        ),
+        ("everything", cluster(), complete(vec![opening("f1", IP, "0.0.0.0/0")]), vec![]),
+        (
+            "somebody is to be let in, and no longer everybody",
+            allowed("10.0.0.0/8"),
+            complete(vec![opening("f1", IP, "0.0.0.0/0")]),
+            vec!["let-in 10.0.0.0/8 to id-192.0.2.7 6443", "delete-opening f1"],
+        ),
+        (
+            "a network of somebody else's",
+            cluster(),
+            Facts {
+                network: Some(theirs()),
+                addresses: vec![address("192.0.2.1", true, &[])],
+                free: IP.parse().ok(),
+                ..Facts::default()
+            },
+            vec!["take-address 192.0.2.7 for n1"],
+        ),
+    ];
+    for (says, cluster, facts, wanted) in rows {
+        let decision = decide(&look(object(), cluster, facts));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        assert_eq!(decision.object.status.ready, wanted.is_empty(), "{says}");
+        if wanted.is_empty() {
+            let endpoint = &decision.object.spec.control_plane_endpoint;
+            assert_eq!((endpoint.host.as_str(), endpoint.port), (IP, 6443));
+            assert_eq!(decision.object.status.load_balancer_rule_id, "r1");
+        }
+    }
+}
+
+#[test]
+fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_back() {
+    let mut facts = Facts {
+        network: Some(theirs()),
+        addresses: vec![address("192.0.2.1", true, &[]), address(IP, false, &[])],
+        rules: vec![rule(IP)],
+        openings: vec![opening("f1", IP, "0.0.0.0/0")],
+        ..Facts::default()
+    };
+    let taken = NetworkCall::Associate { network: "n1".to_owned(), address: IP.parse().ok() };
+    let balanced = NetworkCall::Balance {
+        network: "n1".to_owned(),
+        address: format!("id-{IP}"),
+        port: 6443,
+        open: true,
+    };
+    let mut first = look(object(), cluster(), facts.clone());
+    for call in [taken, balanced] {
+        first.concluded.push(Concluded { call, result: Some(Value::Null) });
+    }
+    let decision = decide(&first);
+    assert_eq!(calls(&decision), [format!("tag id-{IP} [created_by_CAPC CAPC_cluster_cu]")]);
+    let made = Made::of(&decision.object.metadata);
+    assert_eq!((made.address.as_deref(), made.rule.as_deref()), (Some("id-192.0.2.7"), Some("r1")));
+
+    let mut deleted = decision.object.clone();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    facts.rules.push(read(
+        json!({"id": "r2", "name": "web", "publicport": "443", "publicipid": format!("id-{IP}")}),
+    ));
+    let decision = decide(&look(deleted.clone(), cluster(), facts.clone()));
+    assert_eq!(calls(&decision), ["delete-rule r1", "release-address id-192.0.2.7"]);
+    facts.rules.remove(0);
+    facts.addresses.pop();
+    let decision = decide(&look(deleted, cluster(), facts));
+    assert!(decision.effects.is_empty() && decision.object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
+    let mut deleted = object();
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    let with = |keys: &[&str]| Facts { network: Some(ours(keys)), ..Facts::default() };
+    let rows: [(&str, Facts, Vec<&str>); 3] = [
+        ("ours alone", with(BOTH), vec!["delete-network n1"]),
+        ("made and not tagged yet", with(&[]), vec!["delete-network n1"]),
+        (
+            "used by another cluster",
+            with(&["created_by_CAPC", "CAPC_cluster_cu", "CAPC_cluster_other"]),
+            vec!["untag n1 CAPC_cluster_cu"],
+        ),
+    ];
+    for (says, facts, wanted) in rows {
+        assert_eq!(calls(&decide(&look(deleted.clone(), cluster(), facts))), wanted, "{says}");
+    }
+    let decision = decide(&look(deleted, cluster(), Facts::default()));
+    assert!(decision.object.metadata.finalizers.is_empty(), "what is gone lets go");
+}
+
+#[test]
+fn a_network_that_vanished_is_told_and_not_made_again() {
+    let mut settled = object();
+    settled.spec.id = "n1".to_owned();
+    let decision = decide(&look(settled, cluster(), Facts::default()));
+    assert!(decision.effects.is_empty());
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert_eq!(ready.reason, "Gone");
+}
+
+#[test]
+fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
+    let intent = |call| Intent { key: String::new(), call, at: now().into() };
+    let create = intent(NetworkCall::Create { name: "net".to_owned() });
+    let later = now() + SignedDuration::from_secs(31);
+    let there = Facts { network: Some(ours(&[])), ..Facts::default() };
+    assert_eq!(resolve(&create, &there, now()), Resolution::happened());
+    assert!(matches!(resolve(&create, &Facts::default(), now()), Resolution::NotYetKnown { .. }));
+    assert_eq!(resolve(&create, &Facts::default(), later), Resolution::DidNotHappen);
+    let delete = intent(NetworkCall::Delete { network: "n1".to_owned() });
+    assert_eq!(resolve(&delete, &there, now()), Resolution::DidNotHappen);
+    assert_eq!(resolve(&delete, &Facts::default(), now()), Resolution::happened());
+}

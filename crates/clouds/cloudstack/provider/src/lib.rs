@@ -1,0 +1,57 @@
+//! An infrastructure provider of Cluster API for CloudStack. It takes over from CAPC: its kinds, names, finalizers and
+//! tags, so that its manifests apply and its live clusters go on.
+//!
+//! ```text
+//! CloudStackCluster ── one each ──▶ CloudStackFailureDomain ── if isolated ──▶ CloudStackIsolatedNetwork
+//!     ▲ endpoint, ready                  zone, network                          network, address, rules
+//! CloudStackMachine ── placed in ────────────┘                                        ▲ member of its load balancer
+//!     └── kept together or apart by ──▶ CloudStackAffinityGroup ──────────────────────┘ (control planes)
+//! ```
+//!
+//! [`Clouds`] is the way to the management servers, over the client crate alone. Each folder is one controller: it
+//! observes, decides and calls; intents are on the objects before calls are made. What is made carries a mark or is
+//! recorded on its object, and nothing else is ever deleted.
+
+mod affinity_group;
+mod clouds;
+mod cluster;
+pub mod code;
+mod failure_domain;
+mod isolated_network;
+mod machine;
+mod machine_template;
+mod sight;
+mod trouble;
+
+use capstan_controller::Runtime;
+
+pub use affinity_group::AffinityGroups;
+pub use clouds::{Clouds, Connect, OverNetwork};
+pub use cluster::CloudStackClusters;
+pub use failure_domain::FailureDomains;
+pub use isolated_network::IsolatedNetworks;
+pub use machine::CloudStackMachines;
+pub use machine_template::MachineTemplates;
+pub use trouble::Trouble;
+
+/// Adds the provider's controllers.
+pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
+    runtime.add(CloudStackClusters);
+    runtime.add(FailureDomains::new(clouds.clone()));
+    runtime.add(IsolatedNetworks::new(clouds.clone()));
+    runtime.add(AffinityGroups::new(clouds.clone()));
+    runtime.add(CloudStackMachines::new(clouds.clone()));
+    runtime.add(MachineTemplates::new(clouds.clone()));
+}
+
+/// Annotations on the provider's objects.
+pub mod annotation {
+    /// On CloudStackClusters: who may reach the API server, as CIDRs separated by commas; everybody without it.
+    pub const ALLOWED_CIDRS: &str = "capstan.dev/api-server-cidrs";
+    /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
+    pub const MADE: &str = "capstan.dev/cloudstack-made";
+    /// On CloudStackMachines: the job that deploys the machine.
+    pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";
+    /// On CloudStackMachines: the last deployment that failed.
+    pub const DEPLOY_FAILED: &str = "capstan.dev/cloudstack-deploy-failed";
+}

@@ -1,0 +1,99 @@
+//! The end of a CloudStackMachine.
+
+use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_types::core::reason;
+use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
+use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
+use capstan_controller::{Effect, Look, Note};
+use capstan_object::ConditionStatus::{False, True};
+use capstan_object::Conditions;
+
+use super::decide::{Decision, SOON, deploy_call, ready, rule, told_state, waiting};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall};
+use crate::code;
+
+pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
+        return;
+    }
+    if look.object.spec.instance_id.is_none() {
+        // An order whose end nobody had heard of turned out to have been taken.
+        let ordered = look.result_of(&deploy_call(look)).and_then(|result| result["id"].as_str());
+        match ordered {
+            Some(id) => {
+                decision.object.spec.instance_id = Some(id.to_owned());
+                decision.again_in(SOON);
+                ready(look, decision, False, reason::DELETING, "");
+            }
+            None => {
+                decision.remove_finalizer(FINALIZER);
+            }
+        }
+        return;
+    }
+    match &look.seen.instance {
+        Instance::None => {
+            let what = "the failure domain of the machine, which has the keys to delete it with";
+            waiting(look, decision, reason::DELETING, what);
+        }
+        Instance::Unknown(trouble) => {
+            trouble.wait(decision);
+            ready(look, decision, False, trouble.reason, trouble.text());
+        }
+        Instance::Gone => {
+            decision.remove_finalizer(FINALIZER);
+        }
+        Instance::There { machine, .. } => remove(look, machine, decision),
+        Instance::Deploying | Instance::Failed(_) => {
+            decision.again_in(SOON);
+        }
+    }
+}
+
+fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
+    told_state(look, decision, vm.state.as_ref().map_or("Unknown", MachineState::as_str));
+    if vm.name.as_deref() != Some(look.object.metadata.name.as_str()) {
+        let message = format!(
+            "{}: spec.instanceID is virtual machine {}, which is called {:?}: it is left alone; give it the name of this object to have it destroyed, or take the finalizer off",
+            code::NOT_OURS,
+            vm.id,
+            vm.name.as_deref().unwrap_or_default()
+        );
+        return ready(look, decision, False, "NotOurs", message);
+    }
+    match &vm.state {
+        // Nothing more can be done about it by this account.
+        Some(MachineState::Destroyed) if look.seen.may_expunge == Some(false) => {
+            decision.remove_finalizer(FINALIZER);
+            return;
+        }
+        Some(MachineState::Expunging) => {
+            decision.again_in(SOON);
+            return waiting(look, decision, reason::DELETING, "CloudStack to expunge the virtual machine");
+        }
+        _ => {}
+    }
+    let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(|it| it.status == True);
+    if let Some(rule) = rule(look).filter(|_| attached) {
+        let call = MachineCall::Detach { rule: rule.to_owned(), id: vm.id.to_string() };
+        if look.result_of(&call).is_none()
+            && look.failure_of(&call).is_none_or(|failure| failure.attempts < 3)
+        {
+            ready(look, decision, False, reason::DELETING, "it is taken out of the load balancer");
+            decision.call(call);
+            return;
+        }
+        state(
+            look,
+            &mut decision.object.status.conditions,
+            ATTACHED,
+            Verdict::new(False, "Detached", ""),
+            None,
+        );
+    }
+    let call = MachineCall::Destroy { id: vm.id.to_string() };
+    let message = look.failure_of(&call).map(|failure| failure.error.to_string()).unwrap_or_default();
+    ready(look, decision, False, reason::DELETING, message);
+    let note = Note::normal("Destroyed", "Delete", format!("virtual machine {} is destroyed", vm.id));
+    decision.then_noting(Effect::Call(call), note);
+}

@@ -1,0 +1,149 @@
+//! `CloudStackMachine`: a virtual machine.
+//!
+//! Owns: CloudStackMachines, their finalizer, ids and status; the virtual machine of their name, its membership in the
+//! load balancer, the data disk it was ordered with; the CloudStackAffinityGroup it asks for. Reads: the Machine that
+//! owns it, its Cluster, failure domain and network, the Secret with its boot data, the cloud.
+//!
+//! ```text
+//! placed ─▶ ordered: intent, deployVirtualMachine ─▶ {id, job} on the object ─▶ job ends ─▶ runs ─▶ looked at each minute
+//!              │ nobody heard: looked up by name and boot data              └─ failed: removed, ordered again later
+//! ```
+//!
+//! A machine that ran once and has gone is told, never made again: whoever manages the Machine replaces it.
+
+mod call;
+mod decide;
+mod delete;
+mod deploy;
+mod observe;
+mod placement;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use capstan_capi_addons::cluster_resource_set::SecretOutline;
+use capstan_capi_core::paused;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+    CloudStackMachine,
+};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+};
+use capstan_object::{Key, Object, ObjectMeta};
+
+use crate::clouds::Clouds;
+
+pub use call::MachineCall;
+pub use observe::{Instance, Seen};
+
+/// The machine is a member of the load balancer of its cluster.
+pub const ATTACHED: &str = "LoadBalancerAttached";
+
+/// The controller of CloudStackMachines.
+pub struct CloudStackMachines {
+    clouds: Clouds,
+}
+
+impl CloudStackMachines {
+    /// A controller of machines in these clouds.
+    pub fn new(clouds: Clouds) -> Self {
+        Self { clouds }
+    }
+}
+
+impl Controller for CloudStackMachines {
+    const NAME: &'static str = "cloudstackmachine";
+    type Kind = CloudStackMachine;
+    type Seen = Seen;
+    type Call = MachineCall;
+
+    fn watches(&self, watches: &mut Watches<CloudStackMachine>) {
+        watches.read::<SecretOutline>();
+        watches.read::<CloudStackCluster>();
+        watches.read::<CloudStackIsolatedNetwork>();
+        watches.index_label::<CloudStackMachine>(label::CLUSTER_NAME);
+        watches.index_label::<CloudStackMachine>(FAILURE_DOMAIN_LABEL);
+        watches.related::<Machine>(|change, _| {
+            change.latest().and_then(infrastructure_of).into_iter().collect()
+        });
+        watches.related::<Cluster>(|change, caches| {
+            let concerned = change.latest().filter(|_| paused::concerns_members(change));
+            concerned.map(|cluster| named(&cluster.metadata, caches)).unwrap_or_default()
+        });
+        watches.related::<CloudStackFailureDomain>(|change: &Change<CloudStackFailureDomain>, caches| {
+            let told = |domain: &Arc<CloudStackFailureDomain>| domain.status.ready;
+            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            let machines = change.latest().and_then(|domain| {
+                let meta = &domain.metadata;
+                let machines = caches.of::<CloudStackMachine>().ok()?;
+                machines.labelled(&meta.namespace, FAILURE_DOMAIN_LABEL, &meta.name).ok()
+            });
+            machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
+        });
+        watches.related::<CloudStackAffinityGroup>(|change: &Change<CloudStackAffinityGroup>, caches| {
+            let told = |group: &Arc<CloudStackAffinityGroup>| group.status.ready;
+            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            change.latest().map(|group| members(&group.metadata, caches)).unwrap_or_default()
+        });
+    }
+
+    fn conditions(&self) -> &[&'static str] {
+        &[condition::READY, condition::PAUSED, ATTACHED]
+    }
+
+    fn paused(&self, object: &CloudStackMachine, view: &View) -> Result<Option<String>, ObserveError> {
+        let cluster = observe::cluster_of(object, view)?;
+        Ok(paused::why(cluster.as_deref(), &object.metadata, CloudStackMachine::KIND.kind))
+    }
+
+    async fn observe(&self, object: &Arc<CloudStackMachine>, view: &View) -> Result<Seen, ObserveError> {
+        observe::observe(object, view, &self.clouds).await
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        decide::decide(look)
+    }
+
+    async fn call(&self, call: &MachineCall, object: &Arc<CloudStackMachine>, view: &View) -> Outcome {
+        call::make(call, object, view, &self.clouds).await
+    }
+
+    async fn resolve(
+        &self,
+        intent: &Intent<MachineCall>,
+        object: &Arc<CloudStackMachine>,
+        view: &View,
+    ) -> Result<Resolution, ObserveError> {
+        call::resolve(intent, object, view, &self.clouds).await
+    }
+}
+
+/// The CloudStackMachine of a Machine.
+fn infrastructure_of(machine: &Arc<Machine>) -> Option<Key> {
+    let reference = &machine.spec.infrastructure_ref;
+    let kind = CloudStackMachine::KIND;
+    let ours = reference.kind == kind.kind && reference.api_group == kind.group;
+    ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
+}
+
+/// The machines of a cluster, by the cluster's name.
+fn named(cluster: &ObjectMeta, caches: &Caches) -> Vec<Key> {
+    let machines = caches
+        .of::<CloudStackMachine>()
+        .and_then(|machines| machines.labelled(&cluster.namespace, label::CLUSTER_NAME, &cluster.name));
+    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
+}
+
+/// The machines of the cluster whose label something carries.
+fn members(meta: &ObjectMeta, caches: &Caches) -> Vec<Key> {
+    let Some(cluster) = meta.labels.get(label::CLUSTER_NAME) else { return Vec::new() };
+    named(&ObjectMeta::named(meta.namespace.as_str(), cluster.as_str()), caches)
+}

@@ -1,0 +1,183 @@
+//! What a decision about a CloudStackMachine depends on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_capi_core::owners;
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
+use capstan_cloudstack_client::{Code, JobId, VirtualMachineId};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
+    CloudStackMachine,
+};
+use capstan_controller::{ObserveError, View};
+use capstan_object::Key;
+
+use super::placement;
+use crate::annotation;
+use crate::clouds::{Access, Clouds};
+use crate::cluster::infrastructure_of;
+use crate::sight::{Deployment, MOVING, SETTLED};
+use crate::trouble::Trouble;
+
+/// What the cloud says about the machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Instance {
+    /// Nobody asked: none was ordered.
+    #[default]
+    None,
+    /// It was ordered and is not there yet.
+    Deploying,
+    /// It did not come up; what CloudStack says.
+    Failed(String),
+    /// It is there.
+    There {
+        /// The machine.
+        machine: Arc<VirtualMachine>,
+        /// How old the look is.
+        age: Duration,
+    },
+    /// There is none of that id any more.
+    Gone,
+    /// The cloud cannot be asked.
+    Unknown(Trouble),
+}
+
+/// What was seen beside the CloudStackMachine.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The Machine that owns it.
+    pub machine: Option<Arc<Machine>>,
+    /// Its Cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The cluster's infrastructure.
+    pub infrastructure: Option<Arc<CloudStackCluster>>,
+    /// Machines of the same owner in each failure domain.
+    pub placed: BTreeMap<String, usize>,
+    /// Its failure domain.
+    pub domain: Option<Arc<CloudStackFailureDomain>>,
+    /// Its network, if that has a load balancer.
+    pub network: Option<Arc<CloudStackIsolatedNetwork>>,
+    /// The affinity group it asks for.
+    pub group: Option<Arc<CloudStackAffinityGroup>>,
+    /// The machine in the cloud.
+    pub instance: Instance,
+    /// The account may expunge machines, where somebody had to ask.
+    pub may_expunge: Option<bool>,
+}
+
+/// The cluster that an object belongs to, by its Machine or, without one, by its label.
+pub(super) fn cluster_of(
+    object: &CloudStackMachine,
+    view: &View,
+) -> Result<Option<Arc<Cluster>>, ObserveError> {
+    let machine = owners::of::<Machine>(&object.metadata, view)?;
+    let label = object.metadata.labels.get(label::CLUSTER_NAME);
+    let Some(name) = machine.as_ref().map(|machine| &machine.spec.cluster_name).or(label) else {
+        return Ok(None);
+    };
+    view.get(&Key::new(object.metadata.namespace.as_str(), name.as_str()))
+}
+
+pub(super) async fn observe(
+    object: &CloudStackMachine,
+    view: &View,
+    clouds: &Clouds,
+) -> Result<Seen, ObserveError> {
+    let mut seen = surroundings(object, view)?;
+    let Some(domain) = &seen.domain else { return Ok(seen) };
+    let Some(id) = &object.spec.instance_id else { return Ok(seen) };
+    match clouds.access(&domain.spec, view).await {
+        Ok(access) => {
+            seen.instance = match instance(object, &id.as_str().into(), &access).await {
+                Ok(instance) => instance,
+                Err(trouble) => Instance::Unknown(trouble),
+            };
+            let destroyed = matches!(&seen.instance, Instance::There { machine, .. }
+                if machine.state == Some(MachineState::Destroyed));
+            if object.metadata.is_deleting() && destroyed {
+                seen.may_expunge = access.sight.may_expunge(&access.client).await.ok();
+            }
+        }
+        Err(trouble) => seen.instance = Instance::Unknown(trouble),
+    }
+    Ok(seen)
+}
+
+/// Everything but the cloud.
+pub(super) fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, ObserveError> {
+    let meta = &object.metadata;
+    let mut seen = Seen {
+        machine: owners::of::<Machine>(meta, view)?,
+        cluster: cluster_of(object, view)?,
+        ..Seen::default()
+    };
+    let Some(cluster) = &seen.cluster else { return Ok(seen) };
+    if let Some(key) = infrastructure_of(cluster) {
+        seen.infrastructure = view.get::<CloudStackCluster>(&key)?;
+    }
+    let (Some(machine), Some(infrastructure)) = (&seen.machine, &seen.infrastructure) else {
+        seen.domain = domain(&object.spec.failure_domain_name, cluster, view)?;
+        return Ok(seen);
+    };
+    let owner = machine.metadata.controller().map(|owner| owner.uid.as_str());
+    for other in
+        view.labelled::<CloudStackMachine>(&meta.namespace, label::CLUSTER_NAME, &cluster.metadata.name)?
+    {
+        let theirs = owners::of::<Machine>(&other.metadata, view)?;
+        let theirs = theirs.as_ref().and_then(|machine| machine.metadata.controller());
+        if other.metadata.uid != meta.uid && theirs.map(|owner| owner.uid.as_str()) == owner {
+            *seen.placed.entry(other.spec.failure_domain_name.clone()).or_default() += 1;
+        }
+    }
+    let place = placement::failure_domain(object, machine, infrastructure, &seen.placed);
+    let Some(place) = place else { return Ok(seen) };
+    seen.domain = domain(place, cluster, view)?;
+    if let Some(domain) = &seen.domain {
+        let name = names::isolated_network_object(&cluster.metadata.name, &domain.spec.zone.network.name);
+        seen.network = view.get(&Key::new(meta.namespace.as_str(), name))?;
+        if let Some(group) = placement::group(object, machine, cluster, domain) {
+            seen.group = view.get(&group.metadata.key())?;
+        }
+    }
+    Ok(seen)
+}
+
+fn domain(
+    name: &str,
+    cluster: &Cluster,
+    view: &View,
+) -> Result<Option<Arc<CloudStackFailureDomain>>, ObserveError> {
+    let object = names::failure_domain_object(name, &cluster.metadata.name);
+    view.get(&Key::new(cluster.metadata.namespace.as_str(), object))
+}
+
+async fn instance(
+    object: &CloudStackMachine,
+    id: &VirtualMachineId,
+    access: &Access,
+) -> Result<Instance, Trouble> {
+    let trouble = |error: capstan_cloudstack_client::Error| access.trouble(&error);
+    let deleting = object.metadata.is_deleting();
+    let provisioned = object.status.initialization.provisioned == Some(true);
+    if let Some(job) = object.metadata.annotations.get(annotation::DEPLOY_JOB).filter(|_| !deleting) {
+        let job: JobId = job.as_str().into();
+        match access.sight.deployment(&access.client, &job).await {
+            Ok(Deployment::Running) => return Ok(Instance::Deploying),
+            Ok(Deployment::Done(machine)) => return Ok(Instance::There { machine, age: Duration::ZERO }),
+            Ok(Deployment::Failed(why)) => return Ok(Instance::Failed(why)),
+            // A job that is not known, or not to these keys, leaves the machine to look at.
+            Err(error) if matches!(error.code(), Some(Code::Parameter | Code::Account)) => {}
+            Err(error) => return Err(trouble(error)),
+        }
+    }
+    let most = if provisioned && !deleting { SETTLED } else { MOVING };
+    let glance = access.sight.machine(&access.client, &access.scope(), id, most).await.map_err(trouble)?;
+    Ok(match glance.machine {
+        Some(machine) => Instance::There { machine, age: glance.age },
+        None => Instance::Gone,
+    })
+}

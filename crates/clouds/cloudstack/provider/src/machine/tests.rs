@@ -1,0 +1,307 @@
+//! Decisions about CloudStackMachines, as a table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::{
+    CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackIsolatedNetwork,
+    CloudStackMachine,
+};
+use capstan_controller::{Concluded, Decision, Effect, Look};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::decide::decide;
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Seen, placement};
+use crate::annotation;
+use crate::code;
+use crate::trouble::Trouble;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000_000).expect("a moment")
+}
+
+fn object() -> CloudStackMachine {
+    let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "m") };
+    let mut machine = CloudStackMachine { metadata, ..CloudStackMachine::default() };
+    machine.metadata.finalizers.push(names::finalizer::MACHINE.to_owned());
+    machine
+}
+
+fn ordered() -> CloudStackMachine {
+    let mut machine = object();
+    machine.spec.instance_id = Some("v1".to_owned());
+    machine
+}
+
+fn provisioned() -> CloudStackMachine {
+    let mut machine = ordered();
+    machine.status.initialization.provisioned = Some(true);
+    machine
+}
+
+fn deleted(mut machine: CloudStackMachine) -> CloudStackMachine {
+    machine.metadata.deletion_timestamp = Some(now().into());
+    machine
+}
+
+fn vm(state: &str) -> Instance {
+    let machine: VirtualMachine = serde_json::from_value(json!({
+        "id": "v1", "name": "m", "state": state,
+        "nic": [{"id": "c1", "ipaddress": "10.1.1.5"}],
+    }))
+    .expect("a machine");
+    Instance::There { machine: Arc::new(machine), age: Duration::ZERO }
+}
+
+fn owner(control_plane: bool) -> Machine {
+    let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
+    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
+    if control_plane {
+        machine.metadata.labels.insert(label::CONTROL_PLANE.to_owned(), String::new());
+    }
+    machine
+}
+
+fn domains(names: &[&str]) -> CloudStackCluster {
+    let mut cluster = CloudStackCluster { metadata: ObjectMeta::named("ns", "c"), ..Default::default() };
+    let domain = |name: &&str| CloudStackFailureDomainSpec { name: (*name).to_owned(), ..Default::default() };
+    cluster.spec.failure_domains = names.iter().map(domain).collect();
+    cluster
+}
+
+fn seen(instance: Instance) -> Seen {
+    let mut cluster = Cluster { metadata: ObjectMeta::named("ns", "c"), ..Cluster::default() };
+    cluster.metadata.uid = "cu".to_owned();
+    cluster.status.initialization.infrastructure_provisioned = Some(true);
+    cluster.status.initialization.control_plane_initialized = Some(true);
+    let mut domain = CloudStackFailureDomain::default();
+    domain.spec.name = "a".to_owned();
+    domain.status.ready = true;
+    Seen {
+        machine: Some(Arc::new(owner(false))),
+        cluster: Some(Arc::new(cluster)),
+        infrastructure: Some(Arc::new(domains(&["a", "b"]))),
+        domain: Some(Arc::new(domain)),
+        instance,
+        ..Seen::default()
+    }
+}
+
+fn balanced(mut seen: Seen) -> Seen {
+    let mut network = CloudStackIsolatedNetwork::default();
+    network.status.load_balancer_rule_id = "r1".to_owned();
+    seen.network = Some(Arc::new(network));
+    seen.machine = Some(Arc::new(owner(true)));
+    seen
+}
+
+fn look(object: CloudStackMachine, seen: Seen) -> Look<CloudStackMachines> {
+    Look::new(Arc::new(object), seen, now())
+}
+
+fn calls(decision: &Decision<CloudStackMachines>) -> Vec<String> {
+    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
+}
+
+fn ready(decision: &Decision<CloudStackMachines>) -> &Condition {
+    decision.object.status.conditions.condition(condition::READY).expect("Ready")
+}
+
+#[test]
+fn a_machine_is_ordered_when_everything_it_needs_is_there_and_waits_with_a_reason_until_then() {
+    let mut unprovisioned = seen(Instance::None);
+    unprovisioned.cluster = Some(Arc::new(Cluster::default()));
+    let mut no_data = seen(Instance::None);
+    no_data.machine =
+        Some(Arc::new(Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() }));
+    let mut unready = seen(Instance::None);
+    unready.domain = None;
+    let rows = [
+        ("all is there", seen(Instance::None), vec!["deploy-vm m"], "Ordering"),
+        ("no infrastructure", unprovisioned, vec![], "WaitingForClusterInfrastructureReady"),
+        ("no boot data", no_data, vec![], "WaitingForBootstrapData"),
+        ("no failure domain", unready, vec![], "WaitingForFailureDomain"),
+    ];
+    for (says, seen, wanted, reason) in rows {
+        let decision = decide(&look(object(), seen));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        assert_eq!(ready(&decision).reason, reason, "{says}");
+    }
+    let placed = decide(&look(object(), seen(Instance::None))).object;
+    assert_eq!(placed.spec.failure_domain_name, "a");
+    assert_eq!(placed.metadata.labels[names::FAILURE_DOMAIN_LABEL], names::failure_domain_object("a", "c"));
+}
+
+#[test]
+fn an_order_that_was_taken_is_on_the_object_before_anything_else() {
+    let mut look = look(object(), seen(Instance::None));
+    let call = MachineCall::Deploy { name: "m".to_owned(), attempt: 0 };
+    look.concluded.push(Concluded { call, result: Some(json!({"id": "v1", "job": "j1"})) });
+    let decision = decide(&look);
+    assert!(decision.effects.is_empty());
+    assert_eq!(decision.object.spec.instance_id.as_deref(), Some("v1"));
+    assert_eq!(decision.object.metadata.annotations[annotation::DEPLOY_JOB], "j1");
+    assert!(decision.look_again.is_some());
+}
+
+#[test]
+fn the_state_of_the_machine_is_told() {
+    let unreachable = Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let rows = [
+        ("deploying", ordered(), Instance::Deploying, ConditionStatus::False, "Deploying"),
+        ("stopped before it ran", ordered(), vm("Stopped"), ConditionStatus::False, "Deploying"),
+        ("running", ordered(), vm("Running"), ConditionStatus::True, "Running"),
+        ("stopped behind our back", provisioned(), vm("Stopped"), ConditionStatus::False, "Stopped"),
+        ("in error behind our back", provisioned(), vm("Error"), ConditionStatus::False, "Error"),
+        ("gone", provisioned(), Instance::Gone, ConditionStatus::False, "Gone"),
+        (
+            "nobody answers",
+            provisioned(),
+            Instance::Unknown(unreachable),
+            ConditionStatus::Unknown,
+            "CloudUnreachable",
+        ),
+    ];
+    for (says, object, instance, status, reason) in rows {
+        let decision = decide(&look(object, seen(instance)));
+        assert_eq!((ready(&decision).status, ready(&decision).reason.as_str()), (status, reason), "{says}");
+        assert!(decision.effects.is_empty(), "{says}: a machine that was there is never made again");
+        assert_eq!(decision.object.status.ready, status == ConditionStatus::True, "{says}");
+    }
+    let running = decide(&look(ordered(), seen(vm("Running")))).object;
+    assert_eq!(running.spec.provider_id.as_deref(), Some("cloudstack:///v1"));
+    assert_eq!(running.status.addresses[0].address, "10.1.1.5");
+    assert_eq!(running.status.initialization.provisioned, Some(true));
+}
+
+#[test]
+fn a_machine_that_never_came_up_is_removed_and_ordered_again_after_a_pause() {
+    let mut failed = ordered();
+    failed.metadata.annotations.insert(annotation::DEPLOY_JOB.to_owned(), "j1".to_owned());
+    let decision = decide(&look(failed, seen(Instance::Failed("no room".to_owned()))));
+    assert_eq!(calls(&decision), ["destroy-vm v1"]);
+    assert_eq!(ready(&decision).message, "E-CS-DEPLOY: no room");
+    assert!(!decision.object.metadata.annotations.contains_key(annotation::DEPLOY_JOB), "it is counted once");
+
+    let decision = decide(&look(decision.object, seen(Instance::Gone)));
+    assert_eq!(decision.object.spec.instance_id, None);
+    let mut again = look(decision.object.clone(), seen(Instance::None));
+    let decision = decide(&again);
+    assert!(decision.effects.is_empty() && decision.look_again == Some(Duration::from_secs(30)));
+    again.now = now() + jiff::SignedDuration::from_secs(30);
+    assert_eq!(calls(&decide(&again)), ["deploy-vm m"]);
+    assert!(ready(&decide(&again)).message.contains("no room"), "why it failed stays in sight");
+}
+
+#[test]
+fn machines_of_the_control_plane_join_the_load_balancer_and_leave_it_before_they_go() {
+    let decision = decide(&look(ordered(), balanced(seen(vm("Running")))));
+    assert_eq!(calls(&decision), ["add-member v1 to r1"]);
+    let mut attached = look(ordered(), balanced(seen(vm("Running"))));
+    let call = MachineCall::Attach { rule: "r1".to_owned(), id: "v1".to_owned() };
+    attached.concluded.push(Concluded { call, result: Some(json!(null)) });
+    let decision = decide(&attached);
+    assert!(decision.effects.is_empty());
+    let object = decision.object;
+    assert!(object.status.conditions.condition(ATTACHED).is_some_and(Condition::is_true));
+    assert!(decide(&look(object.clone(), balanced(seen(vm("Running"))))).effects.is_empty());
+
+    let mut leaving = look(deleted(object), balanced(seen(vm("Running"))));
+    assert_eq!(calls(&decide(&leaving)), ["remove-member v1 from r1"]);
+    let call = MachineCall::Detach { rule: "r1".to_owned(), id: "v1".to_owned() };
+    leaving.concluded.push(Concluded { call, result: Some(json!(null)) });
+    assert_eq!(calls(&decide(&leaving)), ["destroy-vm v1"]);
+}
+
+#[test]
+fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
+    let renamed = || {
+        let machine = serde_json::from_value(json!({"id": "v1", "name": "web", "state": "Running"}));
+        Instance::There { machine: Arc::new(machine.expect("a machine")), age: Duration::ZERO }
+    };
+    let unreachable = || Instance::Unknown(Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer"));
+    let rows = [
+        ("never ordered", object(), Instance::None, None, vec![], false),
+        ("running", provisioned(), vm("Running"), None, vec!["destroy-vm v1"], true),
+        ("in error", ordered(), vm("Error"), None, vec!["destroy-vm v1"], true),
+        ("gone", provisioned(), Instance::Gone, None, vec![], false),
+        ("expunging", provisioned(), vm("Expunging"), None, vec![], true),
+        ("destroyed, and nobody may do more", provisioned(), vm("Destroyed"), Some(false), vec![], false),
+        (
+            "destroyed, and it can be expunged",
+            provisioned(),
+            vm("Destroyed"),
+            Some(true),
+            vec!["destroy-vm v1"],
+            true,
+        ),
+        ("nobody answers", provisioned(), unreachable(), None, vec![], true),
+        ("somebody else's", provisioned(), renamed(), None, vec![], true),
+    ];
+    for (says, object, instance, may_expunge, wanted, held) in rows {
+        let decision = decide(&look(deleted(object), Seen { may_expunge, ..seen(instance) }));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");
+    }
+    // An order whose end nobody heard of, found after the machine was given up.
+    let mut found = look(deleted(object()), seen(Instance::None));
+    let call = MachineCall::Deploy { name: "m".to_owned(), attempt: 0 };
+    found.concluded.push(Concluded { call, result: Some(json!({"id": "v1", "job": null})) });
+    let decision = decide(&found);
+    assert_eq!(decision.object.spec.instance_id.as_deref(), Some("v1"));
+    assert!(!decision.object.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn machines_are_spread_over_failure_domains_unless_they_are_placed() {
+    let cluster = domains(&["a", "b", "c"]);
+    let placed = |counts: &[(&str, usize)]| -> BTreeMap<String, usize> {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    let (mut said, mut placed_before) = (owner(false), object());
+    said.spec.failure_domain = "c".to_owned();
+    placed_before.spec.failure_domain_name = "b".to_owned();
+    let rows = [
+        ("the first of equals", object(), owner(false), placed(&[]), "a"),
+        ("the emptiest", object(), owner(false), placed(&[("a", 1), ("c", 1)]), "b"),
+        ("what it says itself", placed_before.clone(), owner(false), placed(&[("b", 9)]), "b"),
+        ("what its Machine says", placed_before, said, placed(&[]), "c"),
+    ];
+    for (says, object, machine, counts, wanted) in rows {
+        assert_eq!(placement::failure_domain(&object, &machine, &cluster, &counts), Some(wanted), "{says}");
+    }
+}
+
+#[test]
+fn an_affinity_group_is_named_as_capc_names_it() {
+    let mut machine = owner(true);
+    machine.metadata.owner_references.push(OwnerReference {
+        api_version: "controlplane.cluster.x-k8s.io/v1beta2".to_owned(),
+        kind: "KubeadmControlPlane".to_owned(),
+        name: "cp".to_owned(),
+        uid: "k".to_owned(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    });
+    let seen = seen(Instance::None);
+    let (cluster, domain) = (seen.cluster.expect("a cluster"), seen.domain.expect("a domain"));
+    for (affinity, wanted) in
+        [("", None), ("no", None), ("pro", Some("host affinity")), ("Anti", Some("host anti-affinity"))]
+    {
+        let mut object = object();
+        object.spec.affinity = affinity.to_owned();
+        let group = placement::group(&object, &machine, &cluster, &domain);
+        assert_eq!(group.as_ref().map(|group| group.spec.kind.as_str()), wanted, "{affinity}");
+        if affinity == "Anti" {
+            let group = group.expect("a group");
+            assert_eq!(group.spec.name, "c-cu-AntiAffinity-KubeadmControlPlane-a");
+            assert_eq!(group.metadata.name, "c-cu-antiaffinity-kubeadmcontrolplane-a");
+        }
+    }
+}

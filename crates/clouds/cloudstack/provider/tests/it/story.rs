@@ -1,0 +1,219 @@
+//! The life of a cluster on CloudStack, act by act.
+
+use std::sync::Arc;
+
+use capstan_apiserver::plane::Config;
+use capstan_capi_kubeadm::certificates::SeededKeys;
+use capstan_capi_plane as plane;
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
+use capstan_cloudstack_provider::Clouds;
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_cloudstack_types::{admission, conversion, definitions};
+use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
+use capstan_guest::vm::Phase;
+use capstan_harness::{Checker, Scenario, Violation, World};
+use capstan_object::{Key, Object};
+use capstan_sim_cloudstack::Settings;
+use serde_json::{Value, json};
+
+use crate::check;
+use crate::cloud::Cloud;
+use crate::manifests::{self, NAME, NAMESPACE, WORKERS};
+use crate::trouble::Mishap;
+
+/// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
+#[derive(Clone, Copy)]
+pub enum Act {
+    /// Before the next act is over something goes wrong.
+    Trouble(Mishap),
+    /// The example is applied.
+    Create,
+    /// The number of workers changes.
+    ScaleWorkers(usize),
+    /// The number of control plane machines changes.
+    ScaleControlPlane(usize),
+    /// The cluster is deleted.
+    Delete,
+}
+
+/// The life of a cluster.
+#[derive(Clone)]
+pub struct Story {
+    pub acts: Vec<Act>,
+    pub settings: Settings,
+    /// Goes wrong when all acts are over.
+    pub mishap_at_end: Option<Mishap>,
+}
+
+impl Story {
+    pub fn of(acts: &[Act]) -> Self {
+        // An ordinary account, whose destroyed machines are expunged by the server after a while.
+        let minute = std::time::Duration::from_secs(60);
+        let settings = Settings { expunge_delay: minute, expunge_interval: minute, ..Settings::default() };
+        Self { acts: acts.to_vec(), settings, mishap_at_end: None }
+    }
+
+    fn plane() -> plane::Settings {
+        plane::Settings { keys: Arc::new(SeededKeys::new(7)), ..plane::Settings::default() }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub control_plane: usize,
+    pub workers: usize,
+}
+
+pub fn failed(error: impl std::fmt::Display) -> Violation {
+    Violation::new("story", error.to_string())
+}
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("L1", what)
+}
+
+pub async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> Result<(), Violation> {
+    let key = Key::new(NAMESPACE, name);
+    let patched = world.user()?.patch(&KindName::of::<T>(), &key, None, &Patch::Merge(change)).await;
+    patched.map(drop).map_err(failed)
+}
+
+/// Applies the keys and the example.
+pub async fn create(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+    let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
+    let user = world.user()?;
+    user.create(&manifests::secrets(), NAMESPACE, &manifests::keys(&keys)).await.map_err(failed)?;
+    for (kind, mut body) in manifests::example() {
+        body["metadata"]["namespace"] = NAMESPACE.into();
+        user.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The cluster is as it should be, here, in the cloud and inside.
+pub fn all_is_well(shape: Shape, world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+    let objects = world.objects()?;
+    let machines = objects.list(&KindName::of::<Machine>());
+    let is_control_plane =
+        |machine: &&Value| machine["metadata"]["labels"].get(label::CONTROL_PLANE).is_some();
+    let control_plane = machines.iter().filter(is_control_plane).count();
+    let conditions = |object: &Value| object["status"]["conditions"].to_string();
+    let cluster = objects.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).unwrap_or_default();
+    let told = || {
+        let infrastructure = objects.list(&KindName::of::<CloudStackMachine>());
+        let all = machines.iter().chain(&infrastructure).map(conditions);
+        format!("cluster {}; machines {}", conditions(&cluster), all.collect::<Vec<_>>().join("; "))
+    };
+    if (control_plane, machines.len() - control_plane) != (shape.control_plane, shape.workers) {
+        return Err(wrong(format!("{control_plane} of {} machines: {}", machines.len(), told())));
+    }
+    let holds = |object: &Value, kind: &str| {
+        let all = object["status"]["conditions"].as_array().into_iter().flatten();
+        all.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
+    };
+    if !holds(&cluster, "Available") {
+        return Err(wrong(format!("the cluster is not available: {}", told())));
+    }
+    let running = cloud.site.vms().into_iter().filter(|vm| vm.phase == Phase::Booted).count();
+    if running != machines.len() {
+        return Err(wrong(format!("{running} machines run: {}", told())));
+    }
+    for machine in objects.list(&KindName::of::<CloudStackMachine>()) {
+        let provider = machine["spec"]["providerID"].as_str().unwrap_or_default();
+        let instance = machine["spec"]["instanceID"].as_str().unwrap_or_default();
+        if instance.is_empty() || provider != format!("cloudstack:///{instance}") {
+            return Err(wrong(format!("{provider:?} is no provider id of {instance:?}")));
+        }
+    }
+    let rules = cloud.names("loadbalancerrule");
+    match rules.as_slice() {
+        [rule] if rule == "Kubernetes_API_Server" => Ok(()),
+        other => Err(wrong(format!("rules {other:?}"))),
+    }
+}
+
+impl Scenario for Story {
+    type Outside = Cloud;
+
+    fn outside(&self, env: &Env) -> Cloud {
+        Cloud::new(env, self.settings.clone())
+    }
+
+    fn controllers(&self, cloud: &Cloud, runtime: &mut Runtime) {
+        plane::add_controllers(runtime, &Self::plane());
+        let clouds = Clouds::new(Arc::new(cloud.clone()));
+        capstan_cloudstack_provider::add_controllers(runtime, &clouds);
+    }
+
+    fn checkers(&self, cloud: &Cloud) -> Vec<Box<dyn Checker>> {
+        check::all(cloud)
+    }
+
+    fn workloads(&self, cloud: &Cloud, management: Client, env: Env) -> Option<Arc<dyn Workloads>> {
+        Some(plane::workloads(management, cloud.site.dial(), env))
+    }
+
+    fn configure(&self, config: Config) -> Config {
+        let versions = plane::ProviderVersions { kinds: conversion::kinds(), convert: conversion::convert };
+        let rules = plane::Rules::default().with(admission::all());
+        config.with_kinds(Arc::new(plane::ClusterApi::new(rules).converting([versions])))
+    }
+
+    fn options(&self) -> Options {
+        plane::options(&Self::plane())
+    }
+
+    async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
+        let mut all = plane::definitions();
+        all.extend(definitions::definitions());
+        plane::install(&world.user()?, &all).await.map_err(failed)
+    }
+
+    async fn play(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+        let mut shape = Shape { control_plane: 1, workers: 1 };
+        let mut mishap = None;
+        for (number, act) in self.acts.iter().enumerate() {
+            world.note(&format!("ACT {number}"));
+            match act {
+                Act::Trouble(next) => {
+                    mishap = Some(next);
+                    continue;
+                }
+                Act::Create => create(world, cloud).await?,
+                Act::ScaleWorkers(workers) => {
+                    shape.workers = *workers;
+                    let change = json!({"spec": {"replicas": workers}});
+                    patch::<MachineDeployment>(world, WORKERS, change).await?;
+                }
+                Act::ScaleControlPlane(replicas) => {
+                    shape.control_plane = *replicas;
+                    patch::<KubeadmControlPlane>(world, NAME, json!({"spec": {"replicas": replicas}}))
+                        .await?;
+                }
+                Act::Delete => {
+                    let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
+                    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+                    world.rest().await?;
+                    if let Some(left) = world.objects()?.get(&kind, &key) {
+                        return Err(Violation::new("L3", format!("the cluster is still there: {left}")));
+                    }
+                    let leaks = cloud.simulator.leaks(Some("capstan"));
+                    if !leaks.is_empty() {
+                        return Err(Violation::new("L3", format!("left in the cloud: {leaks:?}")));
+                    }
+                    continue;
+                }
+            }
+            if let Some(mishap) = mishap.take() {
+                mishap(world, cloud).await?;
+            }
+            world.rest().await?;
+            all_is_well(shape, world, cloud)?;
+        }
+        match self.mishap_at_end {
+            Some(mishap) => mishap(world, cloud).await,
+            None => Ok(()),
+        }
+    }
+}
