@@ -123,15 +123,8 @@ pub(super) fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Se
         seen.domain = domain(&object.spec.failure_domain_name, cluster, view)?;
         return Ok(seen);
     };
-    let owner = machine.metadata.controller().map(|owner| owner.uid.as_str());
-    for other in
-        view.labelled::<CloudStackMachine>(&meta.namespace, label::CLUSTER_NAME, &cluster.metadata.name)?
-    {
-        let theirs = owners::of::<Machine>(&other.metadata, view)?;
-        let theirs = theirs.as_ref().and_then(|machine| machine.metadata.controller());
-        if other.metadata.uid != meta.uid && theirs.map(|owner| owner.uid.as_str()) == owner {
-            *seen.placed.entry(other.spec.failure_domain_name.clone()).or_default() += 1;
-        }
+    if object.spec.failure_domain_name.is_empty() && machine.spec.failure_domain.is_empty() {
+        seen.placed = placed(object, machine, cluster, view)?;
     }
     let place = placement::failure_domain(object, machine, infrastructure, &seen.placed);
     let Some(place) = place else { return Ok(seen) };
@@ -144,6 +137,26 @@ pub(super) fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Se
         }
     }
     Ok(seen)
+}
+
+/// How many machines of the same owner are in each failure domain.
+fn placed(
+    object: &CloudStackMachine,
+    machine: &Machine,
+    cluster: &Cluster,
+    view: &View,
+) -> Result<BTreeMap<String, usize>, ObserveError> {
+    let (own, cluster) = (&object.metadata, &cluster.metadata.name);
+    let owner = machine.metadata.controller().map(|owner| owner.uid.as_str());
+    let mut placed = BTreeMap::new();
+    for other in view.labelled::<CloudStackMachine>(&own.namespace, label::CLUSTER_NAME, cluster)? {
+        let theirs = owners::of::<Machine>(&other.metadata, view)?;
+        let theirs = theirs.as_ref().and_then(|machine| machine.metadata.controller());
+        if other.metadata.uid != own.uid && theirs.map(|owner| owner.uid.as_str()) == owner {
+            *placed.entry(other.spec.failure_domain_name.clone()).or_default() += 1;
+        }
+    }
+    Ok(placed)
 }
 
 fn domain(

@@ -6,4 +6,3 @@ mod cloud;
 mod manifests;
 mod stories;
 mod story;
-mod trouble;

@@ -20,13 +20,10 @@ use serde_json::{Value, json};
 use crate::check;
 use crate::cloud::Cloud;
 use crate::manifests::{self, NAME, NAMESPACE, WORKERS};
-use crate::trouble::Mishap;
 
 /// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
 #[derive(Clone, Copy)]
 pub enum Act {
-    /// Before the next act is over something goes wrong.
-    Trouble(Mishap),
     /// The example is applied.
     Create,
     /// The number of workers changes.
@@ -42,8 +39,6 @@ pub enum Act {
 pub struct Story {
     pub acts: Vec<Act>,
     pub settings: Settings,
-    /// Goes wrong when all acts are over.
-    pub mishap_at_end: Option<Mishap>,
 }
 
 impl Story {
@@ -51,7 +46,7 @@ impl Story {
         // An ordinary account, whose destroyed machines are expunged by the server after a while.
         let minute = std::time::Duration::from_secs(60);
         let settings = Settings { expunge_delay: minute, expunge_interval: minute, ..Settings::default() };
-        Self { acts: acts.to_vec(), settings, mishap_at_end: None }
+        Self { acts: acts.to_vec(), settings }
     }
 
     fn plane() -> plane::Settings {
@@ -172,14 +167,9 @@ impl Scenario for Story {
 
     async fn play(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
         let mut shape = Shape { control_plane: 1, workers: 1 };
-        let mut mishap = None;
         for (number, act) in self.acts.iter().enumerate() {
             world.note(&format!("ACT {number}"));
             match act {
-                Act::Trouble(next) => {
-                    mishap = Some(next);
-                    continue;
-                }
                 Act::Create => create(world, cloud).await?,
                 Act::ScaleWorkers(workers) => {
                     shape.workers = *workers;
@@ -205,15 +195,9 @@ impl Scenario for Story {
                     continue;
                 }
             }
-            if let Some(mishap) = mishap.take() {
-                mishap(world, cloud).await?;
-            }
             world.rest().await?;
             all_is_well(shape, world, cloud)?;
         }
-        match self.mishap_at_end {
-            Some(mishap) => mishap(world, cloud).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
