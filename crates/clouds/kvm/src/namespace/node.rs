@@ -103,16 +103,27 @@ impl Node {
                 return Err(BackendError::Refused(format!("hostVolumes: {} is not there", from.display())));
             }
         }
+        self.clear()?;
         self.put_files(spec, record.address, subnet)?;
-        let containerd = self.folder.join("var/containerd");
-        remove_folder(&containerd)?;
-        image::copy_containerd(&image, &containerd)?;
+        image::copy_containerd(&image, &self.folder.join("var/containerd"))?;
 
         let name = super::run::short(spec.id.as_str());
         let cgroups = hierarchies.make(&name, spec.cpus, spec.memory_mib)?;
         self.keep(&Record { cgroups: cgroups.clone(), ..record.clone() })?;
         network::attach(&spec.id, &spec.network, subnet, record.address)?;
         self.launch(spec, record, &image, &cgroups, hierarchies)
+    }
+
+    /// Takes away what an attempt that nobody heard the end of has left: a first boot finds nothing of another.
+    fn clear(&self) -> Result<(), BackendError> {
+        for folder in ["boot", "status", "var", "upper", "work"] {
+            remove_folder(&self.folder.join(folder))?;
+        }
+        let pid = self.folder.join("pid");
+        match std::fs::remove_file(&pid) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(&pid)(error)),
+            _ => Ok(()),
+        }
     }
 
     fn put_files(&self, spec: &MachineSpec, address: Ipv4Addr, subnet: Subnet) -> Result<(), BackendError> {
