@@ -50,6 +50,6 @@ pub mod webhook_client;
 pub mod websocket;
 
 pub use digest::Digest;
-pub use portforward::{PodStreamError, PodStreams, Stream};
+pub use portforward::{PodStreamError, PodStreams, Stream, spdy};
 pub use reply::{Reply, ReplyBody};
 pub use server::Server;

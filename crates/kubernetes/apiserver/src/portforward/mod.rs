@@ -10,7 +10,7 @@
 //! This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`].
 
 mod channels;
-mod spdy;
+pub mod spdy;
 mod tunnel;
 mod upgrade;
 

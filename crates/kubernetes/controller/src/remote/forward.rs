@@ -3,11 +3,13 @@
 use std::io;
 
 use bytes::Bytes;
+use capstan_apiserver::spdy;
 use capstan_apiserver::websocket::{self, Message, Reader, Side};
 use capstan_object::Key;
-use http::{Request, StatusCode, header};
+use http::{Method, Request, StatusCode, header};
 use http_body_util::Empty;
 use hyper::client::conn::http1;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -18,40 +20,76 @@ use crate::workload::Stream;
 const DATA: u8 = 0;
 const ERROR: u8 = 1;
 
+/// Asks for WebSocket.
+const WEBSOCKET: &[(&str, &str)] = &[
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    // Proves only that the other side speaks WebSocket.
+    ("sec-websocket-key", "Y2Fwc3RhbiBmb3J3YXJkcw=="),
+    ("sec-websocket-protocol", "v4.channel.k8s.io"),
+];
+/// Asks for SPDY.
+const SPDY: &[(&str, &str)] = &[("upgrade", spdy::UPGRADE), ("x-stream-protocol-version", spdy::PROTOCOL)];
+
 impl Remote {
     /// A stream to a port of a Pod.
     pub async fn port_forward(&self, pod: &Key, port: u16) -> io::Result<Box<dyn Stream>> {
+        let path = format!("/api/v1/namespaces/{}/pods/{}/portforward?ports={port}", pod.namespace, pod.name);
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let upgraded = match self.upgrade(Method::GET, &path, WEBSOCKET).await? {
+            // In-memory servers of providers speak SPDY alone.
+            Err(StatusCode::BAD_REQUEST) => {
+                self.upgrade(Method::POST, &path, SPDY).await?.map(Protocol::Spdy)
+            }
+            upgraded => upgraded.map(Protocol::WebSocket),
+        };
+        let protocol = upgraded
+            .map_err(|status| io::Error::other(format!("port-forward was answered with {status}")))?;
+        tokio::spawn(async move {
+            let pumped = match protocol {
+                Protocol::WebSocket(socket) => pump(TokioIo::new(socket), far).await,
+                Protocol::Spdy(socket) => spdy::forward(TokioIo::new(socket), port, far).await,
+            };
+            if let Err(error) = pumped {
+                tracing::debug!(%error, "a forwarded port was closed");
+            }
+        });
+        Ok(Box::new(near))
+    }
+
+    /// A connection that leaves HTTP, or what the server answered instead.
+    async fn upgrade(
+        &self,
+        method: Method,
+        path: &str,
+        protocol: &[(&str, &str)],
+    ) -> io::Result<Result<Upgraded, StatusCode>> {
         let other = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
         let credential = self.credential().await?;
         let stream = self.connect(&credential, true).await?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| other(&error))?;
         tokio::spawn(connection.with_upgrades());
-        let path = format!("/api/v1/namespaces/{}/pods/{}/portforward?ports={port}", pod.namespace, pod.name);
-        let mut request = Request::builder()
-            .uri(path)
-            .header(header::CONNECTION, "Upgrade")
-            .header(header::UPGRADE, "websocket")
-            .header(header::SEC_WEBSOCKET_VERSION, "13")
-            // Proves only that the other side speaks WebSocket.
-            .header(header::SEC_WEBSOCKET_KEY, "Y2Fwc3RhbiBmb3J3YXJkcw==")
-            .header(header::SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| other(&error))?;
+        let mut request = Request::builder().method(method).uri(path).header(header::CONNECTION, "Upgrade");
+        for (name, value) in protocol {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Empty::<Bytes>::new()).map_err(|error| other(&error))?;
         self.address(&mut request, &credential, false).map_err(|error| other(&error))?;
         let response = sender.send_request(request).await.map_err(|error| other(&error))?;
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(io::Error::other(format!("port-forward was answered with {}", response.status())));
-        }
-        let upgraded = hyper::upgrade::on(response).await.map_err(|error| other(&error))?;
-        let (near, far) = tokio::io::duplex(64 * 1024);
-        tokio::spawn(async move {
-            if let Err(error) = pump(TokioIo::new(upgraded), far).await {
-                tracing::debug!(%error, "a forwarded port was closed");
+        match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS => {
+                Ok(Ok(hyper::upgrade::on(response).await.map_err(|error| other(&error))?))
             }
-        });
-        Ok(Box::new(near))
+            status => Ok(Err(status)),
+        }
     }
+}
+
+/// What is spoken once HTTP is left.
+enum Protocol {
+    WebSocket(Upgraded),
+    Spdy(Upgraded),
 }
 
 /// Carries bytes both ways until one side ends.

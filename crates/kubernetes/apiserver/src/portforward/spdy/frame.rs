@@ -150,6 +150,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Opens a stream.
+    pub fn open(&mut self, id: u32, headers: &[(&str, &str)]) -> Vec<u8> {
+        let block = self.storer.write(headers);
+        // It belongs to no other stream and has no priority.
+        control(1, &[&id.to_be_bytes(), &[0; 6], &block])
+    }
+
     /// Takes a stream on.
     pub fn reply(&mut self, id: u32) -> Vec<u8> {
         let block = self.storer.write(&[]);

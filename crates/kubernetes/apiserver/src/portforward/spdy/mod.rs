@@ -5,6 +5,7 @@
 //! socket ─► Reader ─► streams by id ─► Pair::carry, one task each ─► queue of frames ─► socket
 //! ```
 
+mod client;
 mod dictionary;
 mod frame;
 mod headers;
@@ -19,11 +20,12 @@ use tokio::task::JoinSet;
 use self::frame::{Frame, Reader, Writer};
 use self::pairs::{Pair, Pairs};
 use super::Target;
+pub use client::forward;
 
 /// How clients ask for it, in `Upgrade`.
-pub(super) const UPGRADE: &str = "SPDY/3.1";
+pub const UPGRADE: &str = "SPDY/3.1";
 /// What is spoken inside, in `X-Stream-Protocol-Version`.
-pub(super) const PROTOCOL: &str = "portforward.k8s.io";
+pub const PROTOCOL: &str = "portforward.k8s.io";
 
 /// Frames that wait for the socket.
 const WAITING: usize = 8;

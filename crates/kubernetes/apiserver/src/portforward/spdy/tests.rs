@@ -208,3 +208,24 @@ async fn frames_that_break_the_rules_end_the_connection() {
         assert!(client.served.await.expect("no panic").is_err(), "{what}");
     }
 }
+
+#[tokio::test]
+async fn our_client_carries_bytes_both_ways_and_hears_why_it_cannot() {
+    let forwarded = |port: u16| {
+        let target = Target { pods: Arc::new(Shouting), namespace: "n".into(), pod: "p".into() };
+        let (socket, far) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move { serve(far, &target).await });
+        let (near, stream) = tokio::io::duplex(1 << 16);
+        (near, tokio::spawn(client::forward(socket, port, stream)))
+    };
+    let (mut near, _forwarding) = forwarded(2379);
+    near.write_all(b"hello").await.expect("sent");
+    let mut heard = [0; 5];
+    near.read_exact(&mut heard).await.expect("heard");
+    assert_eq!(&heard, b"HELLO");
+
+    let (mut near, forwarding) = forwarded(1);
+    assert_eq!(near.read(&mut heard).await.expect("an end"), 0);
+    let error = forwarding.await.expect("no panic").expect_err("an error").to_string();
+    assert!(error.contains("connection refused"), "{error}");
+}
