@@ -170,7 +170,7 @@ async fn run(command: Command) -> Result<()> {
         Command::NodeImage(options) => node_image::run(&options),
         Command::RealCluster(options) => real_cluster::run(options).await,
         Command::Bench(options) => bench::run(options).await,
-        Command::Simulate(options) => simulate::run(options).await,
+        Command::Simulate(options) => simulate::run(options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Interop(options) => interop::run(&options),
     }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::gate::Observers;
 use crate::world::Assembly;
-use crate::{Clock, Fault, Scenario, Trace, Violation, World};
+use crate::{Clock, Fault, Misfortune, Scenario, Trace, Violation, World};
 
 /// What came of a run.
 pub struct Report {
@@ -39,6 +40,12 @@ impl Report {
 
 /// Plays a scenario once.
 pub fn run<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault]) -> Report {
+    let report = run_with(scenario, seed, Arc::new(faults.to_vec()));
+    Report { faults: faults.to_vec(), ..report }
+}
+
+/// Plays a scenario once, with whatever misfortune there is.
+pub fn run_with<S: Scenario>(scenario: &S, seed: u64, misfortune: Arc<dyn Misfortune>) -> Report {
     let trace = Trace::default();
     let played = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -46,19 +53,25 @@ pub fn run<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault]) -> Report {
         .build()
         .map_err(|error| Violation::new("boot", format!("no Tokio runtime: {error}")));
     let violation = match played {
-        Ok(runtime) => runtime.block_on(play(scenario, seed, faults, trace.clone())).err(),
+        Ok(runtime) => runtime.block_on(play(scenario, seed, misfortune, trace.clone())).err(),
         Err(violation) => Some(violation),
     };
-    Report { seed, faults: faults.to_vec(), trace, violation }
+    Report { seed, faults: Vec::new(), trace, violation }
 }
 
-async fn play<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault], trace: Trace) -> Result<(), Violation> {
+async fn play<S: Scenario>(
+    scenario: &S,
+    seed: u64,
+    misfortune: Arc<dyn Misfortune>,
+    trace: Trace,
+) -> Result<(), Violation> {
     let clock = Clock::begin();
     let outside = scenario.outside(&clock.env(!seed));
     let observers = Arc::new(Observers {
         clock,
         trace,
-        faults: faults.to_vec(),
+        misfortune,
+        struck: AtomicBool::new(false),
         checkers: Mutex::new(scenario.checkers(&outside)),
         violations: Mutex::default(),
         crashed: Notify::new(),
@@ -77,10 +90,10 @@ async fn play<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault], trace: Tra
     scenario.play(&mut world, &outside).await
 }
 
-/// Which effects are disturbed: from the first on, every so many.
+/// Which effects are disturbed: from the first on that the scenario exposes, every so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// The first one.
+    /// The first one, counted from the first that is exposed.
     pub first: usize,
     /// From one to the next; 1 for all.
     pub every: usize,
@@ -117,7 +130,8 @@ pub fn survey<S: Scenario>(scenario: &S, seed: u64, faults: &[fn(usize) -> Fault
     let reference = run(scenario, seed, &[]);
     let mut survey = Survey { reference, runs: 0, broken: Vec::new() };
     if survey.reference.violation.is_none() {
-        for effect in (sample.first..survey.reference.trace.effects()).step_by(sample.every.max(1)) {
+        let first = survey.reference.trace.exposed() + sample.first;
+        for effect in (first..survey.reference.trace.effects()).step_by(sample.every.max(1)) {
             for fault in faults {
                 let report = run(scenario, seed, &[fault(effect)]);
                 survey.runs += 1;

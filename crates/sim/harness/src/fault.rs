@@ -20,6 +20,21 @@ pub enum Fault {
     CutWatches(usize),
 }
 
+/// What goes wrong when, as the effects of a run get their numbers.
+pub trait Misfortune: Send + Sync {
+    /// What strikes at the effect that is about to happen.
+    fn strike(&self, effect: usize) -> Vec<Fault>;
+
+    /// From here on the scenario is to be disturbed: what it does before only prepares it.
+    fn exposed(&self) {}
+}
+
+impl Misfortune for Vec<Fault> {
+    fn strike(&self, effect: usize) -> Vec<Fault> {
+        self.iter().filter(|fault| fault.effect() == effect).copied().collect()
+    }
+}
+
 impl Fault {
     /// The number of the effect it strikes at.
     pub fn effect(&self) -> usize {

@@ -10,13 +10,15 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::check::{Checker, Step};
-use crate::{Clock, Fault, Objects, Trace, Violation};
+use crate::{Clock, Fault, Misfortune, Objects, Trace, Violation};
 
 /// What all processes of a world share.
 pub(crate) struct Observers {
     pub clock: Clock,
     pub trace: Trace,
-    pub faults: Vec<Fault>,
+    pub misfortune: Arc<dyn Misfortune>,
+    /// Something has gone wrong on purpose.
+    pub struck: AtomicBool,
     pub checkers: Mutex<Vec<Box<dyn Checker>>>,
     pub violations: Mutex<Vec<Violation>>,
     /// Rung when the process has died or something does not hold.
@@ -44,8 +46,14 @@ pub(crate) struct SimGate {
     pub shared: Arc<Observers>,
     pub objects: Objects,
     dead: AtomicBool,
-    /// Numbers of effects under way, by their description.
-    under_way: Mutex<Vec<(String, usize)>>,
+    under_way: Mutex<Vec<UnderWay>>,
+}
+
+/// An effect that has begun.
+struct UnderWay {
+    description: String,
+    number: usize,
+    faults: Vec<Fault>,
 }
 
 impl SimGate {
@@ -58,28 +66,30 @@ impl SimGate {
         self.dead.store(true, Ordering::Relaxed);
     }
 
-    fn fault(&self, number: usize, is: impl Fn(&Fault) -> bool) -> Option<Fault> {
-        self.shared.faults.iter().find(|fault| fault.effect() == number && is(fault)).copied()
-    }
-
     /// An effect is about to happen, here or in a workload cluster.
     async fn enter(&self, actor: &str, effect: &EffectOf<'_>, workload: bool) -> Verdict {
         if self.dead.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
         let number = self.shared.trace.number();
-        if self.fault(number, |fault| matches!(fault, Fault::CrashBefore(_))).is_some() {
-            return self.die(number).await;
+        let faults = self.shared.misfortune.strike(number);
+        if !faults.is_empty() {
+            self.shared.struck.store(true, Ordering::Relaxed);
         }
-        if let Some(Fault::Delay(_, time)) = self.fault(number, |fault| matches!(fault, Fault::Delay(..))) {
-            tokio::time::sleep(time).await;
+        for fault in &faults {
+            match fault {
+                Fault::CrashBefore(_) => return self.die(number).await,
+                Fault::Delay(_, time) => tokio::time::sleep(*time).await,
+                Fault::Refuse(_, code) => {
+                    let error = ApiError::status(*code, reason(*code), "refused by the simulation");
+                    self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
+                    return Verdict::Fail(error);
+                }
+                _ => {}
+            }
         }
-        if let Some(Fault::Refuse(_, code)) = self.fault(number, |fault| matches!(fault, Fault::Refuse(..))) {
-            let error = ApiError::status(code, reason(code), "refused by the simulation");
-            self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
-            return Verdict::Fail(error);
-        }
-        self.under_way.lock().push((described(actor, effect, workload), number));
+        let description = described(actor, effect, workload);
+        self.under_way.lock().push(UnderWay { description, number, faults });
         let mut step = self.step(number, actor, effect, Ok(b""));
         step.workload = workload;
         self.shared.check(|checker| checker.before(&step, &self.objects));
@@ -98,10 +108,11 @@ impl SimGate {
             return std::future::pending().await;
         }
         let description = described(actor, effect, workload);
-        let number = {
+        let (number, faults) = {
             let mut under_way = self.under_way.lock();
-            let at = under_way.iter().position(|(known, _)| *known == description);
-            at.map_or(usize::MAX, |at| under_way.remove(at).1)
+            let at = under_way.iter().position(|known| known.description == description);
+            let begun = at.map(|at| under_way.remove(at));
+            begun.map_or((usize::MAX, Vec::new()), |begun| (begun.number, begun.faults))
         };
         let told = match &result {
             Ok(_) => "ok".to_owned(),
@@ -109,8 +120,8 @@ impl SimGate {
         };
         let place = if workload { format!("{actor} in workload") } else { actor.to_owned() };
         self.shared.trace.effect(self.shared.clock.seconds(), number, &place, effect, &told);
-        let lost = self.fault(number, |fault| matches!(fault, Fault::LoseReply(_))).is_some();
-        let crashes = self.fault(number, |fault| matches!(fault, Fault::CrashAfter(_))).is_some();
+        let lost = faults.contains(&Fault::LoseReply(number));
+        let crashes = faults.contains(&Fault::CrashAfter(number));
         let mut step = self.step(number, actor, effect, result);
         step.workload = workload;
         let unheard = ApiError::Transport(TransportError::ambiguous("the answer was lost"));
@@ -122,7 +133,7 @@ impl SimGate {
         if crashes {
             return self.die(number).await;
         }
-        if self.fault(number, |fault| matches!(fault, Fault::CutWatches(_))).is_some() {
+        if faults.contains(&Fault::CutWatches(number)) {
             self.shared.trace.line(self.shared.clock.seconds(), "WATCHES CUT");
             self.shared.cuts.send_modify(|cut| *cut += 1);
         }

@@ -32,8 +32,8 @@ pub use check::{
     NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs, Resource, Step,
 };
 pub use clock::Clock;
-pub use enumerate::{Report, Sample, Survey, crash_points, run, survey};
-pub use fault::Fault;
+pub use enumerate::{Report, Sample, Survey, crash_points, run, run_with, survey};
+pub use fault::{Fault, Misfortune};
 pub use objects::Objects;
 pub use scenario::{Scenario, Violation};
 pub use trace::Trace;

@@ -14,6 +14,7 @@ pub struct Trace(Arc<Mutex<Lines>>);
 struct Lines {
     text: String,
     effects: usize,
+    exposed: usize,
 }
 
 impl Trace {
@@ -27,6 +28,17 @@ impl Trace {
     /// How many effects there have been.
     pub fn effects(&self) -> usize {
         self.0.lock().effects
+    }
+
+    /// The number of the first effect that is to be disturbed.
+    pub fn exposed(&self) -> usize {
+        self.0.lock().exposed
+    }
+
+    /// The next effect is the first one to be disturbed.
+    pub(crate) fn expose(&self) {
+        let mut lines = self.0.lock();
+        lines.exposed = lines.effects;
     }
 
     pub(crate) fn line(&self, seconds: f64, text: &str) {

@@ -1,6 +1,7 @@
 //! A plane that can die and start again, in a world that goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -148,6 +149,17 @@ impl<'a> World<'a> {
     /// What has happened so far.
     pub fn trace(&self) -> &Trace {
         &self.observers.trace
+    }
+
+    /// What follows is what is to be disturbed.
+    pub fn expose(&self) {
+        self.observers.trace.expose();
+        self.observers.misfortune.exposed();
+    }
+
+    /// Something has gone wrong on purpose.
+    pub fn is_struck(&self) -> bool {
+        self.observers.struck.load(Ordering::Relaxed)
     }
 
     /// Writes a line into the trace.

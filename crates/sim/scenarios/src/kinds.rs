@@ -4,6 +4,7 @@ use capstan_controller::KindName;
 use capstan_object::{Object, Scope};
 use serde_json::Value;
 
+use capstan_capi_types::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use capstan_capi_types::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
@@ -27,6 +28,18 @@ pub fn core() -> Vec<KindName> {
         of::<SimMachineTemplate>(),
         of::<KubeadmConfigTemplate>(),
     ]
+}
+
+/// Every kind whose objects belong to somebody: those of a cluster, what is made for it and what brings its add-ons.
+pub(crate) fn owned() -> Vec<KindName> {
+    let mut kinds = core();
+    kinds.extend([
+        KindName::of::<ClusterResourceSet>(),
+        KindName::of::<ClusterResourceSetBinding>(),
+        KindName::namespaced("", "v1", "Secret", "secrets"),
+        KindName::namespaced("", "v1", "ConfigMap", "configmaps"),
+    ]);
+    kinds
 }
 
 /// A kind of the core group of a guest's API, such as Nodes.

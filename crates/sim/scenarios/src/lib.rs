@@ -7,8 +7,8 @@
 //!                                └──▶ check/: etcd keeps its quorum, versions their order, … ◀────────┘
 //! ```
 //!
-//! A [`Story`] runs in seconds. `cargo test` plays the one whose guests need no workloads of their own; `cargo xtask
-//! simulate` plays them all and disturbs a sample of their effects, with `--all` every one.
+//! A [`Story`] runs in seconds. `cargo test` plays most of them, and some with a misfortune; `cargo xtask simulate`
+//! (`examples/simulate`) plays them all and disturbs a sample of their effects, with `--all` every one.
 
 pub mod check;
 mod expect;

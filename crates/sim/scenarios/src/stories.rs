@@ -17,7 +17,10 @@ fn story(name: &'static str, control_plane: usize, workers: usize, acts: &[Act])
         workers,
         version: OLD,
         acts: all,
+        prologue: usize::from(!acts.is_empty()),
+        to_the_end: false,
         network: true,
+        heartbeats: false,
         timings: Timings::default(),
         extra: None,
     }
@@ -26,14 +29,16 @@ fn story(name: &'static str, control_plane: usize, workers: usize, acts: &[Act])
 /// Every story.
 pub fn all() -> Vec<Story> {
     use Act::{
-        Delete, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused, ScaleWorkers, Strip,
+        Delete, Idle, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused, ScaleWorkers, Strip,
         Upgrade,
     };
     vec![
-        Story { network: false, ..story("bare", 1, 1, &[ScaleWorkers(2), ScaleWhilePaused(1)]) },
+        Story { network: false, prologue: 0, ..story("bare", 1, 1, &[ScaleWorkers(2), ScaleWhilePaused(1)]) },
         Story { network: false, ..story("bare-life", 1, 1, &[ScaleWorkers(2), Strip, Delete]) },
         story("create", 3, 3, &[]),
-        story("small", 1, 1, &[Delete]),
+        story("idle", 3, 3, &[Idle]),
+        Story { heartbeats: true, ..story("idle-with-heartbeats", 3, 3, &[Idle]) },
+        Story { prologue: 0, ..story("small", 1, 1, &[Delete]) },
         story("scale-workers", 1, 1, &[ScaleWorkers(3), ScaleWorkers(1)]),
         story("scale-control-plane", 1, 1, &[ScaleControlPlane(3), ScaleControlPlane(1)]),
         story("upgrade", 3, 2, &[Upgrade(NEW)]),
@@ -42,12 +47,15 @@ pub fn all() -> Vec<Story> {
         story("strip", 1, 1, &[Strip]),
         story("pause", 1, 1, &[ScaleWhilePaused(2)]),
         story("delete", 3, 2, &[Delete]),
-        story(
-            "life",
-            1,
-            1,
-            &[ScaleControlPlane(3), ScaleWorkers(2), Upgrade(NEW), KillWorker, KillControlPlane, Delete],
-        ),
+        Story {
+            to_the_end: true,
+            ..story(
+                "life",
+                1,
+                1,
+                &[ScaleControlPlane(3), ScaleWorkers(2), Upgrade(NEW), KillWorker, KillControlPlane, Delete],
+            )
+        },
     ]
 }
 

@@ -13,7 +13,7 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_guest::{Site, SiteOptions, Timings};
-use capstan_harness::{Checker, Scenario, Violation, World};
+use capstan_harness::{Checker, Objects, Scenario, Violation, World};
 use capstan_object::{Key, Object};
 use capstan_sim_provider::{MACHINE_TAG, SimClusters, SimMachines};
 use serde_json::{Value, json};
@@ -41,6 +41,8 @@ pub enum Act {
     Strip,
     /// The cluster is paused, scaled, and resumed after a while.
     ScaleWhilePaused(usize),
+    /// Nothing happens for ten minutes, and nothing is written.
+    Idle,
     /// The cluster is deleted.
     Delete,
 }
@@ -61,8 +63,15 @@ pub struct Story {
     pub version: &'static str,
     /// What happens.
     pub acts: Vec<Act>,
+    /// How many acts only prepare: misfortunes are looked for in those that follow.
+    pub prologue: usize,
+    /// It goes on after a misfortune until its end. Otherwise it ends with the act in which one struck: what follows is
+    /// another story.
+    pub to_the_end: bool,
     /// It has a network, and its machines are replaced when they fall silent. Without, nodes never get ready.
     pub network: bool,
+    /// Its nodes tell now and then that they live. Otherwise only what is silent is noticed, which costs less time.
+    pub heartbeats: bool,
     /// How long things take in the machines.
     pub timings: Timings,
     /// Controllers beside those of the product: what breaks it, in tests of the checkers.
@@ -75,6 +84,9 @@ pub struct Outside {
     /// The machines.
     pub site: Site,
 }
+
+/// How long nothing is written while nothing happens.
+const IDLE: Duration = Duration::from_secs(600);
 
 /// A machine of somebody else.
 pub(crate) const FOREIGN: &str = "somebody-elses";
@@ -125,6 +137,7 @@ impl Story {
             Act::KillWorker => kill(world, site, false)?,
             Act::KillControlPlane => kill(world, site, true)?,
             Act::Strip => return self.strip(world).await,
+            Act::Idle => return idle(world, site).await,
             Act::ScaleWhilePaused(workers) => {
                 patch::<Cluster>(world, NAME, json!({"spec": {"paused": true}})).await?;
                 world.pass(Duration::from_secs(5)).await?;
@@ -154,7 +167,7 @@ impl Story {
             json!({"finalizers": meta["finalizers"], "ownerReferences": owners})
         };
         let mut before: BTreeMap<(KindName, String), Value> = BTreeMap::new();
-        for kind in kinds::core() {
+        for kind in kinds::owned() {
             for object in world.objects()?.list(&kind) {
                 before.insert((kind.clone(), kinds::name(&object).to_owned()), metadata(&object));
             }
@@ -176,6 +189,40 @@ impl Story {
     }
 }
 
+/// The versions of everything on a server, but of what `aside` names.
+fn versions(objects: &Objects, aside: &[&str]) -> BTreeMap<(String, String), u64> {
+    let store = objects.store();
+    let buckets = store.buckets().into_iter().filter(|bucket| !aside.contains(&bucket.as_ref()));
+    let versions = buckets.flat_map(|bucket| {
+        let snapshot = store.snapshot(&bucket);
+        let entries = snapshot.range("", None).map(|entry| (entry.key.to_string(), entry.revision));
+        entries.map(|(key, revision)| ((bucket.to_string(), key), revision)).collect::<Vec<_>>()
+    });
+    versions.collect()
+}
+
+/// Ten minutes pass. Nothing is written, here or in the cluster, but what kubelets tell of themselves.
+async fn idle(world: &mut World<'_>, site: &Site) -> Result<(), Violation> {
+    let all = |world: &World<'_>| -> Result<_, Violation> {
+        let guests = site.vms().into_iter().find_map(|vm| site.cluster_of(&vm.id));
+        let guest = guests.ok_or_else(|| failed("no cluster was formed"))?;
+        let of_kubelets = ["/nodes", "coordination.k8s.io/leases"];
+        Ok((versions(&world.objects()?, &[]), versions(&Objects::of(guest.server()), &of_kubelets)))
+    };
+    let before = all(world)?;
+    world.pass(IDLE).await?;
+    let after = all(world)?;
+    for (place, before, after) in [("here", &before.0, &after.0), ("in the cluster", &before.1, &after.1)] {
+        let changed = after.iter().find(|(key, version)| before.get(key) != Some(version));
+        let gone = before.keys().find(|key| !after.contains_key(key));
+        if let Some((bucket, key)) = changed.map(|(key, _)| key).or(gone) {
+            let what = format!("{bucket} {key} was written {place} in {IDLE:?} without a reason");
+            return Err(Violation::new("L2", what));
+        }
+    }
+    Ok(())
+}
+
 /// A machine of a role dies where it stands.
 fn kill(world: &World<'_>, site: &Site, control_plane: bool) -> Result<(), Violation> {
     let machines = world.objects()?.list(&KindName::of::<Machine>());
@@ -190,8 +237,10 @@ impl Scenario for Story {
     type Outside = Outside;
 
     fn outside(&self, env: &Env) -> Outside {
-        // Leases of quiet kubelets would only cost time.
-        let options = SiteOptions { timings: self.timings, heartbeat: None, ..SiteOptions::default() };
+        let mut options = SiteOptions { timings: self.timings, ..SiteOptions::default() };
+        if !self.heartbeats {
+            options.heartbeat = None;
+        }
         let site = Site::new(env.clone(), options);
         let foreign = VmSpec {
             id: FOREIGN.to_owned(),
@@ -248,12 +297,18 @@ impl Scenario for Story {
             version: self.version.to_owned(),
             network: self.network,
         };
-        for act in &self.acts {
+        for (at, act) in self.acts.iter().enumerate() {
+            if at == self.prologue {
+                world.expose();
+            }
             world.note(&format!("ACT {act:?}"));
             let played = self.act(*act, world, &outside.site, &mut shape).await;
             played.map_err(|violation| {
                 Violation::new(&violation.property, format!("{act:?}: {}", violation.what))
             })?;
+            if world.is_struck() && !self.to_the_end {
+                break;
+            }
         }
         Ok(())
     }

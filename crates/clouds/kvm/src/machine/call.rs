@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::{boot_data, owner};
+use capstan_capi_core::infrastructure::boot_data;
+use capstan_capi_core::owners;
 use capstan_capi_types::core::Machine;
 use capstan_controller::{Call, Outcome, View};
 use capstan_object::Key;

@@ -26,6 +26,7 @@ stories! {
     without_a_network_a_cluster_comes_and_is_scaled_but_not_while_it_is_paused: "bare";
     without_a_network_a_stripped_cluster_mends_itself_and_goes_without_a_trace: "bare-life";
     three_and_three_machines_become_a_cluster: "create";
+    a_cluster_of_three_and_three_at_rest_is_not_written_to_for_ten_minutes: "idle";
     workers_are_scaled_both_ways: "scale-workers";
     a_control_plane_is_scaled_both_ways: "scale-control-plane";
     a_minor_upgrade_replaces_the_control_plane_and_then_the_workers: "upgrade";
