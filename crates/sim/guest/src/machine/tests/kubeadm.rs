@@ -307,3 +307,18 @@ async fn patches_change_what_kubeadm_writes() {
         missing.outcome.expect_err("missing").contains("could not list patch files for path \"/nowhere\"")
     );
 }
+
+/// As examples/kvm-cluster.yaml does it, whose machines have real kubeadm.
+#[tokio::test]
+async fn a_configuration_of_kube_proxy_may_be_appended_before_kubeadm_runs() {
+    let proxy = "- path: /etc/kubernetes/kube-proxy.yaml\n  content: |\n    ---\n    apiVersion: kubeproxy.config.k8s.io/v1alpha1\n    \
+                 kind: KubeProxyConfiguration\n    conntrack:\n      maxPerCore: 0\n";
+    let append = "- if [ -f /run/kubeadm/kubeadm.yaml ]; then cat /etc/kubernetes/kube-proxy.yaml >> \
+                  /run/kubeadm/kubeadm.yaml; fi\n";
+    let data = runs("init", CLUSTER)
+        .replace("write_files:\n", &format!("write_files:\n{proxy}"))
+        .replace("runcmd:\n", &format!("runcmd:\n{append}"));
+    let booted = boot(vm(data)).await;
+    assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "{}", booted.console);
+    assert!(booted.text("/run/kubeadm/kubeadm.yaml").ends_with("maxPerCore: 0\n"));
+}
