@@ -1,11 +1,13 @@
 //! Which resources a server serves, and the paths of objects by kind.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::bed::wait;
 
 /// One resource of one group version, without its subresources.
 #[derive(Clone, Debug)]
@@ -87,7 +89,13 @@ impl Discovery {
             if !resource.namespaced || !resource.can("list") || !seen.insert((group, &resource.plural)) {
                 continue;
             }
-            let mut list = api.get(&resource.collection(Some(namespace))).await?.success()?;
+            let path = resource.collection(Some(namespace));
+            // kube-apiserver answers 429 for a moment after a definition has changed.
+            let mut list = wait::until(&path, Duration::from_secs(30), || async {
+                let reply = api.get(&path).await?;
+                if reply.status == 429 { Ok(None) } else { reply.success().map(Some) }
+            })
+            .await?;
             let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             objects.extend(items.into_iter().map(|item| (resource.kind.clone(), item)));
         }
