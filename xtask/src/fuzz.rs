@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
+use crate::bed::cargo;
 use crate::text::human_duration;
 
 /// Crates with tests called `fuzz`.
@@ -57,10 +58,9 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Builds the tests and returns their programs.
 fn build() -> Result<Vec<PathBuf>> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo::command()
         .args(["test", "--no-run", "--message-format=json-render-diagnostics", "--lib", "--tests"])
         .args(CRATES.iter().flat_map(|name| ["--package", name]))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()
         .context("run cargo test --no-run")?;

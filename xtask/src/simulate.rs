@@ -1,10 +1,11 @@
 //! Plays the stories of whole clusters in simulated time, and disturbs them at every effect.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+
+use crate::bed::cargo;
 
 /// How much is simulated.
 #[derive(Debug, clap::Args, Serialize)]
@@ -63,7 +64,7 @@ pub fn run(mut options: Options) -> Result<()> {
     if options.all {
         options.every = 1;
     }
-    let status = Command::new(env!("CARGO"))
+    let status = cargo::command()
         .args(["run", "--quiet", "--profile", "simulate", "--package", "capstan-scenarios"])
         .args(["--example", "simulate", "--"])
         .arg(serde_json::to_string(&options)?)

@@ -5,21 +5,28 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The program of a package of the same name, from `cargo build` with these arguments more, in a folder of this
-/// repository.
-pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    let arguments =
-        [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
+/// Cargo, called as if from a shell: what `cargo xtask` says of this package would run build scripts again that look at
+/// it, and build all above them anew. Its folder is the repository's.
+pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(&arguments).current_dir(folder).stderr(Stdio::inherit());
-    // What `cargo xtask` says of this package; build scripts that look at it would run again, and all above them.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(name.as_ref());
         }
     }
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command
+}
+
+/// The program of a package of the same name, from `cargo build` with these arguments more, in a folder of this
+/// repository.
+pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let arguments =
+        [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
+    let mut command = command();
+    command.args(&arguments).current_dir(folder).stderr(Stdio::inherit());
     let output = command.output().context("run cargo build")?;
     if !output.status.success() {
         bail!("cargo {} failed ({})", arguments.join(" "), output.status);

@@ -8,12 +8,11 @@ mod load;
 mod measures;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
-use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, ports::free_port};
+use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, cargo, ports::free_port};
 use crate::text::table;
 use measures::{Better, Figure, Sizes};
 
@@ -92,9 +91,8 @@ async fn api(quick: bool, server: Option<Flavour>, capstan: Option<PathBuf>) -> 
 }
 
 fn instances() -> Result<()> {
-    let status = Command::new(env!("CARGO"))
+    let status = cargo::command()
         .args(["run", "--quiet", "--release", "--package", "capstan-apiserver", "--example", "instances"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
         .context("run cargo")?;
     if !status.success() {
@@ -106,10 +104,9 @@ fn instances() -> Result<()> {
 /// A load generator built for debugging measures itself.
 fn again_in_release() -> Result<()> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let status = Command::new(env!("CARGO"))
+    let status = cargo::command()
         .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
         .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
         .context("run cargo")?;
     if !status.success() {
