@@ -35,6 +35,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("quick-start", &[]),
     ("manager", &[]),
     ("sim-under-upstream", &[]),
+    ("core-over-capd", &[]),
     ("clusterctl", &[]),
     ("kubectl-workload", &[]),
     ("e2e", &[]),

@@ -169,7 +169,9 @@ impl Etcd<'_> {
         let pod = Key::new(NAMESPACE, format!("etcd-{node}"));
         let forwarded = self.workloads.port_forward(self.cluster, &pod, PORT).await;
         let stream = forwarded.map_err(|error| error.to_string())?;
-        let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
+        // The name that Cluster API's client asks by: servers of many members choose the certificate by it.
+        let name = ServerName::try_from(pod.name.clone()).or_else(|_| ServerName::try_from("localhost"));
+        let name = name.map_err(|error| error.to_string())?;
         let client = Client::connect(stream, Some((self.credentials.tls.clone(), name))).await;
         Ok(client.map_err(|error| words(&error))?.with_deadline(PATIENCE))
     }
