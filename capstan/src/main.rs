@@ -7,6 +7,7 @@ mod kvm;
 mod logging;
 mod manager;
 mod output;
+mod picture;
 mod server;
 mod signals;
 mod sim;
@@ -29,6 +30,10 @@ enum Command {
     Server(server::Args),
     /// Run the controllers of Cluster API on any Kubernetes
     Manager(manager::Args),
+    /// Draw a cluster and its parts as a tree, with what does well folded away
+    Describe(picture::DescribeArgs),
+    /// Say why a cluster is not as wanted: the chain of causes, what blocks and how to mend it
+    Why(picture::WhyArgs),
     /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
@@ -45,6 +50,8 @@ fn main() -> std::process::ExitCode {
     let outcome = match cli.command {
         Command::Server(args) => server::run(args),
         Command::Manager(args) => manager::run(args),
+        Command::Describe(args) => picture::describe(&args),
+        Command::Why(args) => picture::why(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Sim(args) => sim::run(args),

@@ -1,0 +1,22 @@
+//! What people see of a cluster: a tree of its parts with the healthy ones folded away, and the one chain of causes
+//! from what was asked for to what stands in the way.
+//!
+//! ```text
+//! objects as the API serves them ─▶ Part ─▶ Tree ─┬─▶ fold ─▶ lines of text
+//!                                                 └─▶ why  ─▶ a chain, and the fact that blocks
+//! ```
+//!
+//! Pure: whoever has the objects (the command line, the dashboard) has the picture. Nothing here knows a provider: what
+//! belongs where is said by owner references, what is wrong by conditions.
+
+mod fold;
+mod part;
+mod text;
+mod tree;
+mod why;
+
+pub use fold::{Row, rows};
+pub use part::{Part, Standing};
+pub use text::{Paint, age, draw, one_line};
+pub use tree::Tree;
+pub use why::{Cause, Link, Why, why};

@@ -1,0 +1,117 @@
+//! The picture as lines of text.
+
+use capstan_object::Time;
+use jiff::Timestamp;
+
+use crate::{Part, Row, Standing, Tree, rows};
+
+/// Whether to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// For terminals.
+    Colours,
+    /// For files, pipes and whoever set `NO_COLOR`.
+    Plain,
+}
+
+/// Longest sentence beside a part; the whole of it is in `-o yaml`.
+const SENTENCE: usize = 160;
+
+/// Draws a tree as of `now`; with `all`, nothing is folded.
+pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
+    let rows = rows(tree, all);
+    let left: Vec<String> = rows.iter().map(|row| format!("{}{}", branch(row), title(row))).collect();
+    let width = left.iter().map(|text| text.chars().count()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (row, left) in rows.iter().zip(left) {
+        let gap = " ".repeat(width + 2 - left.chars().count());
+        let line = format!("{left}{gap}{}", beside(row, now, paint));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `12s`, `4m`, `3h`, `2d`: how long ago, in one unit, or two where one would be coarse.
+pub fn age(since: Time, now: Timestamp) -> String {
+    let seconds = now.duration_since(since.timestamp()).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        600..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn branch(row: &Row<'_>) -> String {
+    let Some((own, above)) = row.more.split_last() else { return String::new() };
+    let mut text: String = above.iter().map(|more| if *more { "│  " } else { "   " }).collect();
+    text.push_str(if *own { "├─ " } else { "└─ " });
+    text
+}
+
+fn title(row: &Row<'_>) -> String {
+    match row.parts.as_slice() {
+        [part] => part.title(),
+        parts => format!("{} × {}", parts.len(), parts[0].kind),
+    }
+}
+
+fn beside(row: &Row<'_>, now: Timestamp, paint: Paint) -> String {
+    let part = row.parts[0];
+    let mut words = vec![coloured(part.standing(), &word(part), paint)];
+    if row.parts.len() > 1 {
+        let names: Vec<&str> = row.parts.iter().map(|part| part.name.as_str()).collect();
+        words.push(one_line(&names.join(", ")));
+        return words.join("  ");
+    }
+    if let Some((ready, wanted)) = part.copies {
+        words.push(format!("{ready}/{wanted}"));
+    }
+    words.extend(part.version.clone());
+    words.extend(part.created.map(|created| age(created, now)));
+    if part.standing() != Standing::Well
+        && let Some(complaint) = part.complaint()
+    {
+        let since = age(complaint.last_transition_time, now);
+        let says = if complaint.message.is_empty() { &complaint.reason } else { &complaint.message };
+        words.push(format!("{}: {} (since {since})", complaint.kind, one_line(says)));
+    }
+    words.join("  ")
+}
+
+/// One word for how a part does.
+fn word(part: &Part) -> String {
+    match part.standing() {
+        Standing::Well => part.summary().map(|summary| summary.kind.clone()).unwrap_or_default(),
+        Standing::Silent => "-".to_owned(),
+        Standing::Paused => "Paused".to_owned(),
+        Standing::Waiting => part.under_way().map_or("Waiting", |change| change.kind.as_str()).to_owned(),
+        Standing::Going => "Deleting".to_owned(),
+        Standing::Failing => "Failing".to_owned(),
+    }
+}
+
+fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
+    let colour = match standing {
+        Standing::Well => 32,
+        Standing::Silent | Standing::Paused => 90,
+        Standing::Waiting | Standing::Going => 33,
+        Standing::Failing => 31,
+    };
+    match paint {
+        Paint::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+        Paint::Plain => text.to_owned(),
+    }
+}
+
+/// One line of bounded length, without control characters: messages can come from anywhere.
+pub fn one_line(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean: String = line.chars().filter(|c| !c.is_control()).collect();
+    if clean.chars().count() <= SENTENCE {
+        return clean;
+    }
+    clean.chars().take(SENTENCE - 1).chain(['…']).collect()
+}

@@ -1,0 +1,123 @@
+use capstan_view::{Paint, age, draw};
+use serde_json::json;
+
+use crate::cluster::{change, healthy, now, object, say, tree};
+
+fn picture(objects: &[serde_json::Value], all: bool) -> String {
+    draw(&tree(objects), all, now(), Paint::Plain)
+}
+
+#[test]
+fn a_healthy_cluster_folds_to_its_first_level_in_the_order_it_was_needed() {
+    assert_eq!(
+        picture(&healthy(), false),
+        "Cluster/demo                    Available  2m0s\n\
+         ├─ SimCluster/demo              Ready  2m0s\n\
+         └─ KubeadmControlPlane/demo-cp  Available  3/3  v1.36.3  2m0s\n"
+    );
+}
+
+#[test]
+fn what_waits_is_opened_and_its_healthy_siblings_share_a_row() {
+    let mut objects = healthy();
+    say(
+        &mut objects,
+        "Machine/demo-cp-b",
+        &[
+            ("Ready", "False", "NotReady", "summed up"),
+            ("BootstrapConfigReady", "True", "Ready", ""),
+            ("InfrastructureReady", "False", "Booting", "the machine boots"),
+        ],
+    );
+    assert_eq!(
+        picture(&objects, false),
+        "Cluster/demo                      Available  2m0s\n\
+         ├─ SimCluster/demo                Ready  2m0s\n\
+         └─ KubeadmControlPlane/demo-cp    Available  3/3  v1.36.3  2m0s\n\
+         \u{20}  ├─ 2 × Machine                 Ready  demo-cp-a, demo-cp-c\n\
+         \u{20}  └─ Machine/demo-cp-b           Waiting  2m0s  InfrastructureReady: the machine boots (since 30s)\n\
+         \u{20}     ├─ KubeadmConfig/demo-cp-b  Ready  2m0s\n\
+         \u{20}     └─ SimMachine/demo-cp-b     Ready  2m0s\n"
+    );
+}
+
+#[test]
+fn everything_can_be_shown() {
+    let all = picture(&healthy(), true);
+    assert_eq!(all.lines().count(), 12, "{all}");
+    assert!(
+        all.contains("      ├─ KubeadmConfig/demo-cp-c") && all.contains("      └─ SimMachine/demo-cp-c"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_rollout_shows_on_what_does_well_meanwhile() {
+    let mut objects = healthy();
+    say(
+        &mut objects,
+        "KubeadmControlPlane/demo-cp",
+        &[
+            ("Available", "True", "Available", ""),
+            ("RollingOut", "True", "RollingOut", "1 of 3 machines is of an old version"),
+        ],
+    );
+    let picture = picture(&objects, false);
+    assert!(picture.contains("RollingOut: 1 of 3 machines is of an old version"), "{picture}");
+}
+
+#[test]
+fn what_goes_says_so() {
+    let mut objects = healthy();
+    change(&mut objects, "Cluster/demo", |cluster| {
+        cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:50Z");
+    });
+    assert!(picture(&objects, false).starts_with("Cluster/demo"), "the root stays");
+    assert!(picture(&objects, false).lines().next().is_some_and(|line| line.contains("Deleting")));
+}
+
+#[test]
+fn messages_from_anywhere_stay_on_one_bounded_line_without_control_characters() {
+    let mut objects = healthy();
+    let nasty = format!("a\n\u{1b}[31mb{}", "c".repeat(10_000));
+    say(&mut objects, "SimCluster/demo", &[("Ready", "False", "Odd", &nasty)]);
+    let picture = picture(&objects, false);
+    assert_eq!(picture.lines().count(), 3, "{picture}");
+    assert!(
+        !picture.contains('\u{1b}') && picture.lines().all(|line| line.chars().count() < 300),
+        "{picture}"
+    );
+}
+
+#[test]
+fn colours_are_only_for_terminals() {
+    let coloured = draw(&tree(&healthy()), false, now(), Paint::Colours);
+    assert!(coloured.contains("\u{1b}[32mAvailable\u{1b}[0m"), "{coloured}");
+}
+
+#[test]
+fn owners_in_a_circle_end() {
+    let mut objects = healthy();
+    objects.push(object("Widget", "a", "Widget/b", &[]));
+    objects.push(object("Widget", "b", "Widget/a", &[]));
+    change(&mut objects, "Cluster/demo", |cluster| {
+        cluster["metadata"]["ownerReferences"][0]["uid"] = json!("Machine/demo-cp-a");
+    });
+    assert_eq!(picture(&objects, true).lines().count(), 12);
+}
+
+#[test]
+fn ages_are_short() {
+    let at = |text: &str| capstan_object::Time::new(text.parse().expect("a moment"));
+    for (since, expected) in [
+        ("2026-01-01T00:01:59Z", "1s"),
+        ("2026-01-01T00:00:01Z", "119s"),
+        ("2025-12-31T23:55:30Z", "6m30s"),
+        ("2025-12-31T23:00:00Z", "62m"),
+        ("2025-12-31T20:00:00Z", "4h"),
+        ("2025-12-01T00:00:00Z", "31d"),
+        ("2026-01-02T00:00:00Z", "0s"),
+    ] {
+        assert_eq!(age(at(since), now()), expected, "{since}");
+    }
+}
