@@ -14,6 +14,10 @@ mod sim;
 mod simulator;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A Cluster API management plane: a Kubernetes API with its own durable store, and the controllers on it, in one
 /// binary.
