@@ -1,6 +1,9 @@
-//! What providers of infrastructure have in common: what a machine waits for, its boot data.
+//! What providers of infrastructure have in common: the frame of their decisions, what a machine waits for, its boot data.
 
 pub mod console;
+mod frame;
+
+pub use frame::{decide_cluster, decide_machine};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

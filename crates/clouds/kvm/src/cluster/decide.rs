@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use capstan_capi_core::conditions::{Verdict, shortened, state};
-use capstan_capi_core::paused;
-use capstan_capi_types::core::{APIEndpoint, annotation, condition, reason};
+use capstan_capi_core::infrastructure::decide_cluster;
+use capstan_capi_types::core::{APIEndpoint, condition, reason};
 use capstan_controller::{Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 
@@ -20,24 +20,8 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<KVMClusters>) -> Decision {
-    let mut decision = Decision::rest(look);
-    // Somebody else's altogether: not even its status is ours.
-    if look.object.metadata.annotations.contains_key(annotation::MANAGED_BY) {
-        return decision;
-    }
-    if look.paused.is_none() {
-        if look.object.metadata.is_deleting() {
-            delete(look, &mut decision);
-        } else if look.seen.cluster.is_some() {
-            keep(look, &mut decision);
-        } else {
-            decision.wait(Wait::on("WaitingForOwner", "the Cluster that this is the infrastructure of"));
-            return decision;
-        }
-    }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
-    decision
+    let owned = look.seen.cluster.is_some();
+    decide_cluster(look, |object| &mut object.status.conditions, delete, owned.then_some(keep))
 }
 
 fn ready(look: &Look<KVMClusters>, decision: &mut Decision, verdict: Verdict) {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use capstan_capi_core::conditions::{Verdict, state};
-use capstan_capi_core::infrastructure::{console, waits_for};
-use capstan_capi_core::paused;
+use capstan_capi_core::infrastructure::{console, decide_machine, waits_for};
 use capstan_capi_types::core::{Cluster, Machine, MachineAddress, MachineAddressType, condition, reason};
 use capstan_controller::{Effect, Look, Note, Wait};
 use capstan_object::ConditionStatus::{self, False, True};
@@ -20,20 +19,11 @@ const RUNNING: Duration = Duration::from_secs(5);
 
 /// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<KVMMachines>) -> Decision {
-    let mut decision = Decision::rest(look);
-    if look.paused.is_none() {
-        if look.object.metadata.is_deleting() {
-            delete(look, &mut decision);
-        } else if let (Some(machine), Some(cluster)) = (&look.seen.machine, &look.seen.cluster) {
-            keep(look, machine, cluster, &mut decision);
-        } else {
-            decision.wait(Wait::on("WaitingForOwner", "the Machine that this is the infrastructure of"));
-            return decision;
-        }
-    }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
-    decision
+    let owners = look.seen.machine.as_ref().zip(look.seen.cluster.as_ref());
+    let keep = owners.map(|(machine, cluster)| {
+        |look: &Look<_>, decision: &mut Decision| keep(look, machine, cluster, decision)
+    });
+    decide_machine(look, |object| &mut object.status.conditions, delete, keep)
 }
 
 fn ready(
