@@ -65,7 +65,7 @@ pub fn run(mut options: Options) -> Result<()> {
         options.every = 1;
     }
     let status = cargo::command()
-        .args(["run", "--quiet", "--profile", "simulate", "--package", "capstan-scenarios"])
+        .args(["run", "--quiet", "--release", "--package", "capstan-scenarios"])
         .args(["--example", "simulate", "--"])
         .arg(serde_json::to_string(&options)?)
         .status()
