@@ -3,18 +3,27 @@
 mod assembly;
 mod backup;
 mod cloudstack;
+mod codes;
+mod exit;
+mod get;
+mod kinds;
 mod kvm;
 mod logging;
 mod manager;
 mod output;
+mod pause;
 mod picture;
+mod reach;
 mod server;
 mod signals;
 mod sim;
 mod simulator;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
+
+use crate::exit::Exit;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -34,10 +43,16 @@ enum Command {
     Server(server::Args),
     /// Run the controllers of Cluster API on any Kubernetes
     Manager(manager::Args),
+    /// List clusters, machines or other objects of Cluster API, with how they do
+    Get(get::Args),
     /// Draw a cluster and its parts as a tree, with what does well folded away
     Describe(picture::DescribeArgs),
     /// Say why a cluster is not as wanted: the chain of causes, what blocks and how to mend it
     Why(picture::WhyArgs),
+    /// Have controllers leave a cluster alone, until it is resumed
+    Pause(pause::Args),
+    /// Have controllers look after a paused cluster again
+    Resume(pause::Args),
     /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
@@ -50,26 +65,35 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
-    let outcome = match cli.command {
-        Command::Server(args) => server::run(args),
-        Command::Manager(args) => manager::run(args),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(said) => {
+            let _ = said.print();
+            return if said.use_stderr() { Exit::Failed } else { Exit::Done }.into();
+        }
+    };
+    run(cli.command)
+        .unwrap_or_else(|error| {
+            output::talk(&format!("capstan: {error:#}"));
+            Exit::Failed
+        })
+        .into()
+}
+
+fn run(command: Command) -> Result<Exit> {
+    let done = |()| Exit::Done;
+    match command {
+        Command::Server(args) => server::run(args).map(done),
+        Command::Manager(args) => manager::run(args).map(done),
+        Command::Get(args) => get::run(&args),
         Command::Describe(args) => picture::describe(&args),
         Command::Why(args) => picture::why(&args),
-        Command::Backup(args) => backup::backup(&args),
-        Command::Restore(args) => backup::restore(&args),
-        Command::Sim(args) => sim::run(args),
-        Command::KvmBalancer(args) => kvm::balance(args),
-    };
-    match outcome {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the one place errors reach the user")]
-            {
-                eprintln!("capstan: {error:#}");
-            }
-            std::process::ExitCode::FAILURE
-        }
+        Command::Pause(args) => pause::run(&args, true),
+        Command::Resume(args) => pause::run(&args, false),
+        Command::Backup(args) => backup::backup(&args).map(done),
+        Command::Restore(args) => backup::restore(&args).map(done),
+        Command::Sim(args) => sim::run(args).map(done),
+        Command::KvmBalancer(args) => kvm::balance(args).map(done),
     }
 }
 

@@ -1,11 +1,92 @@
-//! What commands say on stdout: the one place that prints it.
+//! What commands say: data on stdout, talk on stderr, colours for terminals alone. The one place that prints.
 
-use std::io::Write;
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::Result;
+use capstan_view::Paint;
+use jiff::Timestamp;
+use serde::Serialize;
 
-/// Says something, line by line.
+/// How data is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For people with a wide terminal: nothing is left out
+    Wide,
+    /// One KIND/NAME per line
+    Name,
+    /// For programs
+    Json,
+    /// For programs, and for people with time
+    Yaml,
+}
+
+/// The argument that chooses it.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct OutputArgs {
+    /// How to write it
+    #[arg(long, short, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+}
+
+/// Data that a command shows.
+pub trait Show: Serialize {
+    /// As people read it.
+    fn text(&self, how: &How) -> String;
+    /// `Kind/name` of what it is about, one each.
+    fn names(&self) -> Vec<String>;
+}
+
+/// What text is written for.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Nothing is left out.
+    pub wide: bool,
+    /// Whether to use colours.
+    pub paint: Paint,
+    /// The moment that ages count from.
+    pub now: Timestamp,
+}
+
+impl OutputArgs {
+    /// Writes data to stdout in the form that was asked for.
+    pub fn show(&self, data: &impl Show) -> Result<()> {
+        let how = How { wide: self.output == Format::Wide, paint: paint(), now: Timestamp::now() };
+        let written = match self.output {
+            Format::Text | Format::Wide => data.text(&how),
+            Format::Name => data.names().join("\n"),
+            Format::Json => serde_json::to_string_pretty(data)?,
+            Format::Yaml => serde_saphyr::to_string(data)?,
+        };
+        match written.trim_end() {
+            "" => Ok(()),
+            written => say(written),
+        }
+    }
+}
+
+/// Whether stdout takes colours.
+pub fn paint() -> Paint {
+    colours(std::io::stdout().is_terminal())
+}
+
+/// Colours for terminals, unless `NO_COLOR` is set to anything.
+pub fn colours(terminal: bool) -> Paint {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !refused { Paint::Colours } else { Paint::Plain }
+}
+
+/// Says something on stdout, line by line. A reader that has seen enough is no error.
 pub fn say(text: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Says something to whoever watches, on stderr; whether anybody does makes no difference.
+pub fn talk(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,33 +1,47 @@
 //! `capstan describe`: a cluster and its parts, the healthy ones folded away.
 
-use std::io::IsTerminal as _;
-
 use anyhow::Result;
-use capstan_view::{Paint, draw};
-use jiff::Timestamp;
+use capstan_view::{Tree, draw};
 
-use super::Format;
-use super::reach::Reach;
+use crate::exit::Exit;
+use crate::output::{How, OutputArgs, Show};
+use crate::reach::Reach;
 
 /// Arguments of `capstan describe`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of the cluster
-    cluster: String,
+    /// Name of the cluster, or of a machine
+    name: String,
     #[command(flatten)]
     reach: Reach,
-    /// Show every part, not only what is not as wanted
+    /// Show every part, not only what is not as wanted; `-o wide` does the same
     #[arg(long)]
     all: bool,
-    /// How to write it
-    #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(serde::Serialize)]
+struct Picture {
+    #[serde(flatten)]
+    tree: Tree,
+    #[serde(skip)]
+    all: bool,
+}
+
+impl Show for Picture {
+    fn text(&self, how: &How) -> String {
+        draw(&self.tree, self.all || how.wide, how.now, how.paint)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tree.walk().map(|part| part.title()).collect()
+    }
 }
 
 /// Draws a cluster.
-pub fn run(args: &Args) -> Result<()> {
-    let tree = args.reach.tree(&args.cluster)?;
-    let plain = std::env::var_os("NO_COLOR").is_some() || !std::io::stdout().is_terminal();
-    let paint = if plain { Paint::Plain } else { Paint::Colours };
-    args.output.write(&tree, || draw(&tree, args.all, Timestamp::now(), paint))
+pub fn run(args: &Args) -> Result<Exit> {
+    let tree = args.reach.run(async |management| super::tree(&management, &args.name).await)?;
+    args.output.show(&Picture { tree, all: args.all })?;
+    Ok(Exit::Done)
 }

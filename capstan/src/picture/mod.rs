@@ -1,31 +1,38 @@
 //! `capstan describe` and `capstan why`: a cluster as people look at it, on any server that speaks Cluster API.
 
 mod describe;
-mod reach;
 mod why;
+
+use anyhow::{Context, Result, bail};
+use capstan_capi_types::core::{Cluster, Machine};
+use capstan_controller::ListOptions;
+use capstan_object::{Key, Object as _};
+use capstan_view::{Part, Tree};
+use futures::future::try_join_all;
+
+use crate::kinds::{known, list};
+use crate::reach::{Management, missing};
 
 pub use describe::{Args as DescribeArgs, run as describe};
 pub use why::{Args as WhyArgs, run as why};
 
-/// How a picture is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-    /// For programs, and for people with time
-    Yaml,
-}
-
-impl Format {
-    /// The document in this form, or what `text` says.
-    fn write<T: serde::Serialize>(self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let written = match self {
-            Self::Text => text(),
-            Self::Json => serde_json::to_string_pretty(document)?,
-            Self::Yaml => serde_saphyr::to_string(document)?,
-        };
-        crate::output::say(written.trim_end())
-    }
+/// The tree of a cluster, or of a machine of that name if there is no such cluster, as it is now.
+pub async fn tree(management: &Management, name: &str) -> Result<Tree> {
+    let key = Key::new(&management.namespace, name);
+    let uid = match management.client.get::<Cluster>(&key).await? {
+        Some(cluster) => cluster.metadata().uid.clone(),
+        None => match management.client.get::<Machine>(&key).await? {
+            Some(machine) => machine.metadata().uid.clone(),
+            None => {
+                let there =
+                    management.client.list_all::<Cluster>(&key.namespace, &ListOptions::default()).await?;
+                let names: Vec<&str> = there.iter().map(|it| it.metadata().name.as_str()).collect();
+                bail!("{}", missing("cluster or machine", name, &key.namespace, &names));
+            }
+        },
+    };
+    let kinds = known(&management.client).await.context("the kinds of the server cannot be listed")?;
+    let lists = kinds.iter().map(|known| list(&management.client, &known.kind, &management.namespace));
+    let parts = try_join_all(lists).await?.iter().flatten().filter_map(Part::of).collect();
+    Tree::below(&uid, parts).context("it went while it was looked at")
 }

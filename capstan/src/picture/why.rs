@@ -3,32 +3,51 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use capstan_controller::Code;
 use capstan_view::{Link, Why, age, one_line};
 use jiff::Timestamp;
 
-use super::Format;
-use super::reach::Reach;
+use crate::codes;
+use crate::exit::Exit;
+use crate::output::{How, OutputArgs, Show};
+use crate::reach::Reach;
 
 /// Arguments of `capstan why`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of the cluster
-    cluster: String,
+    /// Name of the cluster, or of a machine
+    name: String,
     #[command(flatten)]
     reach: Reach,
-    /// How to write it
-    #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
-/// Says why a cluster is not as wanted.
-pub fn run(args: &Args) -> Result<()> {
-    let why = capstan_view::why(&args.reach.tree(&args.cluster)?);
-    args.output.write(&why, || match &why {
-        Some(why) => explain(why, Timestamp::now()),
-        None => format!("Cluster/{} is as wanted: nothing to explain", args.cluster),
-    })
+#[derive(serde::Serialize)]
+#[serde(transparent)]
+struct Answer {
+    why: Option<Why>,
+    #[serde(skip)]
+    title: String,
+}
+
+impl Show for Answer {
+    fn text(&self, how: &How) -> String {
+        match &self.why {
+            Some(why) => explain(why, how.now),
+            None => format!("{} is as wanted: nothing to explain", self.title),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.why.iter().map(|why| why.cause.part.clone()).collect()
+    }
+}
+
+/// Says why a cluster or a machine is not as wanted.
+pub fn run(args: &Args) -> Result<Exit> {
+    let tree = args.reach.run(async |management| super::tree(&management, &args.name).await)?;
+    args.output.show(&Answer { why: capstan_view::why(&tree), title: tree.part.title() })?;
+    Ok(Exit::Done)
 }
 
 fn explain(why: &Why, now: Timestamp) -> String {
@@ -45,7 +64,7 @@ fn explain(why: &Why, now: Timestamp) -> String {
     }
     let turn = if why.cause.failed { "failed" } else { "is not there yet" };
     let _ = writeln!(text, "\n{} {turn}", why.cause.part);
-    if let Some(code) = why.cause.code.as_deref().and_then(entry) {
+    if let Some(code) = why.cause.code.as_deref().and_then(codes::entry) {
         let _ = writeln!(
             text,
             "{}: {} (whose turn: {})\nmend: {}",
@@ -63,17 +82,4 @@ fn says(link: &Link, now: Timestamp) -> String {
     let what = [link.condition.as_str(), words].into_iter().filter(|word| !word.is_empty());
     let since = link.since.map(|since| format!(" (since {})", age(since, now))).unwrap_or_default();
     what.fold(String::new(), |text, word| format!("{text}: {}", one_line(word))) + &since
-}
-
-/// What the catalogue says of a code.
-fn entry(id: &str) -> Option<Code> {
-    let catalogues = [
-        capstan_controller::catalogue::CATALOGUE,
-        capstan_capi_kubeadm::bootstrap::code::CATALOGUE,
-        capstan_capi_kubeadm::control_plane::code::CATALOGUE,
-        capstan_sim_provider::code::CATALOGUE,
-        capstan_cloudstack_provider::code::CATALOGUE,
-        capstan_kvm::code::CATALOGUE,
-    ];
-    catalogues.into_iter().flatten().copied().find(|code| code.id() == id)
 }

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! objects as the API serves them ─▶ Part ─▶ Tree ─┬─▶ fold ─▶ lines of text
-//!                                                 └─▶ why  ─▶ a chain, and the fact that blocks
+//!                                        │        └─▶ why  ─▶ a chain, and the fact that blocks
+//!                                        └─▶ table: objects of one kind
 //! ```
 //!
 //! Pure: whoever has the objects (the command line, the dashboard) has the picture. Nothing here knows a provider: what
@@ -11,12 +12,14 @@
 
 mod fold;
 mod part;
+mod table;
 mod text;
 mod tree;
 mod why;
 
 pub use fold::{Row, rows};
 pub use part::{Part, Standing};
+pub use table::{Columns, table};
 pub use text::{Paint, age, draw, one_line};
 pub use tree::Tree;
 pub use why::{Cause, Link, Why, why};

@@ -82,7 +82,7 @@ fn beside(row: &Row<'_>, now: Timestamp, paint: Paint) -> String {
 }
 
 /// One word for how a part does.
-fn word(part: &Part) -> String {
+pub(crate) fn word(part: &Part) -> String {
     match part.standing() {
         Standing::Well => part.summary().map(|summary| summary.kind.clone()).unwrap_or_default(),
         Standing::Silent => "-".to_owned(),
@@ -93,7 +93,7 @@ fn word(part: &Part) -> String {
     }
 }
 
-fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
+pub(crate) fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
     let colour = match standing {
         Standing::Well => 32,
         Standing::Silent | Standing::Paused => 90,

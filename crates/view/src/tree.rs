@@ -37,6 +37,11 @@ impl Tree {
         Some(Self::grow(top?, &mut owned))
     }
 
+    /// Its parts from the top down.
+    pub fn walk(&self) -> Box<dyn Iterator<Item = &Part> + '_> {
+        Box::new(std::iter::once(&self.part).chain(self.children.iter().flat_map(Self::walk)))
+    }
+
     /// Takes what it shows out of `owned`, so that owners in a circle end.
     fn grow(part: Part, owned: &mut BTreeMap<String, Vec<Part>>) -> Self {
         let mut below = owned.remove(&part.uid).unwrap_or_default();
