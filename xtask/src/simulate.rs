@@ -1,6 +1,7 @@
 //! Plays the stories of whole clusters in simulated time, and disturbs them at every effect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -64,12 +65,14 @@ pub fn run(mut options: Options) -> Result<()> {
     if options.all {
         options.every = 1;
     }
-    let status = cargo::command()
-        .args(["run", "--quiet", "--release", "--package", "capstan-scenarios"])
-        .args(["--example", "simulate", "--"])
+    // With `capstan` among the packages, all below is built with the features that its release has, so only once.
+    let packages = ["--release", "-p", "capstan", "-p", "capstan-scenarios", "--example", "simulate"];
+    let program = cargo::program(".", "simulate", &packages)?;
+    let status = Command::new(&program)
         .arg(serde_json::to_string(&options)?)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
         .status()
-        .context("run cargo")?;
+        .with_context(|| format!("run {}", program.display()))?;
     ensure!(status.success(), "the simulation failed ({status})");
     Ok(())
 }

@@ -22,9 +22,13 @@ pub fn command() -> Command {
 /// The program of a package of the same name, from `cargo build` with these arguments more, in a folder of this
 /// repository.
 pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
+    program(folder, package, &[&["-p", package], arguments].concat())
+}
+
+/// The program of this name, from `cargo build` with these arguments in a folder of this repository.
+pub fn program(folder: &str, name: &str, arguments: &[&str]) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    let arguments =
-        [&["build", "-p", package, "--message-format=json-render-diagnostics"], arguments].concat();
+    let arguments = [&["build", "--message-format=json-render-diagnostics"], arguments].concat();
     let mut command = command();
     command.args(&arguments).current_dir(folder).stderr(Stdio::inherit());
     let output = command.output().context("run cargo build")?;
@@ -35,7 +39,7 @@ pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf>
     let executable = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == package)
+        .filter(|message| message["target"]["name"] == name)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executable.with_context(|| format!("cargo built no program called {package}"))
+    executable.with_context(|| format!("cargo built no program called {name}"))
 }
