@@ -34,6 +34,9 @@ capstan_controller::codes! {
     BOOT_DATA = "E-CS-BOOT-DATA", Cluster,
         "the boot data of a machine cannot be read or is too long",
         "check the Secret that the Machine names; shorten files and commands of the bootstrap configuration";
+    TEMPLATE = "E-CS-TEMPLATE", User,
+        "the image of a machine does not fit its Kubernetes version or the way it shall boot",
+        "name a template that holds the version, or correct the version or the details";
     DEPLOY = "E-CS-DEPLOY", Cloud,
         "a virtual machine was ordered and did not come up",
         "read what CloudStack says; it is removed and ordered again after a while";

@@ -48,6 +48,8 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
 pub mod annotation {
     /// On CloudStackClusters: who may reach the API server, as CIDRs separated by commas; everybody without it.
     pub const ALLOWED_CIDRS: &str = "capstan.dev/api-server-cidrs";
+    /// On CloudStackClusters: `true` has a public port from 2222 up lead to port 22 of every machine.
+    pub const SSH_FORWARDING: &str = "capstan.dev/ssh-port-forwarding";
     /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
     pub const MADE: &str = "capstan.dev/cloudstack-made";
     /// On CloudStackMachines: the job that deploys the machine.

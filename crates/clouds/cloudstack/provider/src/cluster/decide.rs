@@ -51,13 +51,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
             decision.then(Effect::delete(&**object));
         }
     }
-    let domain = |domain: &CloudStackFailureDomainSpec| FailureDomain {
-        name: domain.name.clone(),
-        control_plane: Some(true),
-        attributes: [("MetaHashName".to_owned(), names::failure_domain_object(&domain.name, cluster))].into(),
-    };
-    decision.object.status.failure_domains.0 = wanted.iter().map(domain).collect();
-
+    tell_domains(look, cluster, decision);
     let unready = wanted.iter().find_map(|domain| match object_of(look, domain, cluster) {
         None => Some((domain, "it is being made".to_owned())),
         Some(object) if object.status.ready => None,
@@ -80,8 +74,34 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     if endpoint.port == 0 {
         endpoint.port = API_PORT;
     }
+    tell_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
     ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+}
+
+/// The failure domains, for whoever places machines. The load balancer of an isolated network reaches machines of that
+/// network alone, so control planes have to live there: elsewhere they would not be behind the endpoint. An endpoint
+/// that is no network's own, such as one of kube-vip, is served from everywhere.
+fn tell_domains(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut Decision) {
+    let host = &decision.object.spec.control_plane_endpoint.host;
+    let serving: Vec<&str> = look
+        .seen
+        .networks
+        .iter()
+        .filter(|(_, served)| served == host)
+        .map(|(network, _)| network.as_str())
+        .collect();
+    let domain = |domain: &CloudStackFailureDomainSpec| {
+        let resolved = object_of(look, domain, cluster).map_or(&domain.zone, |object| &object.spec.zone);
+        let network = names::isolated_network_object(cluster, &resolved.network.name);
+        FailureDomain {
+            name: domain.name.clone(),
+            control_plane: Some(serving.is_empty() || serving.contains(&network.as_str())),
+            attributes: [("MetaHashName".to_owned(), names::failure_domain_object(&domain.name, cluster))]
+                .into(),
+        }
+    };
+    decision.object.status.failure_domains.0 = look.object.spec.failure_domains.iter().map(domain).collect();
 }
 
 /// What an object says about itself.

@@ -18,6 +18,8 @@ pub struct Seen {
     pub domains: Vec<Arc<CloudStackFailureDomain>>,
     /// Where a network of its own lets the API be reached.
     pub endpoint: Option<Endpoint>,
+    /// Networks of its own that are ready: name of the object, host of the API there.
+    pub networks: Vec<(String, String)>,
     /// Names of the cluster's machines.
     pub machines: Vec<String>,
 }
@@ -36,9 +38,13 @@ pub(super) fn observe(object: &CloudStackCluster, view: &View) -> Result<Seen, O
     };
     let networks =
         view.labelled::<CloudStackIsolatedNetwork>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
-    let endpoints = networks.iter().filter(|network| network.status.ready);
-    let mut endpoints = endpoints.map(|network| network.spec.control_plane_endpoint.clone());
-    seen.endpoint = endpoints.find(|endpoint| !endpoint.host.is_empty());
+    for network in networks.iter().filter(|network| network.status.ready) {
+        let endpoint = &network.spec.control_plane_endpoint;
+        if !endpoint.host.is_empty() {
+            seen.networks.push((network.metadata.name.clone(), endpoint.host.clone()));
+            seen.endpoint.get_or_insert_with(|| endpoint.clone());
+        }
+    }
     let machines = view.labelled::<CloudStackMachine>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
     seen.machines = machines.iter().map(|machine| machine.metadata.name.clone()).collect();
     Ok(seen)

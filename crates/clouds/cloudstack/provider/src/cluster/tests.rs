@@ -113,6 +113,37 @@ fn it_is_ready_when_every_failure_domain_is_and_the_endpoint_is_known() {
 }
 
 #[test]
+fn control_planes_live_where_the_endpoint_reaches_them() {
+    let on_network = |name: &str, network: &str| {
+        let mut domain = CloudStackFailureDomain::clone(&domain(name, true));
+        domain.spec.zone.network.name = network.to_owned();
+        Arc::new(domain)
+    };
+    let domains = || vec![on_network("a", "one"), on_network("b", "two")];
+    let host = endpoint().expect("an endpoint").host;
+    let networks = |hosts: [&str; 2]| {
+        let hosts = hosts.into_iter().map(str::to_owned);
+        vec!["c-one".to_owned(), "c-two".to_owned()].into_iter().zip(hosts).collect::<Vec<_>>()
+    };
+    let rows = [
+        ("each network has an address of its own", networks([&host, "192.0.2.9"]), [true, false]),
+        (
+            "no network has the address: somebody else serves it",
+            networks(["192.0.2.8", "192.0.2.9"]),
+            [true, true],
+        ),
+        ("nothing is isolated", Vec::new(), [true, true]),
+    ];
+    for (says, networks, wanted) in rows {
+        let seen = Seen { endpoint: endpoint(), networks, ..seen(domains()) };
+        let decision = decided(object(&["a", "b"]), seen);
+        let told: Vec<_> =
+            decision.object.status.failure_domains.0.iter().map(|domain| domain.control_plane).collect();
+        assert_eq!(told, wanted.map(Some), "{says}");
+    }
+}
+
+#[test]
 fn an_endpoint_that_the_user_chose_stays() {
     let mut chosen = object(&["a"]);
     chosen.spec.control_plane_endpoint.host = "api.example".to_owned();

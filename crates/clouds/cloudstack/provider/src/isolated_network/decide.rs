@@ -19,7 +19,7 @@ use crate::annotation;
 type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
 /// Who may reach the API server if nobody says.
-const EVERYBODY: &str = "0.0.0.0/0";
+pub(crate) const EVERYBODY: &str = "0.0.0.0/0";
 
 /// What it was set up with, so that a change is noticed without asking the cloud.
 const SETTLED_WITH: &str = "capstan.dev/cloudstack-settled-with";
@@ -31,7 +31,7 @@ pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackC
 }
 
 /// Who may reach the API server.
-fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
+pub(crate) fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
     let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).map_or("", String::as_str);
     let cidrs: BTreeSet<&str> = text.split(',').map(str::trim).filter(|cidr| !cidr.is_empty()).collect();
     match cidrs.is_empty() {

@@ -39,6 +39,7 @@ use crate::trouble::Trouble;
 
 pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
+pub(crate) use decide::{EVERYBODY, allowed};
 pub use facts::Facts;
 use facts::Ledger;
 pub use made::Made;

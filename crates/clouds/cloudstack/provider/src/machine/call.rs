@@ -13,7 +13,7 @@ use capstan_controller::{Call, Intent, ObserveError, Outcome, Resolution, View};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Seen, deploy, observe};
+use super::{Seen, deploy, observe, ssh};
 use crate::clouds::{Access, Clouds};
 use crate::code;
 use crate::isolated_network::SETTLE;
@@ -49,6 +49,20 @@ pub enum MachineCall {
         /// Its id.
         id: String,
     },
+    /// Have a port of the address lead to its SSH.
+    Forward {
+        /// The address.
+        address: String,
+        /// Its id.
+        id: String,
+    },
+    /// Have none lead there.
+    Unforward {
+        /// The address.
+        address: String,
+        /// Its id.
+        id: String,
+    },
 }
 
 impl Call for MachineCall {
@@ -57,11 +71,15 @@ impl Call for MachineCall {
             Self::Deploy { name, .. } => name.clone(),
             Self::Destroy { id } => id.clone(),
             Self::Attach { rule, id } | Self::Detach { rule, id } => format!("{rule}/{id}"),
+            Self::Forward { address, id } | Self::Unforward { address, id } => format!("ssh/{address}/{id}"),
         }
     }
 
     fn journalled(&self) -> bool {
-        matches!(self, Self::Deploy { .. } | Self::Destroy { .. })
+        matches!(
+            self,
+            Self::Deploy { .. } | Self::Destroy { .. } | Self::Forward { .. } | Self::Unforward { .. }
+        )
     }
 
     fn summary(&self) -> String {
@@ -70,6 +88,8 @@ impl Call for MachineCall {
             Self::Destroy { id } => format!("destroy-vm {id}"),
             Self::Attach { rule, id } => format!("add-member {id} to {rule}"),
             Self::Detach { rule, id } => format!("remove-member {id} from {rule}"),
+            Self::Forward { address, id } => format!("forward-ssh {address} to {id}"),
+            Self::Unforward { address, id } => format!("unforward-ssh {address} to {id}"),
         }
     }
 }
@@ -119,6 +139,13 @@ pub(super) async fn make(
                 done => done.map(drop),
             }
         }
+        MachineCall::Forward { address, id } => {
+            match ssh::forward(address, id, &ssh::sources(&seen), &access).await {
+                Ok(port) => return Outcome::Done(json!({"port": port})),
+                Err(error) => Err(error),
+            }
+        }
+        MachineCall::Unforward { address, id } => ssh::end(address, id, &access).await,
     };
     match done {
         Ok(()) => Outcome::done(),
@@ -204,7 +231,19 @@ pub(super) async fn resolve(
             let gone = access.client.list(&question).await.map_err(lost)?.is_empty();
             Ok(if gone { Resolution::happened() } else { Resolution::DidNotHappen })
         }
-        MachineCall::Attach { .. } | MachineCall::Detach { .. } => Ok(Resolution::DidNotHappen),
+        MachineCall::Forward { address, id } => {
+            let port = ssh::port_of(address, id, &access).await.map_err(lost)?;
+            // What lets packets in may be missing: the call is made again unless everybody may come.
+            let whole = ssh::sources(&seen) == [crate::isolated_network::EVERYBODY];
+            Ok(match port.filter(|_| whole) {
+                Some(port) => Resolution::Happened(json!({"port": port})),
+                None => Resolution::DidNotHappen,
+            })
+        }
+        // Made again, they find what is left to do.
+        MachineCall::Attach { .. } | MachineCall::Detach { .. } | MachineCall::Unforward { .. } => {
+            Ok(Resolution::DidNotHappen)
+        }
     }
 }
 

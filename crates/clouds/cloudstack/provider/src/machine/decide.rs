@@ -15,7 +15,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, delete, placement};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, delete, placement, ssh};
 use crate::annotation;
 use crate::code;
 use crate::sight::SETTLED;
@@ -121,7 +121,7 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         Instance::There { machine: vm, .. } if !provisioned && vm.state == Some(MachineState::Error) => {
             remove_failed(look, "it ended in state Error", decision);
         }
-        Instance::There { machine: vm, age } => tell(look, machine, vm, *age, decision),
+        Instance::There { machine: vm, age } => tell(look, vm, *age, decision),
         Instance::Gone if provisioned => {
             told_state(look, decision, "Gone");
             let message =
@@ -268,13 +268,7 @@ pub(super) fn told_state(look: &Look<CloudStackMachines>, decision: &mut Decisio
 }
 
 /// The machine is there: what it is like.
-fn tell(
-    look: &Look<CloudStackMachines>,
-    machine: &Machine,
-    vm: &VirtualMachine,
-    age: Duration,
-    decision: &mut Decision,
-) {
+fn tell(look: &Look<CloudStackMachines>, vm: &VirtualMachine, age: Duration, decision: &mut Decision) {
     let known = vm.state.as_ref().map_or("Unknown", MachineState::as_str);
     told_state(look, decision, known);
     let provisioned = look.object.status.initialization.provisioned == Some(true);
@@ -293,7 +287,8 @@ fn tell(
         object.status.initialization.provisioned = Some(true);
         decision.again_in(SETTLED.saturating_sub(age) + Duration::from_secs(1));
         ready(look, decision, True, "Running", "");
-        attach(look, machine, vm, decision);
+        attach(look, vm, decision);
+        ssh::keep(look, vm, decision);
     } else if provisioned {
         decision.again_in(SETTLED.saturating_sub(age) + Duration::from_secs(1));
         let mend = "start it in CloudStack, or delete the Machine to have it replaced";
@@ -315,7 +310,7 @@ pub(super) fn rule(look: &Look<CloudStackMachines>) -> Option<&str> {
 }
 
 /// Has API servers reached through the load balancer.
-fn attach(look: &Look<CloudStackMachines>, _: &Machine, vm: &VirtualMachine, decision: &mut Decision) {
+fn attach(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
     let Some(rule) = rule(look) else { return };
     let is_attached = |condition: &Condition| condition.is_true() && condition.message == rule;
     if look.object.status.conditions.condition(ATTACHED).is_some_and(is_attached) {

@@ -9,7 +9,7 @@ use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
 use super::decide::{Decision, SOON, deploy_call, ready, rule, told_state, waiting};
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, ssh};
 use crate::code;
 
 pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
@@ -90,6 +90,12 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
             Verdict::new(False, "Detached", ""),
             None,
         );
+    }
+    // The rule outlives a machine that is only destroyed, until the server expunges it.
+    if let Some(call) = ssh::pending_end(look, vm) {
+        ready(look, decision, False, reason::DELETING, "its port for SSH is given back");
+        decision.call(call);
+        return;
     }
     let call = MachineCall::Destroy { id: vm.id.to_string() };
     let message = look.failure_of(&call).map(|failure| failure.error.to_string()).unwrap_or_default();

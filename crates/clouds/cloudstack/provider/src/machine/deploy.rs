@@ -12,8 +12,8 @@ use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachi
 use capstan_controller::View;
 use capstan_object::Key;
 
-use super::Seen;
 use super::decide::domain_name;
+use super::{Seen, preflight};
 use crate::clouds::Access;
 use crate::code;
 use crate::trouble::Trouble;
@@ -22,6 +22,9 @@ use crate::trouble::Trouble;
 const HOST_NAME: &str = "ds.meta_data.hostname";
 /// Name of the failure domain in boot data.
 const FAILURE_DOMAIN: &str = "ds.meta_data.failuredomain";
+
+/// What the Secret of boot data calls the format of Flatcar and its like.
+const IGNITION: &[u8] = b"ignition";
 
 fn missing(what: &str, shown: &str, field: &str) -> Trouble {
     let message =
@@ -49,6 +52,7 @@ pub(super) async fn order(
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let (offering, template) =
         (service_offering(object, &zone, access).await?, template(object, &zone, access).await?);
+    preflight::fits(&template, &machine.spec.version, &object.spec.details)?;
     let mut order = DeployVirtualMachine::new(zone.clone(), offering.id, template.id);
     order.name = Some(object.metadata.name.clone());
     order.displayname = Some(machine.metadata.name.clone());
@@ -107,9 +111,17 @@ pub(super) async fn user_data(
         Ok(text) => filled_in(&text, &machine.metadata.name, failure_domain).into_bytes(),
         Err(other) => other.into_bytes(),
     };
-    let packed = match object.spec.uncompressed_user_data {
-        Some(true) => UserData::plain(&data),
-        _ => UserData::gzip(&data),
+    let ignition = secret.data.get("format").is_some_and(|format| format.as_slice() == IGNITION);
+    if ignition && object.spec.uncompressed_user_data == Some(false) {
+        let message = format!(
+            "Secret {key} holds Ignition, which does not read compressed data: remove spec.uncompressedUserData or set \
+             it to true"
+        );
+        return Err(wrong(message));
+    }
+    let packed = match object.spec.uncompressed_user_data.unwrap_or(ignition) {
+        true => UserData::plain(&data),
+        false => UserData::gzip(&data),
     };
     let packed = packed.map_err(|error| wrong(error.to_string()))?;
     Ok(packed)

@@ -1,7 +1,7 @@
 //! `CloudStackMachine`: a virtual machine.
 //!
 //! Owns: CloudStackMachines, their finalizer, ids and status; the virtual machine of their name, its membership in the
-//! load balancer, the data disk it was ordered with; the CloudStackAffinityGroup it asks for. Reads: the Machine that
+//! load balancer, the port that is forwarded to it, the data disk it was ordered with; the CloudStackAffinityGroup it asks for. Reads: the Machine that
 //! owns it, its Cluster, failure domain and network, the Secret with its boot data, the cloud.
 //!
 //! ```text
@@ -17,6 +17,8 @@ mod delete;
 mod deploy;
 mod observe;
 mod placement;
+mod preflight;
+mod ssh;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ use crate::clouds::Clouds;
 
 pub use call::MachineCall;
 pub use observe::{Instance, Seen};
+pub use ssh::FORWARDED;
 
 /// The machine is a member of the load balancer of its cluster.
 pub const ATTACHED: &str = "LoadBalancerAttached";
@@ -96,7 +99,7 @@ impl Controller for CloudStackMachines {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        &[condition::READY, condition::PAUSED, ATTACHED]
+        &[condition::READY, condition::PAUSED, ATTACHED, FORWARDED]
     }
 
     fn paused(&self, object: &CloudStackMachine, view: &View) -> Result<Option<String>, ObserveError> {

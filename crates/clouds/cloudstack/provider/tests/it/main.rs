@@ -6,3 +6,6 @@ mod cloud;
 mod manifests;
 mod stories;
 mod story;
+mod templates;
+mod trouble;
+mod wishes;

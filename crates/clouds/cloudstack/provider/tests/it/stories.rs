@@ -1,9 +1,10 @@
-//! Stories as they should go.
+//! Stories as they should go, and with a misfortune.
 
-use capstan_harness::run;
+use capstan_harness::{Fault, Sample, run, survey};
 use capstan_sim_cloudstack::Settings;
 
-use crate::story::Act::{Create, Delete, ScaleControlPlane, ScaleWorkers};
+use crate::manifests::Shape;
+use crate::story::Act::{Create, Delete, Destroy, ScaleControlPlane, ScaleWorkers, Upgrade};
 use crate::story::Story;
 
 fn goes_well(story: &Story) {
@@ -19,18 +20,92 @@ fn the_example_becomes_a_cluster_and_goes_without_a_trace() {
 #[test]
 fn an_account_that_may_expunge_does_not_wait_for_the_server() {
     let settings = Settings { allow_user_expunge_recover_vm: true, ..Settings::default() };
-    goes_well(&Story { settings, ..Story::of(&[Create, Delete]) });
+    goes_well(&Story { settings, bare: true, ..Story::of(&[Create, Delete]) });
 }
 
 #[test]
-#[ignore = "takes a minute"]
-fn a_cluster_is_scaled_both_ways() {
-    goes_well(&Story::of(&[
+fn a_worker_that_somebody_destroyed_is_replaced_and_both_failure_domains_go_without_a_trace() {
+    let shape = Shape { workers: 2, domains: 2, ..Shape::EXAMPLE };
+    goes_well(&Story { shape, ..Story::of(&[Create, Destroy { control_plane: false }, Delete]) });
+}
+
+#[test]
+#[ignore = "takes minutes: the whole life of a cluster"]
+fn a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_and_goes_without_a_trace() {
+    let shape = Shape { control_plane: 3, workers: 3, version: "v1.35.0", domains: 2 };
+    let acts = [
         Create,
-        ScaleControlPlane(3),
-        ScaleWorkers(3),
+        ScaleWorkers(5),
+        ScaleWorkers(2),
+        Upgrade("v1.36.0"),
+        Destroy { control_plane: false },
+        Destroy { control_plane: true },
         ScaleControlPlane(1),
-        ScaleWorkers(1),
+        ScaleControlPlane(3),
         Delete,
-    ]));
+    ];
+    goes_well(&Story { shape, ..Story::of(&acts) });
+}
+
+/// The number of the first call of a verb in a trace.
+fn first(trace: &str, verb: &str) -> usize {
+    let line = trace.lines().find(|line| line.contains(&format!(": call {verb}"))).expect("a call");
+    let number = line.split_whitespace().find_map(|word| word.strip_prefix('#')).expect("a number");
+    number.parse().expect("a number")
+}
+
+const FAULTS: [fn(usize) -> Fault; 2] = [Fault::CrashAfter, Fault::LoseReply];
+
+#[test]
+fn nothing_is_made_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lost() {
+    let story = Story { bare: true, ..Story::of(&[Create, Delete]) };
+    let reference = run(&story, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.story());
+    let number = |verb| first(&reference.trace.text(), verb);
+    for fault in [
+        Fault::CrashAfter(number("create-network")),
+        Fault::LoseReply(number("take-address")),
+        Fault::CrashAfter(number("deploy-vm")),
+        Fault::LoseReply(number("destroy-vm")),
+    ] {
+        let report = run(&story, 1, &[fault]);
+        assert!(report.violation.is_none(), "{}", report.story());
+    }
+}
+
+/// The numbers of all calls to the cloud in a trace.
+fn calls(trace: &str) -> Vec<usize> {
+    let calls = trace.lines().filter(|line| line.contains(": call "));
+    let numbers = calls.filter_map(|line| line.split_whitespace().find_map(|word| word.strip_prefix('#')));
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+#[ignore = "takes many minutes: every call to the cloud, each with two faults"]
+fn nothing_is_made_twice_or_left_behind_whatever_call_is_disturbed() {
+    let story = Story { bare: true, ..Story::of(&[Create, ScaleWorkers(2), ScaleWorkers(1), Delete]) };
+    let reference = run(&story, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.story());
+    let (mut runs, mut broken) = (0, Vec::new());
+    for call in calls(&reference.trace.text()) {
+        for fault in FAULTS {
+            let report = run(&story, 1, &[fault(call)]);
+            runs += 1;
+            if let Some(violation) = &report.violation {
+                broken.push(format!("{}: {violation}", fault(call)));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+#[ignore = "takes many minutes: every effect of the story, each with three faults"]
+fn nothing_is_made_twice_or_left_behind_whatever_effect_is_disturbed() {
+    let faults = [FAULTS[0], FAULTS[1], Fault::CrashBefore];
+    let story = Story { bare: true, ..Story::of(&[Create, Delete]) };
+    let survey = survey(&story, 1, &faults, Sample::ALL);
+    assert!(survey.reference.violation.is_none(), "{}", survey.reference.story());
+    let stories: Vec<String> = survey.broken.iter().map(capstan_harness::Report::story).collect();
+    assert!(stories.is_empty(), "{} of {} runs:\n{}", stories.len(), survey.runs, stories.join("\n"));
 }

@@ -7,6 +7,7 @@ use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
+use capstan_cloudstack_client::commands::DestroyVirtualMachine;
 use capstan_cloudstack_provider::Clouds;
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_cloudstack_types::{admission, conversion, definitions};
@@ -19,17 +20,26 @@ use serde_json::{Value, json};
 
 use crate::check;
 use crate::cloud::Cloud;
-use crate::manifests::{self, NAME, NAMESPACE, WORKERS};
+use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
+use crate::trouble::Mishap;
 
 /// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
 #[derive(Clone, Copy)]
 pub enum Act {
+    /// Before the next act is over something goes wrong.
+    Trouble(Mishap),
+    /// While all is at rest somebody looks or does something.
+    Check(Mishap),
     /// The example is applied.
     Create,
     /// The number of workers changes.
     ScaleWorkers(usize),
     /// The number of control plane machines changes.
     ScaleControlPlane(usize),
+    /// The control plane gets another version, and the workers: by other templates, as images have one version.
+    Upgrade(&'static str),
+    /// Somebody destroys a machine in CloudStack: of the control plane, or a worker.
+    Destroy { control_plane: bool },
     /// The cluster is deleted.
     Delete,
 }
@@ -38,7 +48,19 @@ pub enum Act {
 #[derive(Clone)]
 pub struct Story {
     pub acts: Vec<Act>,
+    /// How big the cluster is at first.
+    pub shape: Shape,
     pub settings: Settings,
+    /// Without a network inside: nodes are never ready, and the story is short.
+    pub bare: bool,
+    /// What is different from the example.
+    pub change: Option<fn(&mut Value)>,
+    /// Whose keys are used.
+    pub account: &'static str,
+    /// The cluster is deleted after the last act, and something may be left.
+    pub delete_at_end: bool,
+    /// Goes wrong when all acts are over.
+    pub mishap_at_end: Option<Mishap>,
 }
 
 impl Story {
@@ -46,18 +68,21 @@ impl Story {
         // An ordinary account, whose destroyed machines are expunged by the server after a while.
         let minute = std::time::Duration::from_secs(60);
         let settings = Settings { expunge_delay: minute, expunge_interval: minute, ..Settings::default() };
-        Self { acts: acts.to_vec(), settings }
+        Self {
+            acts: acts.to_vec(),
+            shape: Shape::EXAMPLE,
+            settings,
+            bare: false,
+            change: None,
+            account: "capstan",
+            delete_at_end: false,
+            mishap_at_end: None,
+        }
     }
 
     fn plane() -> plane::Settings {
         plane::Settings { keys: Arc::new(SeededKeys::new(7)), ..plane::Settings::default() }
     }
-}
-
-#[derive(Clone, Copy)]
-pub struct Shape {
-    pub control_plane: usize,
-    pub workers: usize,
 }
 
 pub fn failed(error: impl std::fmt::Display) -> Violation {
@@ -75,24 +100,73 @@ pub async fn patch<T: Object>(world: &World<'_>, name: &str, change: Value) -> R
 }
 
 /// Applies the keys and the example.
-pub async fn create(world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
-    let keys = cloud.simulator.credentials("capstan").map_err(failed)?;
+pub async fn create(world: &World<'_>, cloud: &Cloud, shape: Shape, story: &Story) -> Result<(), Violation> {
+    let keys = cloud.simulator.credentials(story.account).map_err(failed)?;
     let user = world.user()?;
     user.create(&manifests::secrets(), NAMESPACE, &manifests::keys(&keys)).await.map_err(failed)?;
-    for (kind, mut body) in manifests::example() {
-        body["metadata"]["namespace"] = NAMESPACE.into();
+    let mut all = manifests::example(shape);
+    if story.bare {
+        all.retain(|(_, body)| !matches!(body["kind"].as_str(), Some("ClusterResourceSet" | "ConfigMap")));
+    } else {
+        all.extend(manifests::health_checks());
+    }
+    for (kind, mut body) in all {
+        if let Some(change) = story.change {
+            change(&mut body);
+        }
         user.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
     }
     Ok(())
 }
 
+/// New templates with the image of a version, and the version where it is asked for.
+async fn upgrade(world: &World<'_>, version: &str) -> Result<(), Violation> {
+    let (control_plane, workers) = (format!("control-plane-{version}"), format!("workers-{version}"));
+    for (name, offering) in [(&control_plane, "Small Instance"), (&workers, "Medium Instance")] {
+        let (kind, body) = manifests::machine_template(name, offering, version);
+        world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+    }
+    let machines = json!({"spec": {"infrastructureRef": {"name": control_plane}}});
+    patch::<KubeadmControlPlane>(
+        world,
+        NAME,
+        json!({"spec": {"version": version, "machineTemplate": machines}}),
+    )
+    .await?;
+    let machines = json!({"spec": {"version": version, "infrastructureRef": {"name": workers}}});
+    patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"template": machines}})).await
+}
+
+fn is_control_plane(machine: &Value) -> bool {
+    machine["metadata"]["labels"].get(label::CONTROL_PLANE).is_some()
+}
+
+/// Deletes the cluster and waits until it is gone.
+async fn delete(world: &mut World<'_>) -> Result<(), Violation> {
+    let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
+    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
+    world.rest().await?;
+    match world.objects()?.get(&kind, &key) {
+        Some(left) => Err(Violation::new("L3", format!("the cluster is still there: {left}"))),
+        None => Ok(()),
+    }
+}
+
+/// Somebody destroys a machine of a role by hand.
+async fn destroy(world: &World<'_>, cloud: &Cloud, control_plane: bool) -> Result<(), Violation> {
+    let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+    let of_role = machines.iter().find(|machine| is_control_plane(machine) == control_plane);
+    let id = of_role.and_then(|machine| machine["spec"]["instanceID"].as_str());
+    let id = id.ok_or_else(|| failed("there is nothing to destroy"))?;
+    let request = DestroyVirtualMachine { id: id.into(), expunge: Some(true), volumeids: Vec::new() };
+    cloud.client("admin").run(&request).await.map(drop).map_err(failed)
+}
+
 /// The cluster is as it should be, here, in the cloud and inside.
-pub fn all_is_well(shape: Shape, world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+pub fn all_is_well(shape: Shape, bare: bool, world: &World<'_>, cloud: &Cloud) -> Result<(), Violation> {
     let objects = world.objects()?;
     let machines = objects.list(&KindName::of::<Machine>());
-    let is_control_plane =
-        |machine: &&Value| machine["metadata"]["labels"].get(label::CONTROL_PLANE).is_some();
-    let control_plane = machines.iter().filter(is_control_plane).count();
+    let control_plane = machines.iter().filter(|machine| is_control_plane(machine)).count();
     let conditions = |object: &Value| object["status"]["conditions"].to_string();
     let cluster = objects.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).unwrap_or_default();
     let told = || {
@@ -107,7 +181,7 @@ pub fn all_is_well(shape: Shape, world: &World<'_>, cloud: &Cloud) -> Result<(),
         let all = object["status"]["conditions"].as_array().into_iter().flatten();
         all.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
     };
-    if !holds(&cluster, "Available") {
+    if !bare && !holds(&cluster, "Available") {
         return Err(wrong(format!("the cluster is not available: {}", told())));
     }
     let running = cloud.site.vms().into_iter().filter(|vm| vm.phase == Phase::Booted).count();
@@ -121,10 +195,13 @@ pub fn all_is_well(shape: Shape, world: &World<'_>, cloud: &Cloud) -> Result<(),
             return Err(wrong(format!("{provider:?} is no provider id of {instance:?}")));
         }
     }
+    if let Some(other) = machines.iter().find(|machine| machine["spec"]["version"] != shape.version) {
+        return Err(wrong(format!("a machine has version {}", other["spec"]["version"])));
+    }
     let rules = cloud.names("loadbalancerrule");
-    match rules.as_slice() {
-        [rule] if rule == "Kubernetes_API_Server" => Ok(()),
-        other => Err(wrong(format!("rules {other:?}"))),
+    match rules.len() == shape.domains && rules.iter().all(|rule| rule == "Kubernetes_API_Server") {
+        true => Ok(()),
+        false => Err(wrong(format!("rules {rules:?}"))),
     }
 }
 
@@ -166,11 +243,16 @@ impl Scenario for Story {
     }
 
     async fn play(&self, world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
-        let mut shape = Shape { control_plane: 1, workers: 1 };
+        let mut shape = self.shape;
+        let mut mishap = None;
         for (number, act) in self.acts.iter().enumerate() {
             world.note(&format!("ACT {number}"));
             match act {
-                Act::Create => create(world, cloud).await?,
+                Act::Trouble(next) => {
+                    mishap = Some(next);
+                    continue;
+                }
+                Act::Create => create(world, cloud, shape, self).await?,
                 Act::ScaleWorkers(workers) => {
                     shape.workers = *workers;
                     let change = json!({"spec": {"replicas": workers}});
@@ -181,13 +263,17 @@ impl Scenario for Story {
                     patch::<KubeadmControlPlane>(world, NAME, json!({"spec": {"replicas": replicas}}))
                         .await?;
                 }
+                Act::Upgrade(version) => {
+                    shape.version = version;
+                    upgrade(world, version).await?;
+                }
+                Act::Destroy { control_plane } => destroy(world, cloud, *control_plane).await?,
+                Act::Check(check) => {
+                    check(world, cloud).await?;
+                    continue;
+                }
                 Act::Delete => {
-                    let (kind, key) = (KindName::of::<Cluster>(), Key::new(NAMESPACE, NAME));
-                    world.user()?.delete(&kind, &key, &Deletion::default()).await.map_err(failed)?;
-                    world.rest().await?;
-                    if let Some(left) = world.objects()?.get(&kind, &key) {
-                        return Err(Violation::new("L3", format!("the cluster is still there: {left}")));
-                    }
+                    delete(world).await?;
                     let leaks = cloud.simulator.leaks(Some("capstan"));
                     if !leaks.is_empty() {
                         return Err(Violation::new("L3", format!("left in the cloud: {leaks:?}")));
@@ -195,9 +281,18 @@ impl Scenario for Story {
                     continue;
                 }
             }
+            if let Some(mishap) = mishap.take() {
+                mishap(world, cloud).await?;
+            }
             world.rest().await?;
-            all_is_well(shape, world, cloud)?;
+            all_is_well(shape, self.bare, world, cloud)?;
         }
-        Ok(())
+        if self.delete_at_end {
+            delete(world).await?;
+        }
+        match self.mishap_at_end {
+            Some(mishap) => mishap(world, cloud).await,
+            None => Ok(()),
+        }
     }
 }

@@ -1,0 +1,134 @@
+//! What stands in the way, how it is told, and that it passes.
+
+use std::time::Duration;
+
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
+use capstan_controller::{KindName, Patch};
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use capstan_sim_cloudstack::{Credentials, Fault};
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::{self, KEYS, NAME, NAMESPACE};
+use crate::story::Act::{self, Create, Delete, Trouble};
+use crate::story::{Story, failed};
+
+/// Something goes wrong, is told, and is mended.
+pub type Mishap = for<'a> fn(&'a mut World<'_>, &'a Cloud) -> Told<'a>;
+pub type Told<'a> = futures::future::LocalBoxFuture<'a, Result<(), Violation>>;
+
+fn goes_well(acts: &[Act]) {
+    let report = run(&Story { bare: true, ..Story::of(acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+/// The `Ready` condition of an object says this.
+pub fn says(object: &Value, parts: &[&str]) -> Result<(), Violation> {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|one| one["type"] == "Ready").cloned().unwrap_or_default();
+    let text = format!("{} {} {}", ready["status"], ready["reason"], ready["message"]);
+    match parts.iter().find(|part| !text.contains(**part)) {
+        Some(part) => Err(Violation::new("condition", format!("{part:?} is not in {text}"))),
+        None => Ok(()),
+    }
+}
+
+fn cluster(world: &World<'_>) -> Result<Value, Violation> {
+    let found = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &Key::new(NAMESPACE, NAME));
+    Ok(found.unwrap_or_default())
+}
+
+fn machines(world: &World<'_>) -> Result<Vec<Value>, Violation> {
+    Ok(world.objects()?.list(&KindName::of::<CloudStackMachine>()))
+}
+
+async fn put_keys(world: &World<'_>, keys: &Credentials) -> Result<(), Violation> {
+    let key = Key::new(NAMESPACE, KEYS);
+    let patch = Patch::Merge(json!({"stringData": manifests::keys(keys)["stringData"]}));
+    world.user()?.patch(&manifests::secrets(), &key, None, &patch).await.map(drop).map_err(failed)
+}
+
+#[test]
+fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let right = cloud.simulator.credentials("capstan").map_err(failed)?;
+            let wrong = Credentials { secret_key: "not-the-secret".to_owned(), ..right.clone() };
+            put_keys(world, &wrong).await?;
+            world.pass(Duration::from_secs(20)).await?;
+            let told = cluster(world)?;
+            says(&told, &["False", "E-CS-CREDENTIALS", "default/cloudstack-credentials", "secret-key"])?;
+            if told.to_string().contains("not-the-secret") || told.to_string().contains(&right.api_key) {
+                return Err(Violation::new("S13", "a key is shown"));
+            }
+            put_keys(world, &right).await
+        })
+    }
+    goes_well(&[Trouble(mishap), Create]);
+}
+
+#[test]
+fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            cloud.simulator.inject(Fault::NoCapacity).map_err(failed)?;
+            world.pass(Duration::from_secs(60)).await?;
+            for machine in machines(world)? {
+                if machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() {
+                    says(&machine, &["False", "DeployFailed", "E-CS-DEPLOY", "No destination found"])?;
+                }
+            }
+            cloud.simulator.heal();
+            Ok(())
+        })
+    }
+    goes_well(&[Trouble(mishap), Create, Delete]);
+}
+
+#[test]
+fn a_machine_that_goes_off_behind_our_back_shows_within_a_minute() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let worker = machines(world)?
+                .into_iter()
+                .find(|machine| machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_none())
+                .unwrap_or_default();
+            let vm = worker["spec"]["instanceID"].as_str().unwrap_or_default().to_owned();
+            cloud.simulator.inject(Fault::PowerOff { vm }).map_err(failed)?;
+            // Half a minute until the cloud itself notices, and one for us.
+            world.pass(Duration::from_secs(27 + 60)).await?;
+            let name = worker["metadata"]["name"].as_str().unwrap_or_default();
+            let now = machines(world)?.into_iter().find(|machine| machine["metadata"]["name"] == name);
+            says(&now.unwrap_or_default(), &["False", "Stopped", "start it in CloudStack"])
+        })
+    }
+    let report = run(&Story { mishap_at_end: Some(mishap), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+#[test]
+fn requests_and_replies_that_get_lost_on_the_wire_double_nothing() {
+    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            for command in [
+                "createNetwork",
+                "associateIpAddress",
+                "createLoadBalancerRule",
+                "createEgressFirewallRule",
+                "createTags",
+                "deployVirtualMachine",
+                "assignToLoadBalancerRule",
+            ] {
+                let (command, times) = (command.to_owned(), Some(1));
+                cloud
+                    .simulator
+                    .inject(Fault::LostReply { command: command.clone(), times })
+                    .map_err(failed)?;
+                cloud.simulator.inject(Fault::LostRequest { command, times }).map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+    goes_well(&[Trouble(mishap), Create, Delete]);
+}

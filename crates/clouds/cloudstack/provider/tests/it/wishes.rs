@@ -1,0 +1,197 @@
+//! What a manifest may wish for beyond machines: hosts together and apart, disks, ways in, other people's accounts. And
+//! what all of it costs in calls.
+
+use std::time::Duration;
+
+use capstan_capi_types::core::{Cluster, label};
+use capstan_cloudstack_client::commands::{
+    AttachVolume, CreateVolume, ListDiskOfferings, ListVirtualMachines, Owner, Scope,
+};
+use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_controller::{Deletion, KindName};
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::{self, NAMESPACE, Shape};
+use crate::story::Act::{Check, Create, Delete};
+use crate::story::{Story, failed};
+use crate::trouble::Told;
+
+fn goes_well(story: &Story) {
+    let report = run(story, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("wish", what)
+}
+
+/// The machines of the tenant, as the operator sees them: with their hosts.
+async fn vms(cloud: &Cloud) -> Result<Vec<VirtualMachine>, Violation> {
+    let question = ListVirtualMachines { scope: Scope::all(), ..ListVirtualMachines::default() };
+    cloud.client("admin").list(&question).await.map_err(failed)
+}
+
+fn wishes(body: &mut Value) {
+    let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    match body["kind"].as_str() {
+        Some("CloudStackCluster") => {
+            body["metadata"]["annotations"] = json!({"capstan.dev/ssh-port-forwarding": "true"});
+        }
+        Some("CloudStackMachineTemplate") if name.ends_with("workers") => {
+            let spec = &mut body["spec"]["template"]["spec"];
+            spec["affinity"] = "pro".into();
+            spec["diskOffering"] = json!({
+                "name": "Custom", "customSizeInGB": 7,
+                "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data",
+            });
+        }
+        Some("CloudStackMachineTemplate") => body["spec"]["template"]["spec"]["affinity"] = "anti".into(),
+        _ => {}
+    }
+}
+
+/// The role that the documentation describes is enough.
+fn the_role_is_enough(calls: impl Iterator<Item = String>) -> Result<(), Violation> {
+    let documented = include_str!("../../../../../../docs/cloudstack.md");
+    match calls.into_iter().find(|command| !documented.contains(command.as_str())) {
+        Some(command) => {
+            Err(wrong(format!("{command} is not in the role that docs/cloudstack.md describes")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Somebody's CSI driver attaches a volume to a worker.
+fn a_volume_is_attached<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let vms = vms(cloud).await?;
+        let worker = vms.iter().find(|vm| vm.name.as_deref().is_some_and(|name| name.contains("workers")));
+        let worker = worker.ok_or_else(|| wrong("no worker"))?;
+        let offerings = tenant.list(&ListDiskOfferings::default()).await.map_err(failed)?;
+        let small =
+            offerings.iter().find(|offering| offering.name == "Small").ok_or_else(|| wrong("no offering"))?;
+        let zone = worker.zoneid.clone().ok_or_else(|| wrong("no zone"))?;
+        let request = CreateVolume {
+            name: Some("pvc-1".to_owned()),
+            diskofferingid: small.id.clone(),
+            size: None,
+            zoneid: zone,
+            owner: Owner::default(),
+        };
+        let volume = tenant.run(&request).await.map_err(failed)?;
+        let request = AttachVolume { id: volume.id, virtualmachineid: worker.id.clone(), deviceid: None };
+        tenant.run(&request).await.map(drop).map_err(failed)
+    })
+}
+
+/// Only that volume is left.
+fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let leaks = cloud.simulator.leaks(Some("capstan"));
+        match leaks.as_slice() {
+            [volume] if volume.name == "pvc-1" => Ok(()),
+            other => Err(Violation::new("L3", format!("left: {other:?}"))),
+        }
+    })
+}
+
+#[test]
+fn volumes_that_somebody_attached_survive_their_machines() {
+    let acts = [Create, Check(a_volume_is_attached)];
+    let story = Story { bare: true, change: Some(wishes), delete_at_end: true, ..Story::of(&acts) };
+    goes_well(&Story { mishap_at_end: Some(the_volume_is_left), ..story });
+}
+
+/// An operator's keys, and a tenant's account.
+fn in_an_account(body: &mut Value) {
+    if body["kind"] == "CloudStackCluster" {
+        let domain = &mut body["spec"]["failureDomains"][0];
+        domain["account"] = "capstan".into();
+        domain["domain"] = "ROOT/tenants".into();
+    }
+}
+
+fn the_account_has_it<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let all = cloud.simulator.leaks(None);
+        match all.iter().find(|one| one.account != "capstan") {
+            None if all.iter().any(|one| one.kind == "virtualmachine") => Ok(()),
+            other => Err(wrong(format!("{other:?} of {all:?}"))),
+        }
+    })
+}
+
+#[test]
+fn an_operators_keys_make_everything_in_the_account_that_the_manifest_names() {
+    let acts = [Create, Check(the_account_has_it), Delete];
+    goes_well(&Story { bare: true, change: Some(in_an_account), account: "admin", ..Story::of(&acts) });
+}
+
+const SECOND: &str = "second";
+
+/// Another cluster comes and goes beside the first.
+fn another_comes_and_goes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let before = cloud.simulator.leaks(Some("capstan"));
+        for (kind, body) in manifests::renamed(Shape::EXAMPLE, SECOND) {
+            world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+        }
+        world.rest().await?;
+        let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+        let second =
+            machines.iter().filter(|machine| machine["metadata"]["labels"][label::CLUSTER_NAME] == SECOND);
+        if second.filter(|machine| machine["status"]["ready"] == true).count() != 2 {
+            return Err(wrong("the second cluster did not come up"));
+        }
+        let key = Key::new(NAMESPACE, SECOND);
+        world.user()?.delete(&KindName::of::<Cluster>(), &key, &Deletion::default()).await.map_err(failed)?;
+        world.rest().await?;
+        let after = cloud.simulator.leaks(Some("capstan"));
+        match before == after {
+            true => Ok(()),
+            false => Err(Violation::new("S3", format!("before {before:?}, after {after:?}"))),
+        }
+    })
+}
+
+#[test]
+fn a_cluster_that_goes_leaves_the_one_beside_it_alone() {
+    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(another_comes_and_goes), Delete]) });
+}
+
+/// Calls of an hour in which nothing happens.
+fn an_hour_passes<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let before = cloud.calls();
+        world.pass(Duration::from_secs(3600)).await?;
+        let after = cloud.calls();
+        let spent: u64 = after.values().sum::<u64>() - before.values().sum::<u64>();
+        match spent {
+            // One list a minute for all machines of the account, and what was learned for an hour.
+            0..=62 => Ok(()),
+            more => Err(wrong(format!("{more} calls in an hour of nothing: {before:?} and then {after:?}"))),
+        }
+    })
+}
+
+/// What it took from the manifest to running machines.
+fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let calls = cloud.calls();
+        match calls.values().sum::<u64>() {
+            // CAPC needs 116 to the first machine alone.
+            0..=60 => the_role_is_enough(calls.into_keys()),
+            more => Err(wrong(format!("{more} calls: {calls:?}"))),
+        }
+    })
+}
+
+#[test]
+fn a_cluster_costs_few_calls_and_one_that_rests_one_a_minute() {
+    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(it_was_cheap), Check(an_hour_passes)]) });
+}
