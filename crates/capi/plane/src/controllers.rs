@@ -143,7 +143,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
         runtime.add(MachineController::new(nodes.clone()));
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);
-        runtime.add(MachineHealthChecks::default());
+        runtime.add(MachineHealthChecks::new(nodes.clone()));
     }
     if runs(Group::Bootstrap) {
         let settings_of = bootstrap::Settings {

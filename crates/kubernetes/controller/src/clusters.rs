@@ -1,22 +1,20 @@
 //! Workload clusters by the kubeconfig Secrets of the management cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use capstan_apiserver::env::Env;
-use capstan_object::{Key, Scope};
+use capstan_object::Key;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::KindName;
-use crate::cache::Caches;
 use crate::client::Client;
-use crate::queue::Wake;
 use crate::remote::{Access, Dial, Remote};
 use crate::workload::{Health, Stream, WorkloadError, Workloads};
 
@@ -49,22 +47,6 @@ struct Known {
     client: Client,
     health: Mutex<Health>,
     probed: Mutex<Option<Timestamp>>,
-    nodes: Mutex<Option<NodeWatch>>,
-}
-
-/// Controllers and the objects of each that are woken.
-type Wakes = Vec<(Wake, BTreeSet<Key>)>;
-
-/// Who is woken when Nodes change.
-struct NodeWatch {
-    caches: Caches,
-    wakes: Arc<Mutex<Wakes>>,
-}
-
-impl Drop for NodeWatch {
-    fn drop(&mut self) {
-        self.caches.stop();
-    }
 }
 
 impl Clusters {
@@ -106,14 +88,8 @@ impl Clusters {
         if let Some(gate) = self.management.gate() {
             client = client.gated(gate.clone());
         }
-        let known = Arc::new(Known {
-            version,
-            remote,
-            client,
-            health: Mutex::default(),
-            probed: Mutex::default(),
-            nodes: Mutex::default(),
-        });
+        let known =
+            Arc::new(Known { version, remote, client, health: Mutex::default(), probed: Mutex::default() });
         self.known.lock().insert(cluster.clone(), known.clone());
         Ok(known)
     }
@@ -175,31 +151,5 @@ impl Workloads for Clusters {
 
     fn health(&self, cluster: &Key) -> Health {
         self.known.lock().get(cluster).map(|known| *known.health.lock()).unwrap_or_default()
-    }
-
-    fn wake_on_change(&self, cluster: &Key, object: &Key, wake: &Wake) {
-        let Some(known) = self.known.lock().get(cluster).cloned() else { return };
-        let mut nodes = known.nodes.lock();
-        let watch = nodes.get_or_insert_with(|| {
-            let caches = Caches::new("");
-            let wakes: Arc<Mutex<Wakes>> = Arc::default();
-            let mut kind = KindName::namespaced("", "v1", "Node", "nodes");
-            kind.scope = Scope::Cluster;
-            let heard = wakes.clone();
-            caches.ensure_dynamic(&kind).listen(move |_| {
-                for (wake, keys) in &*heard.lock() {
-                    keys.iter().for_each(|key| wake.wake(key));
-                }
-            });
-            caches.start(&known.client);
-            NodeWatch { caches, wakes }
-        });
-        let mut wakes = watch.wakes.lock();
-        match wakes.iter_mut().find(|(known, _)| known.is_same(wake)) {
-            Some((_, keys)) => {
-                keys.insert(object.clone());
-            }
-            None => wakes.push((wake.clone(), BTreeSet::from([object.clone()]))),
-        }
     }
 }

@@ -274,11 +274,6 @@ impl Wake {
     pub fn wake(&self, key: &Key) {
         self.0.wake(key, Priority::Normal);
     }
-
-    /// Both wake the same controller.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::code::catalogue;
-use crate::{Client, ObserveError, Wake};
+use crate::{Client, ObserveError};
 
 /// A byte stream to a workload cluster.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -66,8 +66,4 @@ pub trait Workloads: Send + Sync {
 
     /// How the cluster answers.
     fn health(&self, cluster: &Key) -> Health;
-
-    /// Wakes an object of a controller whenever Nodes of a cluster that was reached before change. Repeated calls
-    /// for the same object are one.
-    fn wake_on_change(&self, cluster: &Key, object: &Key, wake: &Wake);
 }

@@ -126,7 +126,7 @@ impl Controller for MachineController {
     }
 
     fn gone(&self, key: &Key) {
-        self.nodes.forget(key);
+        self.nodes.forget::<Machine>(key);
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) async fn observe(
     };
     if !id.is_empty() {
         if let Some(wake) = wake {
-            nodes.wake_on(&cluster_key, &id, &machine.key(), wake);
+            nodes.wake_on::<Machine>(&cluster_key, &id, &machine.key(), wake);
         }
         seen.node = match nodes.by_provider_id(view, &cluster_key, &id).await {
             Ok(Some(node)) => NodeSeen::Found(node),

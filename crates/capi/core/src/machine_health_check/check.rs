@@ -9,24 +9,9 @@ use capstan_capi_types::core::{
 };
 use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::conditions::Verdict;
-
-/// A condition of a Node, which other than those of our own kinds may have a moment of its last word.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NodeCondition {
-    /// Aspect, such as `Ready`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// When `status` last changed.
-    pub last_transition_time: Option<Time>,
-    /// One word for machines.
-    pub reason: String,
-}
+use crate::workload::NodeCondition;
 
 /// What is known of a machine's node.
 #[derive(Debug, Clone, PartialEq)]
@@ -271,6 +256,7 @@ mod tests {
             status: status.to_owned(),
             last_transition_time: Some(at(0).into()),
             reason: "KubeletSilent".to_owned(),
+            message: String::new(),
         }])
     }
 

@@ -9,21 +9,28 @@ mod decide;
 mod limits;
 mod observe;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use capstan_capi_types::core::machine_health_check::condition::REMEDIATION_ALLOWED;
 use capstan_capi_types::core::{Cluster, MachineHealthCheck, condition};
-use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Wake, Watches};
+use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
-pub use check::{Node, NodeCondition, Target};
+pub use check::{Node, Target};
 pub use observe::Seen;
 
+use crate::workload::Nodes;
+
 /// The controller of MachineHealthChecks.
-#[derive(Default)]
 pub struct MachineHealthChecks {
-    /// Wakes a check when nodes of its cluster change; known once the controller watches.
-    wake: OnceLock<Wake>,
+    nodes: Arc<Nodes>,
+}
+
+impl MachineHealthChecks {
+    /// A controller that shares `nodes` with others that look at Nodes.
+    pub fn new(nodes: Arc<Nodes>) -> Self {
+        Self { nodes }
+    }
 }
 
 impl Controller for MachineHealthChecks {
@@ -33,8 +40,6 @@ impl Controller for MachineHealthChecks {
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<MachineHealthCheck>) {
-        // A second call would find the same queue.
-        let _ = self.wake.set(watches.wake());
         observe::watches(watches);
     }
 
@@ -50,10 +55,14 @@ impl Controller for MachineHealthChecks {
     }
 
     async fn observe(&self, check: &Arc<MachineHealthCheck>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(check, view, self.wake.get()).await
+        observe::observe(check, view, &self.nodes).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         decide::decide(look)
+    }
+
+    fn gone(&self, key: &Key) {
+        self.nodes.forget::<MachineHealthCheck>(key);
     }
 }

@@ -6,30 +6,14 @@ use std::sync::Arc;
 use capstan_capi_types::core::{
     Cluster, Machine, MachineHealthCheck, TEMPLATE_SUFFIX, annotation, cluster, label,
 };
-use capstan_controller::{Client, KindName, ListOptions, ObserveError, View, Wake, Watches};
-use capstan_object::{Conditions, Key, ObjectMeta, object};
-use serde::{Deserialize, Serialize};
+use capstan_controller::{KindName, ObserveError, View, Watches};
+use capstan_object::{Conditions, Key};
 
-use super::check::{Node, NodeCondition, Target};
+use super::check::{Node, Target};
 use crate::contract::{ContractVersion, Definition, External, Found, definition_name};
 use crate::machine_deployment::selects;
 use crate::paused::concerns_members;
-
-/// What is needed of a Node.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct SeenNode {
-    metadata: ObjectMeta,
-    status: SeenNodeStatus,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct SeenNodeStatus {
-    conditions: Vec<NodeCondition>,
-}
-
-object!(SeenNode, "" / "v1", "Node", "nodes", Cluster);
+use crate::workload::Nodes;
 
 /// Everything beside the health check.
 #[derive(Debug, Default)]
@@ -47,11 +31,7 @@ pub struct Seen {
 }
 
 /// Reads all of it.
-pub async fn observe(
-    check: &MachineHealthCheck,
-    view: &View,
-    wake: Option<&Wake>,
-) -> Result<Seen, ObserveError> {
+pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> Result<Seen, ObserveError> {
     let namespace = check.metadata.namespace.as_str();
     let key = Key::new(namespace, check.spec.cluster_name.as_str());
     let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(Seen::default()) };
@@ -64,26 +44,24 @@ pub async fn observe(
     });
     let initialized =
         cluster.status.conditions.is_condition_true(cluster::condition::CONTROL_PLANE_INITIALIZED);
-    let mut lost_contact = None;
-    let mut nodes = None;
+    let mut seen = Seen { cluster: Some(cluster), ..Seen::default() };
     if initialized {
-        match read_nodes(view, &key, &check.metadata.key(), wake).await {
-            Ok(found) => nodes = Some(found),
-            Err(why) => lost_contact = Some(why),
-        }
+        seen.lost_contact = contact(view, &key).await.err();
     }
-    let targets = machines
-        .into_iter()
-        .map(|machine| {
-            let name = &machine.status.node_ref.name;
-            let node = match &nodes {
-                Some(nodes) if !name.is_empty() => nodes.get(name).cloned().map_or(Node::Gone, Node::There),
-                _ => Node::NotYet,
-            };
-            Target { machine, node }
-        })
-        .collect();
-    let mut seen = Seen { cluster: Some(cluster), targets, lost_contact, ..Seen::default() };
+    let asks = initialized && seen.lost_contact.is_none();
+    for machine in machines {
+        let mut node = Node::NotYet;
+        if asks && !machine.status.node_ref.name.is_empty() {
+            let id = machine.spec.provider_id.as_str();
+            nodes.wake_on::<MachineHealthCheck>(&key, id, &check.metadata.key(), &view.wake());
+            match nodes.by_name(view, &key, &machine.status.node_ref.name).await {
+                Ok(Some(found)) => node = Node::There(found.status.conditions.clone()),
+                Ok(None) => node = Node::Gone,
+                Err(error) => seen.lost_contact = Some(error.to_string()),
+            }
+        }
+        seen.targets.push(Target { machine, node });
+    }
     remediation_objects(check, view, &mut seen).await?;
     Ok(seen)
 }
@@ -94,26 +72,15 @@ fn is_left_out(machine: &Machine) -> bool {
     annotations.contains_key(annotation::PAUSED) || annotations.contains_key(annotation::SKIP_REMEDIATION)
 }
 
-/// The conditions of all nodes, or why they cannot be told. A cluster whose last probe failed is not believed:
-/// what it says about its nodes may be old, and a partition is not death.
-async fn read_nodes(
-    view: &View,
-    cluster: &Key,
-    check: &Key,
-    wake: Option<&Wake>,
-) -> Result<BTreeMap<String, Vec<NodeCondition>>, String> {
+/// Makes sure that the cluster answers, or tells why not. What is known of the nodes of a cluster that has fallen
+/// silent may be old, and a partition is not death.
+async fn contact(view: &View, cluster: &Key) -> Result<(), String> {
     let workloads = view.workloads().ok_or("this process reaches no workload clusters")?;
-    if let Some(wake) = wake {
-        workloads.wake_on_change(cluster, check, wake);
+    workloads.client(cluster).await.map_err(|error| error.to_string())?;
+    match workloads.health(cluster).failures {
+        0 => Ok(()),
+        failures => Err(format!("{failures} probes of cluster {cluster} failed")),
     }
-    let client: Client = workloads.client(cluster).await.map_err(|error| error.to_string())?;
-    let health = workloads.health(cluster);
-    if health.failures > 0 {
-        return Err(format!("{} probes of cluster {cluster} failed", health.failures));
-    }
-    let nodes: Vec<SeenNode> =
-        client.list_all("", &ListOptions::default()).await.map_err(|error| error.to_string())?;
-    Ok(nodes.into_iter().map(|node| (node.metadata.name, node.status.conditions)).collect())
 }
 
 async fn remediation_objects(

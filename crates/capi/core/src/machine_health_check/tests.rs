@@ -5,10 +5,11 @@ use capstan_controller::{KindName, Patch};
 use capstan_object::IntOrString;
 use jiff::Timestamp;
 
-use super::super::{Node, NodeCondition, Seen};
+use super::super::{Node, Seen};
 use super::*;
 use crate::contract::{ContractVersion, External};
 use crate::testing::{at, condition as said, machine};
+use crate::workload::NodeCondition;
 
 fn cluster_up() -> Cluster {
     let metadata = ObjectMeta { uid: "c".to_owned(), ..ObjectMeta::named("ns", "prod") };
@@ -38,6 +39,7 @@ fn target(name: &str, ready: &str) -> Target {
         status: ready.to_owned(),
         last_transition_time: Some(at(0).into()),
         reason: "R".to_owned(),
+        message: String::new(),
     }];
     Target { machine: Arc::new(machine(name)), node: Node::There(conditions) }
 }

@@ -59,6 +59,8 @@ view! {
         pub kind: String,
         /// `True`, `False` or `Unknown`.
         pub status: String,
+        /// One word for machines.
+        pub reason: String,
         /// A sentence for people.
         pub message: String,
         /// When the status last changed.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_capi_types::core::Machine;
 use capstan_controller::{Cache, Caches, Change, Client, Transport, View, Wake, WorkloadError};
-use capstan_object::Key;
+use capstan_object::{Key, Object};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
@@ -20,8 +21,9 @@ const FIRST_LIST: Duration = Duration::from_secs(10);
 /// How long a cluster that answered is taken to answer, with the credentials it had.
 const CHECK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 
-/// Objects to wake, with the queue they are in.
-type Sleepers = BTreeMap<Key, Wake>;
+/// Objects to wake, by kind and key, with the queue they are in. A control plane and a health check may well have the
+/// same name.
+type Sleepers = BTreeMap<(&'static str, Key), Wake>;
 
 /// A cluster whose Nodes are followed.
 struct Followed {
@@ -151,19 +153,19 @@ impl Nodes {
     }
 
     /// Wakes an object whenever the Node of this identity says something new. Repeated calls are one.
-    pub fn wake_on(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
+    pub fn wake_on<T: Object>(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
         let mut sleepers = self.sleepers.lock();
         let of_node = sleepers.entry((cluster.clone(), provider_id.to_owned())).or_default();
-        if !of_node.contains_key(object) {
-            of_node.insert(object.clone(), wake.clone());
-        }
+        of_node.entry(sleeper::<T>(object)).or_insert_with(|| wake.clone());
     }
 
-    /// An object is gone: nothing wakes it any more.
-    pub fn forget(&self, object: &Key) {
+    /// An object is gone: nothing wakes it any more. With a machine goes its identity, whoever else slept on it.
+    pub fn forget<T: Object>(&self, object: &Key) {
+        let gone = sleeper::<T>(object);
+        let takes_all_along = T::KIND.kind == Machine::KIND.kind;
         self.sleepers.lock().retain(|_, of_node| {
-            of_node.remove(object);
-            !of_node.is_empty()
+            let slept = of_node.remove(&gone).is_some();
+            !(of_node.is_empty() || slept && takes_all_along)
         });
     }
 }
@@ -183,6 +185,10 @@ fn unreachable(cluster: &Key, why: String) -> WorkloadError {
     WorkloadError::Unreachable { cluster: cluster.clone(), why }
 }
 
+fn sleeper<T: Object>(object: &Key) -> (&'static str, Key) {
+    (T::KIND.kind, object.clone())
+}
+
 fn wake(sleepers: &Mutex<BTreeMap<(Key, String), Sleepers>>, cluster: &Key, change: &Change<Node>) {
     if let (Some(old), Some(new)) = (&change.old, &change.new)
         && old.says_the_same(new)
@@ -192,7 +198,7 @@ fn wake(sleepers: &Mutex<BTreeMap<(Key, String), Sleepers>>, cluster: &Key, chan
     let sleepers = sleepers.lock();
     for node in change.both() {
         let of_node = sleepers.get(&(cluster.clone(), node.spec.provider_id.clone()));
-        for (key, wake) in of_node.into_iter().flatten() {
+        for ((_, key), wake) in of_node.into_iter().flatten() {
             wake.wake(key);
         }
     }

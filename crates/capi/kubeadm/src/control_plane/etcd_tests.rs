@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use capstan_controller::{Client as ApiClient, Health, Stream, Wake, WorkloadError, Workloads};
+use capstan_controller::{Client as ApiClient, Health, Stream, WorkloadError, Workloads};
 use capstan_etcd::{Alarm, AlarmKind, Answer, Header, Member, Refusal, Service, Status, serve};
 use capstan_object::Key;
 use futures::FutureExt;
@@ -91,8 +91,6 @@ impl Workloads for Cluster {
     fn health(&self, _: &Key) -> Health {
         Health::default()
     }
-
-    fn wake_on_change(&self, _: &Key, _: &Key, _: &Wake) {}
 }
 
 struct Pki {

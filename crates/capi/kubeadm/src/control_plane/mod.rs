@@ -225,7 +225,7 @@ impl Controller for ControlPlaneController {
     }
 
     fn gone(&self, key: &Key) {
-        self.nodes.forget(key);
+        self.nodes.forget::<KubeadmControlPlane>(key);
     }
 }
 

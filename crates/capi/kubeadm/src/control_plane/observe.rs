@@ -184,7 +184,8 @@ async fn look_inside(
         .collect();
     if initialized {
         for machine in own.iter().filter(|machine| !machine.spec.provider_id.is_empty()) {
-            nodes.wake_on(cluster, &machine.spec.provider_id, &control_plane.key(), &view.wake());
+            let (id, key) = (&machine.spec.provider_id, control_plane.key());
+            nodes.wake_on::<KubeadmControlPlane>(cluster, id, &key, &view.wake());
         }
     }
     let node = |machine: &&Machine| machine.status.node_ref.name.clone();

@@ -61,12 +61,17 @@ async fn add_machine(world: &World, name: &str, labels: Value) {
         },
     });
     world.guest.create(&nodes(), "", &node).await.expect("a node");
+    report(world, name, "True", "2026-01-01T00:00:00Z").await;
+}
+
+/// A kubelet tells how its node is.
+async fn report(world: &World, name: &str, ready: &str, heartbeat: &str) {
     let is = |kind: &str, status: &str| {
         json!({"type": kind, "status": status, "reason": "R", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z"})
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": heartbeat})
     };
     let conditions = [
-        is("Ready", "True"),
+        is("Ready", ready),
         is("MemoryPressure", "False"),
         is("DiskPressure", "False"),
         is("PIDPressure", "False"),
@@ -129,6 +134,33 @@ async fn nothing_is_written_while_nothing_changes() {
     let before = world.versions(&kinds()).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(world.versions(&kinds()).await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_wakes_nobody_and_a_node_that_says_something_new_wakes_all_whom_it_concerns() {
+    let world = whole().await;
+    // Two of one name: a Machine and a check.
+    for name in ["check", "w"] {
+        let spec = json!({"clusterName": "c", "selector": {"matchLabels": {"cluster.x-k8s.io/cluster-name": "c"}},
+            "checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "Unknown", "timeoutSeconds": 300}]}});
+        world.create(&core("MachineHealthCheck", "machinehealthchecks"), name, json!({"spec": spec})).await;
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let looks = || {
+        let metrics = world.runtime.metrics();
+        ["machine", "machinehealthcheck", "kubeadmcontrolplane"].map(|name| metrics.reconciles(name))
+    };
+    let before = looks();
+    for minute in 1..=9 {
+        report(&world, "w", "True", &format!("2026-01-01T00:0{minute}:00Z")).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    assert_eq!(looks(), before, "a heartbeat is nothing to look at");
+    report(&world, "w", "False", "2026-01-01T00:10:00Z").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = looks();
+    assert!(after[0] > before[0], "the machine was not looked at");
+    assert!(after[1] >= before[1] + 2, "not both checks were looked at");
 }
 
 #[tokio::test(start_paused = true)]

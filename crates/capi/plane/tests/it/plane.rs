@@ -6,9 +6,7 @@ use std::time::Duration;
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
 use capstan_capi_plane::Settings;
-use capstan_controller::{
-    Client, Env, Health, KindName, Patch, Runtime, Stream, Wake, WorkloadError, Workloads,
-};
+use capstan_controller::{Client, Env, Health, KindName, Patch, Runtime, Stream, WorkloadError, Workloads};
 use capstan_object::{Key, Scope};
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -62,8 +60,6 @@ impl Workloads for Answering {
     fn health(&self, _: &Key) -> Health {
         Health { last_success: Some(self.env.now()), failures: 0 }
     }
-
-    fn wake_on_change(&self, _: &Key, _: &Key, _: &Wake) {}
 }
 
 /// Both servers, their clients, and the controllers.
@@ -72,8 +68,9 @@ pub struct World {
     pub user: Client,
     /// The workload server.
     pub guest: Client,
+    /// The controllers.
+    pub runtime: Runtime,
     _planes: [Plane; 2],
-    _runtime: Runtime,
 }
 
 /// The kinds of the provider.
@@ -139,7 +136,7 @@ impl World {
         let mut runtime = Runtime::with_workloads(client, env, options, Some(workloads));
         capstan_capi_plane::add_controllers(&mut runtime, &settings);
         runtime.start();
-        Self { user, guest, _planes: [management, workload], _runtime: runtime }
+        Self { user, guest, runtime, _planes: [management, workload] }
     }
 
     /// Creates an object in the namespace `default`, with its status if it has one.
