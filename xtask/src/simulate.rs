@@ -39,6 +39,12 @@ pub struct Options {
     /// Where traces of what broke are written
     #[arg(long, default_value = "target/simulate/broken")]
     broken: PathBuf,
+    /// Where runs are recorded as they end: what held there is not run again
+    #[arg(long, default_value = "target/simulate/runs.jsonl")]
+    record: PathBuf,
+    /// Run again what held before
+    #[arg(long)]
+    again: bool,
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,

@@ -2,17 +2,20 @@
 //! the copy meets with the misfortune. What came before is played once for all of them, and a copy is by nature what
 //! a run from the beginning with that one fault would be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use capstan_harness::{Fault, Misfortune, Report};
 use parking_lot::Mutex;
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, wait};
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
+use crate::record::Run;
 
 /// Seconds of processor time after which a copy is given up: it makes no progress.
 const PATIENCE: u64 = 300;
@@ -20,15 +23,22 @@ const PATIENCE: u64 = 300;
 /// Somewhere in a copy something panicked, be it in a task that nobody waits for.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
+/// Hears of the end of a copy.
+type Ended = dyn Fn(&Run) -> Result<()> + Send + Sync;
+
 /// The run that is copied, and its copies.
 pub struct Copies {
     story: &'static str,
+    /// The story's undisturbed run, in short.
+    trace: u64,
     plan: Plan,
+    /// What need not be done again.
+    held: HashSet<(Kind, usize)>,
     /// Where copies tell what went wrong.
     folder: PathBuf,
     state: Mutex<State>,
     /// Called after the end of every copy.
-    ended: Box<dyn Fn(bool) + Send + Sync>,
+    ended: Box<Ended>,
 }
 
 #[derive(Default)]
@@ -37,18 +47,21 @@ struct State {
     /// This process is the copy with this fault.
     copy: Option<Fault>,
     running: HashMap<Pid, Fault>,
-    ended: Vec<(Fault, Option<String>)>,
+    ended: Vec<Run>,
     error: Option<anyhow::Error>,
 }
 
 impl Copies {
     pub fn new(
         story: &'static str,
+        trace: u64,
         plan: Plan,
+        held: &[Run],
         folder: PathBuf,
-        ended: impl Fn(bool) + Send + Sync + 'static,
+        ended: impl Fn(&Run) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self { story, plan, folder, state: Mutex::default(), ended: Box::new(ended) }
+        let held = held.iter().map(|run| (run.kind, run.effect)).collect();
+        Self { story, trace, plan, held, folder, state: Mutex::default(), ended: Box::new(ended) }
     }
 
     /// If this process is a copy: tells what came of it and ends.
@@ -62,8 +75,8 @@ impl Copies {
         std::process::exit(i32::from(!fine));
     }
 
-    /// Waits for the copies that still run. The answer: every fault, and what it broke.
-    pub fn end(&self) -> Result<Vec<(Fault, Option<String>)>> {
+    /// Waits for the copies that still run. The answer: every run there was.
+    pub fn end(&self) -> Result<Vec<Run>> {
         let mut state = self.state.lock();
         while !state.running.is_empty() {
             self.await_one(&mut state)?;
@@ -78,11 +91,10 @@ impl Copies {
 
     /// Waits until a copy ends.
     fn await_one(&self, state: &mut State) -> Result<()> {
-        let Some((pid, status)) = wait(WaitOptions::empty()).context("wait for a copy")? else {
-            return Ok(());
-        };
+        let (pid, status, cpu) = wait()?;
         let Some(fault) = state.running.remove(&pid) else { return Ok(()) };
-        let broken = match (status.exit_status(), status.terminating_signal()) {
+        let Some(kind) = Kind::of(&fault) else { return Ok(()) };
+        let broken = match (status.code(), status.signal()) {
             (Some(0), _) => None,
             (Some(1), _) => {
                 let place = self.place(&fault);
@@ -93,8 +105,10 @@ impl Copies {
             (_, Some(libc::SIGXCPU)) => Some(format!("no end in {PATIENCE} seconds of processor time")),
             (code, signal) => Some(format!("ended with code {code:?}, signal {signal:?}")),
         };
-        (self.ended)(broken.is_some());
-        state.ended.push((fault, broken));
+        let story = self.story.to_owned();
+        let run = Run { story, trace: self.trace, kind, effect: fault.effect(), cpu, broken };
+        (self.ended)(&run)?;
+        state.ended.push(run);
         Ok(())
     }
 
@@ -129,7 +143,8 @@ impl Misfortune for Copies {
         if !state.exposed || state.copy.is_some() || state.error.is_some() {
             return Vec::new();
         }
-        for fault in self.plan.faults(effect) {
+        let held = |fault: &Fault| Kind::of(fault).is_some_and(|kind| self.held.contains(&(kind, effect)));
+        for fault in self.plan.faults(effect).into_iter().filter(|fault| !held(fault)) {
             match self.copy(&mut state, fault) {
                 Ok(true) => return vec![fault],
                 Ok(false) => {}
@@ -157,6 +172,21 @@ fn fork() -> Result<Option<Pid>> {
     let pid = unsafe { libc::fork() };
     ensure!(pid >= 0, "no copy could be made: {}", std::io::Error::last_os_error());
     Ok(Pid::from_raw(pid))
+}
+
+/// Waits until a process that was started ends: which one, how, and the milliseconds of processor time it took.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix tells what a process has used")]
+fn wait() -> Result<(Pid, ExitStatus, u64)> {
+    let mut status = 0;
+    // SAFETY: numbers alone, for which zero is a value like any other.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both places outlive the call, which writes nothing else.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, 0, &raw mut usage) };
+    ensure!(pid > 0, "wait for a copy: {}", std::io::Error::last_os_error());
+    let pid = Pid::from_raw(pid).context("a process without an id")?;
+    let milliseconds = |time: libc::timeval| time.tv_sec * 1000 + time.tv_usec / 1000;
+    let cpu = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
+    Ok((pid, ExitStatus::from_raw(status), u64::try_from(cpu).unwrap_or_default()))
 }
 
 /// The time since a moment, for people.

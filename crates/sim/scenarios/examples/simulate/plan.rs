@@ -3,7 +3,7 @@
 use capstan_harness::Fault;
 
 /// A kind of misfortune.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The process dies after the effect
@@ -50,6 +50,10 @@ impl Kind {
     }
 }
 
+/// How far apart the effects are at which kinds of misfortune strike in a sample: the same in every sample, so that a
+/// finer one contains a coarser one.
+const APART: usize = 7;
+
 /// The effects that are disturbed.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -69,7 +73,7 @@ impl Plan {
     /// What is done to an effect. In a sample every kind of misfortune strikes at other effects.
     pub fn faults(&self, effect: usize) -> Vec<Fault> {
         let chosen = |at: usize| match self.effects.as_slice() {
-            [] => (effect + self.offset + at * self.every / self.kinds.len()).is_multiple_of(self.every),
+            [] => (effect + self.offset + at * APART).is_multiple_of(self.every),
             named => named.contains(&effect),
         };
         let kinds = self.kinds.iter().enumerate().filter(|(at, _)| chosen(*at));
