@@ -2,11 +2,18 @@
 
 mod assembly;
 mod backup;
+mod bundle;
+mod change;
 mod cloudstack;
 mod codes;
+mod console;
+mod delete;
+mod doctor;
+mod events;
 mod exit;
 mod get;
 mod kinds;
+mod kubeconfig;
 mod kvm;
 mod logging;
 mod manager;
@@ -14,13 +21,17 @@ mod output;
 mod pause;
 mod picture;
 mod reach;
+mod scale;
 mod server;
 mod signals;
 mod sim;
 mod simulator;
+mod upgrade;
+mod version;
+mod wait;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use mimalloc::MiMalloc;
 
 use crate::exit::Exit;
@@ -49,6 +60,20 @@ enum Command {
     Describe(picture::DescribeArgs),
     /// Say why a cluster is not as wanted: the chain of causes, what blocks and how to mend it
     Why(picture::WhyArgs),
+    /// Wait until a cluster or a machine is ready, deleted, or has a condition
+    Wait(wait::Args),
+    /// Show what happened to a cluster and its parts
+    Events(events::Args),
+    /// Change how many machines a cluster has
+    Scale(scale::Args),
+    /// Change a cluster's version of Kubernetes, control plane first
+    Upgrade(upgrade::Args),
+    /// Delete a cluster with everything that belongs to it
+    Delete(delete::Args),
+    /// Print the kubeconfig of a cluster, or merge it into a file
+    Kubeconfig(kubeconfig::Args),
+    /// Print what a machine has written to its console
+    Console(console::Args),
     /// Have controllers leave a cluster alone, until it is resumed
     Pause(pause::Args),
     /// Have controllers look after a paused cluster again
@@ -57,8 +82,19 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
     Restore(backup::RestoreArgs),
+    /// Look whether a management cluster is in order, and say what to do if not
+    Doctor(doctor::Args),
+    /// Gather what somebody needs who is to help, without anything secret
+    SupportBundle(bundle::Args),
     /// Serve a simulated cloud
     Sim(sim::Args),
+    /// Print the completion script of a shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Say the versions of this program and of the server
+    Version(version::Args),
     /// Balance connections to the API servers of a cluster; `--kvm` starts this by itself
     #[command(hide = true)]
     KvmBalancer(kvm::BalancerArgs),
@@ -88,11 +124,26 @@ fn run(command: Command) -> Result<Exit> {
         Command::Get(args) => get::run(&args),
         Command::Describe(args) => picture::describe(&args),
         Command::Why(args) => picture::why(&args),
+        Command::Wait(args) => wait::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Scale(args) => scale::run(&args),
+        Command::Upgrade(args) => upgrade::run(&args),
+        Command::Delete(args) => delete::run(&args),
+        Command::Kubeconfig(args) => kubeconfig::run(&args),
+        Command::Console(args) => console::run(&args),
         Command::Pause(args) => pause::run(&args, true),
         Command::Resume(args) => pause::run(&args, false),
         Command::Backup(args) => backup::backup(&args).map(done),
         Command::Restore(args) => backup::restore(&args).map(done),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::SupportBundle(args) => bundle::run(&args),
         Command::Sim(args) => sim::run(args).map(done),
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "capstan", &mut script);
+            output::say(String::from_utf8_lossy(&script).trim_end()).map(done)
+        }
+        Command::Version(args) => version::run(&args),
         Command::KvmBalancer(args) => kvm::balance(args).map(done),
     }
 }

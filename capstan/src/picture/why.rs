@@ -50,7 +50,8 @@ pub fn run(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn explain(why: &Why, now: Timestamp) -> String {
+/// The answer in words.
+pub fn explain(why: &Why, now: Timestamp) -> String {
     let mut text = String::new();
     for (depth, link) in why.chain.iter().enumerate() {
         let arrow = if depth == 0 { "" } else { "└─ because " };

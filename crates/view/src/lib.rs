@@ -5,11 +5,13 @@
 //! objects as the API serves them ─▶ Part ─▶ Tree ─┬─▶ fold ─▶ lines of text
 //!                                        │        └─▶ why  ─▶ a chain, and the fact that blocks
 //!                                        └─▶ table: objects of one kind
+//! events ─▶ lines of text
 //! ```
 //!
 //! Pure: whoever has the objects (the command line, the dashboard) has the picture. Nothing here knows a provider: what
 //! belongs where is said by owner references, what is wrong by conditions.
 
+mod events;
 mod fold;
 mod part;
 mod table;
@@ -17,6 +19,7 @@ mod text;
 mod tree;
 mod why;
 
+pub use events::{about, event_line, seen};
 pub use fold::{Row, rows};
 pub use part::{Part, Standing};
 pub use table::{Columns, table};

@@ -51,6 +51,9 @@ pub struct Part {
     /// The version of Kubernetes it stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Its controller has not looked at it since it was last changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
     /// Ready and wanted copies of what it keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<(i64, i64)>,
@@ -82,7 +85,9 @@ impl Part {
         owners.sort_by_key(|owner| owner.controller != Some(true));
         let wanted = object["spec"]["replicas"].as_i64();
         let ready = object["status"]["readyReplicas"].as_i64();
+        let looked_at = object["status"]["observedGeneration"].as_i64();
         Some(Self {
+            unseen: looked_at.is_some_and(|generation| generation < metadata.generation),
             uid: metadata.uid.clone(),
             owners: owners.into_iter().map(|owner| owner.uid.clone()).collect(),
             created: metadata.creation_timestamp,
@@ -118,7 +123,7 @@ impl Part {
         }
         let Some(summary) = self.summary() else { return Standing::Silent };
         match summary.status {
-            ConditionStatus::True if self.under_way().is_some() => Standing::Waiting,
+            ConditionStatus::True if self.unseen || self.under_way().is_some() => Standing::Waiting,
             ConditionStatus::True => Standing::Well,
             _ if self.conditions.iter().any(failed) => Standing::Failing,
             _ => Standing::Waiting,

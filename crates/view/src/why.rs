@@ -93,6 +93,7 @@ fn link(part: &Part) -> Link {
             None if part.deleted.is_some() => {
                 format!("waits for its finalizers: {}", part.finalizers.join(", "))
             }
+            None if part.unseen => "its controller has not seen the last change yet".to_owned(),
             None => String::new(),
         },
         since: complaint.map(|says| says.last_transition_time).or(part.deleted),

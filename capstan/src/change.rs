@@ -1,0 +1,108 @@
+//! Changes of what is wanted: said before they are made, judged by the server even when they are not.
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{ApiError, KindName};
+use capstan_object::{Key, Object as _};
+use http::{Method, Request, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::kinds::known;
+use crate::output::say;
+use crate::reach::Management;
+
+/// One change of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The object's kind.
+    pub kind: KindName,
+    /// The object's name.
+    pub name: String,
+    /// What changes, in a few words.
+    pub what: String,
+    /// What is sent.
+    pub patch: Value,
+}
+
+/// Makes changes in order, or has the server say whether it would.
+pub async fn make(management: &Management, changes: &[Change], dry_run: bool) -> Result<()> {
+    for change in changes {
+        let title = format!("{}/{}", change.kind.kind.to_lowercase(), change.name);
+        send(management, change, dry_run).await.with_context(|| format!("{title} is not changed"))?;
+        say(&format!("{title}: {}{}", change.what, if dry_run { " (dry run)" } else { "" }))?;
+    }
+    Ok(())
+}
+
+async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<()> {
+    let path = change.kind.object_path(&Key::new(&management.namespace, &change.name), None);
+    let dry = if dry_run { "&dryRun=All" } else { "" };
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{path}?fieldManager=capstan-cli{dry}"))
+        .header(header::CONTENT_TYPE, "application/merge-patch+json")
+        .header(header::ACCEPT, "application/json")
+        .body(Bytes::from(change.patch.to_string()))?;
+    let answer = management.client.transport().send(request).await.map_err(ApiError::from)?;
+    let status = answer.status();
+    let mut body = answer.into_body();
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        bytes.extend_from_slice(&piece.map_err(ApiError::from)?);
+    }
+    if status != StatusCode::OK {
+        return Err(ApiError::from_body(status.as_u16(), &bytes).into());
+    }
+    Ok(())
+}
+
+/// The control plane of a cluster, whatever its kind.
+pub struct ControlPlane {
+    /// Its kind.
+    pub kind: KindName,
+    /// The object.
+    pub object: Value,
+}
+
+impl ControlPlane {
+    /// Finds it.
+    pub async fn of(management: &Management, cluster: &Cluster) -> Result<Self> {
+        let reference = &cluster.spec.control_plane_ref;
+        let title = &cluster.metadata().name;
+        if reference.name.is_empty() {
+            bail!("cluster {title} has no control plane object: spec.controlPlaneRef is empty");
+        }
+        let kinds = known(&management.client).await?;
+        let kind = kinds.into_iter().map(|known| known.kind);
+        let kind =
+            kind.into_iter().find(|kind| kind.group == reference.api_group && kind.kind == reference.kind);
+        let kind = kind.with_context(|| format!("the server has no kind {}", reference.kind))?;
+        let key = Key::new(&management.namespace, &reference.name);
+        let found = management.client.get_raw(&kind, &key).await?;
+        let found =
+            found.with_context(|| format!("there is no {} {key}, which cluster {title} names", kind.kind))?;
+        Ok(Self { object: found.parse()?, kind })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// A change of its spec.
+    pub fn change(&self, what: String, spec: Value) -> Change {
+        Change { kind: self.kind.clone(), name: self.name().to_owned(), what, patch: json!({"spec": spec}) }
+    }
+}
+
+/// Refuses a cluster whose parts are written by a topology: what is changed here would be changed back.
+pub fn owns_its_parts(cluster: &Cluster) -> Result<()> {
+    if !cluster.spec.topology.version.is_empty() {
+        bail!(
+            "cluster {} is made from a ClusterClass: change spec.topology of the Cluster instead",
+            cluster.metadata().name
+        );
+    }
+    Ok(())
+}

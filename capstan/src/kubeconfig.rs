@@ -1,0 +1,234 @@
+//! `capstan kubeconfig`: access to a workload cluster, printed or merged into a file.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use capstan_capi_kubeadm::secret::Secret;
+use capstan_capi_types::core::Cluster;
+use capstan_object::Key;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+
+use crate::exit::Exit;
+use crate::output::say;
+use crate::reach::Reach;
+
+/// Arguments of `capstan kubeconfig`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of the cluster
+    cluster: String,
+    #[command(flatten)]
+    reach: Reach,
+    /// Merge it into this file as context NAME-admin@NAME; what else the file holds stays. Without it, it is printed
+    #[arg(long, value_name = "FILE")]
+    merge: Option<PathBuf>,
+    /// With --merge: make it the current context
+    #[arg(long, requires = "merge")]
+    switch: bool,
+    /// With --merge: replace entries of the same name that lead to another server
+    #[arg(long, requires = "merge")]
+    force: bool,
+}
+
+/// Prints or merges the kubeconfig of a cluster.
+pub fn run(args: &Args) -> Result<Exit> {
+    let name = &args.cluster;
+    let secret = args.reach.run(async |management| {
+        let _: Cluster = management.find(name).await?;
+        let key = Key::new(&management.namespace, format!("{name}-kubeconfig"));
+        let found = management.client.get::<Secret>(&key).await?;
+        found.with_context(|| {
+            format!("cluster {name} has no kubeconfig yet (no Secret {key}): `capstan why {name}` says what it waits for")
+        })
+    })?;
+    let own = named(&secret.text("value")?, name)
+        .with_context(|| format!("the kubeconfig of cluster {name}, in Secret {name}-kubeconfig"))?;
+    let Some(file) = &args.merge else {
+        say(yaml(&own)?.trim_end())?;
+        return Ok(Exit::Done);
+    };
+    let there = match std::fs::read_to_string(file) {
+        Ok(text) => parsed(&text).with_context(|| format!("{} is left as it is", file.display()))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            json!({"apiVersion": "v1", "kind": "Config"})
+        }
+        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", file.display())),
+    };
+    let context = own["current-context"].as_str().unwrap_or_default().to_owned();
+    let merged = merged(there, &own, args.switch, args.force)
+        .with_context(|| format!("{} is left as it is", file.display()))?;
+    replace(file, &yaml(&merged)?).with_context(|| format!("{} cannot be written", file.display()))?;
+    say(&format!(
+        "{}: context {context}\nnext: kubectl --kubeconfig {0} --context {context} get nodes",
+        file.display()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The three lists of a kubeconfig.
+const LISTS: [&str; 3] = ["clusters", "users", "contexts"];
+
+fn parsed(text: &str) -> Result<Value> {
+    let config: Option<Value> = serde_saphyr::from_str(text).ok();
+    // An empty file is a kubeconfig to kubectl.
+    let config =
+        if text.trim().is_empty() { Some(json!({"apiVersion": "v1", "kind": "Config"})) } else { config };
+    match config {
+        Some(config)
+            if config.is_object()
+                && LISTS.iter().all(|list| config[*list].is_array() || config[*list].is_null()) =>
+        {
+            Ok(config)
+        }
+        // What it says is a secret and is not repeated.
+        _ => bail!("it is not a kubeconfig"),
+    }
+}
+
+/// The current context of a kubeconfig alone, under the names that this program gives.
+fn named(text: &str, cluster: &str) -> Result<Value> {
+    let config = parsed(text)?;
+    let entry = |list: &str, name: &Value| {
+        let found = config[list].as_array().and_then(|list| list.iter().find(|item| item["name"] == *name));
+        found.cloned().with_context(|| format!("it names one of its {list} that it does not have"))
+    };
+    let context = entry("contexts", &config["current-context"])?;
+    let server = entry("clusters", &context["context"]["cluster"])?;
+    let user = entry("users", &context["context"]["user"])?;
+    let admin = format!("{cluster}-admin");
+    let name = format!("{admin}@{cluster}");
+    let mut inner = context["context"].clone();
+    inner["cluster"] = cluster.into();
+    inner["user"] = admin.as_str().into();
+    Ok(json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": name,
+        "clusters": [{"name": cluster, "cluster": server["cluster"]}],
+        "contexts": [{"name": name, "context": inner}],
+        "users": [{"name": admin, "user": user["user"]}],
+    }))
+}
+
+/// Everything that is there, with ours in the place of what has its name.
+fn merged(mut there: Value, own: &Value, switch: bool, force: bool) -> Result<Value> {
+    let cluster = &own["clusters"][0];
+    let held = there["clusters"]
+        .as_array()
+        .and_then(|list| list.iter().find(|item| item["name"] == cluster["name"]));
+    if let Some(held) = held
+        && held["cluster"]["server"] != cluster["cluster"]["server"]
+        && !force
+    {
+        bail!(
+            "its entry {} leads to another server ({}): --force replaces it",
+            cluster["name"],
+            held["cluster"]["server"].as_str().unwrap_or("none")
+        );
+    }
+    for list in LISTS {
+        let item = &own[list][0];
+        let mut items = there[list].as_array().cloned().unwrap_or_default();
+        match items.iter_mut().find(|held| held["name"] == item["name"]) {
+            Some(held) => *held = item.clone(),
+            None => items.push(item.clone()),
+        }
+        there[list] = items.into();
+    }
+    if switch || there["current-context"].as_str().is_none_or(str::is_empty) {
+        there["current-context"] = own["current-context"].clone();
+    }
+    Ok(there)
+}
+
+fn yaml(config: &Value) -> Result<String> {
+    Ok(serde_saphyr::to_string(config)?)
+}
+
+/// Replaces a file at once: whoever reads it sees the old or the new one. Where it is a link, what it leads to.
+fn replace(file: &Path, text: &str) -> Result<()> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    // Readable by its owner only, from its first moment.
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(&file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(cluster: &str, server: &str) -> Value {
+        named(
+            &format!(
+                "current-context: c\nclusters: [{{name: k, cluster: {{server: \"{server}\"}}}}]\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+            ),
+            cluster,
+        )
+        .expect("a kubeconfig")
+    }
+
+    #[test]
+    fn entries_get_the_clusters_name_whatever_they_were_called() {
+        let own = config("blue", "https://a");
+        assert_eq!(own["current-context"], "blue-admin@blue");
+        assert_eq!(own["contexts"][0]["context"], json!({"cluster": "blue", "user": "blue-admin"}));
+        assert_eq!(own["users"][0], json!({"name": "blue-admin", "user": {"token": "t"}}));
+    }
+
+    #[test]
+    fn merging_keeps_everything_else_and_replaces_only_what_is_ours() {
+        let other = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "other", "preferences": {"colors": true},
+            "clusters": [{"name": "other", "cluster": {"server": "https://o", "proxy-url": "http://p"}}],
+            "contexts": [{"name": "other", "context": {"cluster": "other", "user": "other", "namespace": "n"}}],
+            "users": [{"name": "other", "user": {"exec": {"command": "login"}}}],
+        });
+        let blue = config("blue", "https://a");
+        let once = merged(other.clone(), &blue, false, false).expect("merged");
+        assert_eq!(once["current-context"], "other", "the current context is the user's business");
+        assert_eq!(once["preferences"], other["preferences"]);
+        for list in LISTS {
+            assert_eq!(once[list][0], other[list][0], "{list}");
+            assert_eq!(once[list][1], blue[list][0], "{list}");
+        }
+        assert_eq!(merged(once.clone(), &blue, false, false).expect("merged"), once, "twice is once");
+        assert_eq!(
+            merged(once.clone(), &blue, true, false).expect("merged")["current-context"],
+            "blue-admin@blue"
+        );
+        let moved = config("blue", "https://b");
+        let said = merged(once.clone(), &moved, false, false).expect_err("another server").to_string();
+        assert!(said.contains("https://a") && said.contains("--force"), "{said}");
+        let forced = merged(once, &moved, false, true).expect("merged");
+        assert_eq!(forced["clusters"].as_array().map(Vec::len), Some(2));
+        assert_eq!(forced["clusters"][1]["cluster"]["server"], "https://b");
+    }
+
+    #[test]
+    fn what_is_no_kubeconfig_is_not_touched_and_not_repeated() {
+        for text in ["[hidden]", "clusters: hidden", "a: [hidden"] {
+            let said = parsed(text).expect_err("no kubeconfig").to_string();
+            assert_eq!(said, "it is not a kubeconfig");
+        }
+        assert!(parsed("\n").is_ok(), "an empty file is a kubeconfig");
+    }
+
+    #[test]
+    fn the_file_is_replaced_at_once_and_a_link_stays_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::write(&real, "old").expect("written");
+        std::os::unix::fs::symlink(&real, &link).expect("linked");
+        replace(&link, "new").expect("replaced");
+        assert_eq!(std::fs::read_to_string(&real).expect("read"), "new");
+        assert!(link.symlink_metadata().expect("there").is_symlink());
+        let mode = std::os::unix::fs::PermissionsExt::mode(&real.metadata().expect("there").permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,194 @@
+//! `capstan scale`: how many machines a cluster has.
+
+use anyhow::{Context as _, Result, bail};
+use capstan_capi_types::core::{Cluster, MachineDeployment};
+use capstan_controller::{KindName, ListOptions};
+use capstan_object::Object as _;
+use serde_json::{Value, json};
+
+use crate::change::{Change, ControlPlane, make, owns_its_parts};
+use crate::exit::Exit;
+use crate::output::{say, talk};
+use crate::reach::{Management, Reach, missing};
+use crate::wait::{Goal, WaitArgs};
+
+/// Arguments of `capstan scale`.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["control_plane", "workers"]))]
+pub struct Args {
+    /// Name of the cluster
+    cluster: String,
+    #[command(flatten)]
+    reach: Reach,
+    /// Machines of the control plane: an odd number
+    #[arg(long, value_name = "N")]
+    control_plane: Option<u32>,
+    /// Machines of a MachineDeployment, by its name or the part of it after the cluster's
+    #[arg(long, value_name = "NAME=N", value_parser = named_count)]
+    workers: Vec<(String, u32)>,
+    /// Have the server judge the change, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+fn named_count(text: &str) -> Result<(String, u32), String> {
+    let wrong = || format!("{text:?} is no NAME=N, such as md-0=3");
+    let (name, count) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((name.to_owned(), count.parse().map_err(|_| wrong())?))
+}
+
+/// Scales a cluster.
+pub fn run(args: &Args) -> Result<Exit> {
+    args.reach.run(async |management| {
+        let cluster: Cluster = management.find(&args.cluster).await?;
+        owns_its_parts(&cluster)?;
+        let mut changes = Vec::new();
+        if let Some(count) = args.control_plane {
+            let control_plane = ControlPlane::of(&management, &cluster).await?;
+            changes.extend(control_plane_change(&control_plane, count)?);
+        }
+        if !args.workers.is_empty() {
+            let deployments = deployments(&management, &args.cluster).await?;
+            for (name, count) in &args.workers {
+                changes.extend(worker_change(
+                    &args.cluster,
+                    &management.namespace,
+                    &deployments,
+                    name,
+                    *count,
+                )?);
+            }
+        }
+        if changes.is_empty() {
+            say(&format!("cluster {} has those numbers already", args.cluster))?;
+        }
+        make(&management, &changes, args.dry_run).await?;
+        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run).await
+    })
+}
+
+/// MachineDeployments of a cluster.
+pub async fn deployments(management: &Management, cluster: &str) -> Result<Vec<MachineDeployment>> {
+    let all: Vec<MachineDeployment> =
+        management.client.list_all(&management.namespace, &ListOptions::default()).await?;
+    Ok(all.into_iter().filter(|deployment| deployment.spec.cluster_name == cluster).collect())
+}
+
+fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Option<Change>> {
+    let spec = &control_plane.object["spec"];
+    let external = !spec["kubeadmConfigSpec"]["clusterConfiguration"]["etcd"]["external"].is_null();
+    if count == 0 {
+        bail!(
+            "--control-plane 0: a cluster without a control plane is deleted, not scaled: `capstan delete`"
+        );
+    }
+    if control_plane.kind.kind == "KubeadmControlPlane" && !external && count % 2 == 0 {
+        bail!(
+            "--control-plane {count}: etcd runs on these machines and needs an odd number of them to outlive a loss: \
+             choose {} or {}",
+            count - 1,
+            count + 1
+        );
+    }
+    let now = spec["replicas"].as_u64().unwrap_or(1);
+    let what = format!("replicas {now} → {count}");
+    Ok((now != u64::from(count)).then(|| control_plane.change(what, json!({"replicas": count}))))
+}
+
+fn worker_change(
+    cluster: &str,
+    namespace: &str,
+    deployments: &[MachineDeployment],
+    name: &str,
+    count: u32,
+) -> Result<Option<Change>> {
+    let long = format!("{cluster}-{name}");
+    let called = |wanted: &str| deployments.iter().find(|deployment| deployment.metadata.name == wanted);
+    let Some(found) = called(name).or_else(|| called(&long)) else {
+        let names: Vec<&str> = deployments.iter().map(|it| it.metadata.name.as_str()).collect();
+        bail!("{}", missing(&format!("machinedeployment of cluster {cluster}"), name, namespace, &names));
+    };
+    let autoscaled = found.metadata().annotations.keys().find(|key| key.contains("autoscaler-node-group"));
+    if let Some(key) = autoscaled {
+        talk(&format!(
+            "warning: an autoscaler looks after machinedeployment/{} ({key}) and may change it back",
+            found.metadata.name
+        ));
+    }
+    let now = found.spec.replicas.unwrap_or(1);
+    let count = i32::try_from(count).context("that are too many machines")?;
+    Ok((now != count).then(|| Change {
+        kind: KindName::of::<MachineDeployment>(),
+        name: found.metadata.name.clone(),
+        what: format!("replicas {now} → {count}"),
+        patch: json!({"spec": {"replicas": count}}),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control_plane(spec: Value) -> ControlPlane {
+        ControlPlane {
+            kind: KindName::namespaced(
+                "controlplane.cluster.x-k8s.io",
+                "v1beta2",
+                "KubeadmControlPlane",
+                "x",
+            ),
+            object: json!({"metadata": {"name": "cp"}, "spec": spec}),
+        }
+    }
+
+    #[test]
+    fn a_control_plane_with_its_own_etcd_has_an_odd_number_of_machines() {
+        let external =
+            json!({"replicas": 3, "kubeadmConfigSpec": {"clusterConfiguration": {"etcd": {"external": {}}}}});
+        for (spec, count, said) in [
+            (json!({"replicas": 1}), 3, Ok(Some("replicas 1 → 3"))),
+            (json!({}), 3, Ok(Some("replicas 1 → 3"))),
+            (json!({"replicas": 3}), 3, Ok(None)),
+            (external, 2, Ok(Some("replicas 3 → 2"))),
+            (json!({"replicas": 1}), 2, Err("choose 1 or 3")),
+            (json!({"replicas": 1}), 0, Err("capstan delete")),
+        ] {
+            let change = control_plane_change(&control_plane(spec.clone()), count);
+            match (change, said) {
+                (Ok(change), Ok(said)) => {
+                    assert_eq!(change.map(|it| it.what).as_deref(), said, "{spec} {count}")
+                }
+                (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{error}"),
+                (change, said) => panic!("{spec} {count}: {change:?}, not {said:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn workers_are_found_by_their_name_or_the_part_after_the_clusters() {
+        let mut deployment = MachineDeployment::default();
+        deployment.metadata.name = "quick-workers".to_owned();
+        deployment.spec.replicas = Some(1);
+        let all = [deployment];
+        for name in ["quick-workers", "workers"] {
+            let change = worker_change("quick", "default", &all, name, 3).expect("found").expect("a change");
+            assert_eq!((change.name.as_str(), change.what.as_str()), ("quick-workers", "replicas 1 → 3"));
+        }
+        assert_eq!(worker_change("quick", "default", &all, "workers", 1).expect("found"), None);
+        let error = worker_change("quick", "default", &all, "md-1", 1).expect_err("none of that name");
+        assert_eq!(
+            error.to_string(),
+            "no machinedeployment of cluster quick named md-1 in namespace default; there are: quick-workers"
+        );
+    }
+
+    #[test]
+    fn counts_are_named() {
+        assert_eq!(named_count("md-0=3"), Ok(("md-0".to_owned(), 3)));
+        for wrong in ["3", "md-0=", "md-0=-1", "md-0=many"] {
+            assert!(named_count(wrong).is_err_and(|said| said.contains("NAME=N")), "{wrong}");
+        }
+    }
+}

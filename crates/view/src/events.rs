@@ -1,0 +1,41 @@
+//! What happened, line by line.
+
+use capstan_object::Time;
+use jiff::Timestamp;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::text::{coloured, one_line};
+use crate::{Paint, Standing, age};
+
+/// When an event, in either of its two shapes, was last seen.
+pub fn seen(event: &Value) -> Option<Time> {
+    let places = [
+        &event["series"]["lastObservedTime"],
+        &event["deprecatedLastTimestamp"],
+        &event["lastTimestamp"],
+        &event["eventTime"],
+        &event["metadata"]["creationTimestamp"],
+    ];
+    places.into_iter().find_map(|place| Time::deserialize(place).ok())
+}
+
+/// The object that an event is about, as (kind, name, uid).
+pub fn about(event: &Value) -> (&str, &str, &str) {
+    let object = if event["regarding"].is_null() { &event["involvedObject"] } else { &event["regarding"] };
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    (text("kind"), text("name"), text("uid"))
+}
+
+/// One event as a line: how long ago, what kind of news, about what, and the news.
+pub fn event_line(event: &Value, now: Timestamp, paint: Paint) -> String {
+    let text = |field: &str| event[field].as_str().unwrap_or_default();
+    let ago = seen(event).map(|seen| age(seen, now)).unwrap_or_default();
+    let standing = if text("type") == "Warning" { Standing::Failing } else { Standing::Silent };
+    let reason = coloured(standing, &format!("{:24}", one_line(text("reason"))), paint);
+    let count = event["series"]["count"].as_i64().filter(|count| *count > 1);
+    let times = count.map(|count| format!(" (×{count})")).unwrap_or_default();
+    let (kind, name, _) = about(event);
+    let note = if event["note"].is_null() { text("message") } else { text("note") };
+    format!("{ago:>6}  {:7}  {reason}  {kind}/{name}: {}{times}", text("type"), one_line(note))
+}
