@@ -21,6 +21,8 @@ mod output;
 mod pause;
 mod picture;
 mod reach;
+#[cfg(test)]
+mod reference;
 mod scale;
 mod server;
 mod signals;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use capstan_capi_types::core::{Cluster, MachineDeployment};
 use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::change::{Change, ControlPlane, make, owns_its_parts};
 use crate::exit::Exit;
@@ -129,6 +129,8 @@ fn worker_change(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn control_plane(spec: Value) -> ControlPlane {

@@ -4,3 +4,6 @@
 mod backups;
 mod manager;
 mod program;
+mod sample;
+mod verbs;
+mod why;

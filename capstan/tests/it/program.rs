@@ -75,9 +75,17 @@ impl Drop for Server {
 
 /// Status code and body of a request.
 pub async fn ask(client: &Remote, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    send(client, method, path, "application/json", body).await
+}
+
+/// Status code of a merge patch.
+pub async fn patch(client: &Remote, path: &str, body: &Value) -> u16 {
+    send(client, Method::PATCH, path, "application/merge-patch+json", body).await.0
+}
+
+async fn send(client: &Remote, method: Method, path: &str, kind: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let request =
-        Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, kind);
     let answer = client.send(request.body(Bytes::from(body)).unwrap()).await.unwrap();
     let (code, mut body) = (answer.status().as_u16(), answer.into_body());
     let mut bytes = Vec::new();

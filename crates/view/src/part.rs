@@ -125,7 +125,9 @@ impl Part {
         match summary.status {
             ConditionStatus::True if self.unseen || self.under_way().is_some() => Standing::Waiting,
             ConditionStatus::True => Standing::Well,
-            _ if self.conditions.iter().any(failed) => Standing::Failing,
+            _ if self.conditions.iter().any(|condition| failed(condition) || lacks(condition)) => {
+                Standing::Failing
+            }
             _ => Standing::Waiting,
         }
     }
@@ -147,11 +149,16 @@ impl Part {
             })
         };
         let going = || self.conditions.condition("Deleting").filter(|deleting| deleting.is_true());
+        let paused = || self.conditions.condition("Paused").filter(|paused| paused.is_true());
+        let blocked = || self.conditions.iter().find(|condition| blocked(condition));
         match self.deleted {
             Some(_) => going(),
-            None => {
-                failing.or_else(waiting).or_else(|| self.summary().filter(open)).or_else(|| self.under_way())
-            }
+            None if paused().is_some() => paused(),
+            None => failing
+                .or_else(blocked)
+                .or_else(waiting)
+                .or_else(|| self.summary().filter(open))
+                .or_else(|| self.under_way()),
         }
     }
 }
@@ -173,6 +180,16 @@ fn failed(condition: &Condition) -> bool {
         && !NOT_SEEN.contains(&reason)
         && ["Failed", "Error", "Invalid"].iter().any(|word| reason.contains(word));
     holds_back(condition) && (says_so || code(condition).is_some())
+}
+
+/// Whether a condition tells of a change that cannot go on, in the words that Cluster API has for it.
+fn blocked(condition: &Condition) -> bool {
+    condition.is_true() && condition.message.contains("is blocked because")
+}
+
+/// Whether it cannot go on before somebody makes what it needs.
+fn lacks(condition: &Condition) -> bool {
+    blocked(condition) && condition.message.contains("does not exist")
 }
 
 /// The error code that a condition carries, among the first words of its message.

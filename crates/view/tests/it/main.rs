@@ -5,3 +5,4 @@
 mod cluster;
 mod picture;
 mod reasons;
+mod tables;

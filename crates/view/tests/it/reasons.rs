@@ -106,3 +106,43 @@ fn what_could_not_be_looked_at_is_no_failure() {
         (false, Some("it boots"))
     );
 }
+
+#[test]
+fn what_is_paused_or_blocked_says_so_before_what_merely_waits() {
+    let mut objects = healthy();
+    let waits = ("Initialized", "False", "NotInitialized", "");
+    let blocked = "Scaling up from 0 to 1 replicas is blocked because SimMachineTemplate does not exist";
+    say(
+        &mut objects,
+        "KubeadmControlPlane/demo-cp",
+        &[("Available", "False", "NotAvailable", ""), waits, ("ScalingUp", "True", "ScalingUp", blocked)],
+    );
+    for machine in ["demo-cp-a", "demo-cp-b", "demo-cp-c"] {
+        objects.retain(|object| object["metadata"]["uid"] != format!("Machine/{machine}"));
+    }
+    assert_eq!(chain(&objects)[1], format!("KubeadmControlPlane/demo-cp ScalingUp: {blocked}"));
+    assert!(why(&tree(&objects)).expect("a cause").cause.failed, "nobody but its user can go on");
+    say(
+        &mut objects,
+        "Cluster/demo",
+        &[
+            ("Available", "False", "NotAvailable", ""),
+            waits,
+            ("Paused", "True", "Paused", "spec.paused is true"),
+        ],
+    );
+    assert_eq!(chain(&objects)[0], "Cluster/demo Paused: spec.paused is true");
+}
+
+#[test]
+fn a_change_that_nobody_has_looked_at_is_not_done() {
+    let mut objects = healthy();
+    change(&mut objects, "KubeadmControlPlane/demo-cp", |object| {
+        object["metadata"]["generation"] = json!(2);
+        object["status"]["observedGeneration"] = json!(1);
+    });
+    assert_eq!(
+        chain(&objects)[1],
+        "KubeadmControlPlane/demo-cp : its controller has not seen the last change yet"
+    );
+}

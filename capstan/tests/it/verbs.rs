@@ -1,0 +1,195 @@
+//! The commands about clusters, each once as it should go and once as it should not.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Output;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Server, ask, capstan, failed, succeeded};
+use crate::sample::{quick, simulated};
+
+/// Runs a command on a server.
+pub fn on(server: &Server, arguments: &[&str]) -> Output {
+    let dir = server.dir.to_str().unwrap();
+    let (verb, rest) = arguments.split_first().unwrap();
+    capstan(&[&[*verb, "--data-dir", dir], rest].concat())
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    ask(&server.admin(), Method::GET, path, &Value::Null).await.1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line() {
+    let dir = TempDir::new().unwrap();
+    let server = simulated(dir.path());
+    quick(&server).await;
+    let ready = on(&server, &["wait", "quick", "--timeout", "5m"]);
+    assert_eq!(succeeded(ready), "quick is ready\n");
+
+    let clusters = succeeded(on(&server, &["get", "clusters"]));
+    let row: Vec<&str> = clusters.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(&row[..5], ["quick", "Available", "1/1", "1/1", "v1.36.0"], "{clusters}");
+    let machines = succeeded(on(&server, &["get", "machine", "-o", "name"]));
+    assert_eq!(machines.lines().filter(|line| line.starts_with("machine/quick-")).count(), 2, "{machines}");
+    let one = succeeded(on(&server, &["get", "cluster", "quick", "-o", "json"]));
+    assert_eq!(serde_json::from_str::<Value>(&one).unwrap()["kind"], "Cluster");
+    assert_eq!(succeeded(on(&server, &["why", "quick"])), "Cluster/quick is as wanted: nothing to explain\n");
+    assert!(succeeded(on(&server, &["events", "quick"])).contains("Cluster/quick"));
+    assert!(succeeded(on(&server, &["doctor"])).contains("1 of 1 clusters are as wanted"));
+
+    let dry = succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--dry-run"]));
+    assert_eq!(dry, "machinedeployment/quick-workers: replicas 1 → 2 (dry run)\n");
+    let deployment = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinedeployments/quick-workers";
+    assert_eq!(get(&server, deployment).await["spec"]["replicas"], 1, "a dry run changes nothing");
+    succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--wait", "--timeout", "5m"]));
+    let workers = get(&server, deployment).await;
+    assert_eq!(workers["status"]["readyReplicas"], 2, "{workers}");
+
+    let even = failed(on(&server, &["scale", "quick", "--control-plane", "2"]));
+    assert!(even.contains("choose 1 or 3"), "{even}");
+    let none = failed(on(&server, &["scale", "quick", "--workers", "nobody=2"]));
+    assert!(none.contains("there are: quick-workers"), "{none}");
+
+    let far = failed(on(&server, &["upgrade", "quick", "--to", "v1.38.0"]));
+    assert!(far.contains("upgrade to v1.37 first"), "{far}");
+    let upgraded =
+        succeeded(on(&server, &["upgrade", "quick", "--to", "v1.36.1", "--wait", "--timeout", "5m"]));
+    assert!(upgraded.starts_with("kubeadmcontrolplane/quick: version v1.36.0 → v1.36.1\n"), "{upgraded}");
+    let machines = get(&server, "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines").await;
+    for machine in machines["items"].as_array().unwrap() {
+        assert_eq!(machine["spec"]["version"], "v1.36.1", "{machine}");
+    }
+
+    assert!(succeeded(on(&server, &["pause", "quick"])).contains("paused; `capstan resume quick` ends that"));
+    assert_eq!(succeeded(on(&server, &["pause", "quick"])), "cluster quick is paused already\n");
+    assert_eq!(succeeded(on(&server, &["resume", "quick"])), "cluster quick resumed\n");
+
+    let going = succeeded(on(&server, &["delete", "quick", "--dry-run"]));
+    assert!(going.contains("  KubeadmControlPlane/quick\n"), "{going}");
+    let gone = succeeded(on(&server, &["delete", "quick", "--wait", "--timeout", "5m"]));
+    assert_eq!(gone, "cluster quick is being deleted\nquick is deleted\n");
+    let again = failed(on(&server, &["delete", "quick"]));
+    assert!(again.contains("no cluster named quick in namespace default; there are none"), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubeconfigs_are_merged_and_lead_to_the_cluster_and_bundles_hold_no_secret() {
+    let dir = TempDir::new().unwrap();
+    let server = simulated(dir.path());
+    quick(&server).await;
+    succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
+
+    let file = dir.path().join("merged");
+    std::fs::copy(dir.path().join("admin.kubeconfig"), &file).unwrap();
+    let merged =
+        succeeded(on(&server, &["kubeconfig", "quick", "--merge", file.to_str().unwrap(), "--switch"]));
+    assert!(merged.contains("context quick-admin@quick"), "{merged}");
+    let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(config["contexts"].as_array().unwrap().len(), 2, "the management cluster's is still there");
+    let access = capstan_controller::Access::from_file(&file).unwrap();
+    let dial = std::sync::Arc::new(capstan_controller::TcpDial);
+    let workload = capstan_controller::Remote::new(access, dial, &capstan_controller::Env::system()).unwrap();
+    let (status, nodes) = ask(&workload, Method::GET, "/api/v1/nodes", &Value::Null).await;
+    assert_eq!((status, nodes["items"].as_array().map(Vec::len)), (200, Some(2)), "{nodes}");
+    let unknown = failed(on(&server, &["kubeconfig", "slow"]));
+    assert!(unknown.contains("no cluster named slow in namespace default; there are: quick"), "{unknown}");
+
+    // A secret that somebody wrote where it does not belong is left out as well.
+    let noted = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "noted"}, "stringData": {"key": "open-sesame-open"}});
+    ask(&server.admin(), Method::POST, "/api/v1/namespaces/default/secrets", &noted).await;
+    let note = json!({"metadata": {"annotations": {"note": "it is open-sesame-open"}}});
+    let path = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/quick?fieldManager=test";
+    let patched = crate::program::patch(&server.admin(), path, &note).await;
+    assert_eq!(patched, 200);
+    let bundle = dir.path().join("bundle.tar.gz");
+    succeeded(on(&server, &["support-bundle", "--to", bundle.to_str().unwrap()]));
+    let text = unpacked(&bundle);
+    assert!(text.contains("KubeadmControlPlane") && text.contains("name: noted"), "objects are in it");
+    let secrets = get(&server, "/api/v1/namespaces/default/secrets").await;
+    let mut values = 0;
+    for secret in secrets["items"].as_array().unwrap() {
+        for (field, value) in secret["data"].as_object().unwrap() {
+            let bytes = STANDARD.decode(value.as_str().unwrap()).unwrap();
+            let lines = String::from_utf8_lossy(&bytes).into_owned();
+            for line in
+                lines.lines().map(str::trim).filter(|line| line.len() > 24 && !line.starts_with("---"))
+            {
+                assert!(!text.contains(line), "{field} of {}: {line}", secret["metadata"]["name"]);
+                values += 1;
+            }
+            assert!(!text.contains(value.as_str().unwrap()) || value.as_str().unwrap().len() < 12, "{field}");
+        }
+    }
+    assert!(values > 20 && !text.contains("open-sesame-open"), "{values} values were looked for");
+    let twice = failed(on(&server, &["support-bundle", "--to", bundle.to_str().unwrap()]));
+    assert!(twice.contains("exists: choose another file with --to"), "{twice}");
+
+    let machine = succeeded(on(&server, &["get", "machines", "-o", "name"]));
+    let machine = machine.lines().next().unwrap().strip_prefix("machine/").unwrap();
+    let console = failed(on(&server, &["console", machine, "--simulator-url", "http://127.0.0.1:1"]));
+    assert!(console.contains("no `capstan sim site` answers at http://127.0.0.1:1"), "{console}");
+}
+
+fn unpacked(bundle: &Path) -> String {
+    let file = std::fs::File::open(bundle).unwrap();
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let mut text = String::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        text.push_str(&format!("\n# {}\n", entry.path().unwrap().display()));
+        entry.read_to_string(&mut text).unwrap();
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_is_said_with_what_can() {
+    let dir = TempDir::new().unwrap();
+    let server = simulated(dir.path());
+    for (arguments, exit, words) in [
+        (&["get", "pods"][..], 1, "pods is no kind of Cluster API here; there are: "),
+        (&["get", "cluster", "x"][..], 1, "no cluster named x in namespace default; there are none"),
+        (&["describe", "x"][..], 1, "no cluster or machine named x in namespace default; there are none"),
+        (&["why", "x"][..], 1, "no cluster or machine named x"),
+        (&["wait", "x"][..], 1, "no cluster or machine named x"),
+        (&["wait", "x", "--for", "done"][..], 1, "is none of ready, deleted"),
+        (&["wait", "x", "--timeout", "soon"][..], 1, "write it like 90s, 10m or 1h30m"),
+        (&["events", "x"][..], 1, "no cluster or machine named x"),
+        (&["scale", "x", "--control-plane", "3"][..], 1, "no cluster named x"),
+        (&["scale", "x"][..], 1, "--control-plane"),
+        (&["upgrade", "x", "--to", "v1.36.0"][..], 1, "no cluster named x"),
+        (&["pause", "x"][..], 1, "no cluster named x"),
+        (&["console", "x"][..], 1, "no machine named x"),
+        (&["get", "clusters"][..], 0, "no clusters in default"),
+    ] {
+        let output = on(&server, arguments);
+        assert_eq!(code(&output), exit, "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{arguments:?}: {}", said(&output));
+    }
+    let version: Value = serde_json::from_str(&succeeded(on(&server, &["version", "-o", "json"]))).unwrap();
+    assert!(version["server"].as_str().unwrap().contains("capstan"), "{version}");
+    assert!(succeeded(capstan(&["completion", "bash"])).contains("support-bundle"));
+    let away = failed(capstan(&["get", "clusters", "--data-dir", "/nonexistent"]));
+    assert!(away.contains("/nonexistent/admin.kubeconfig does not lead to a server"), "{away}");
+    drop(server);
+    let dead = failed(capstan(&["get", "clusters", "--data-dir", dir.path().to_str().unwrap()]));
+    assert!(
+        dead.contains("the management cluster at 127.0.0.1:") && dead.contains("cannot be reached"),
+        "{dead}"
+    );
+    assert_eq!(code(&capstan(&["doctor", "--data-dir", dir.path().to_str().unwrap()])), 1);
+}

@@ -1,0 +1,64 @@
+use capstan_view::{Columns, Paint, event_line, table};
+use serde_json::{Value, json};
+
+use crate::cluster::{healthy, now, say};
+
+fn drawn(objects: &[Value], kind: &str, wide: bool) -> Vec<String> {
+    let objects: Vec<Value> = objects.iter().filter(|object| object["kind"] == kind).cloned().collect();
+    let columns = Columns { namespaces: false, wide };
+    let lines = table(&objects, columns, now(), Paint::Plain);
+    lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn clusters_and_machines_have_the_columns_that_tell_most_about_them() {
+    let mut objects = healthy();
+    objects[0]["status"]["controlPlane"] =
+        json!({"desiredReplicas": 3, "readyReplicas": 2, "versions": [{"version": "v1.36.3"}]});
+    objects[0]["spec"]["controlPlaneEndpoint"] = json!({"host": "10.0.0.1", "port": 6443});
+    assert_eq!(
+        drawn(&objects, "Cluster", false),
+        ["NAME STATE CONTROL-PLANE WORKERS VERSION AGE SAYS", "demo Available 2/3 - v1.36.3 2m0s"]
+    );
+    assert_eq!(
+        drawn(&objects, "Cluster", true)[1],
+        "demo Available 2/3 - v1.36.3 10.0.0.1:6443 SimCluster 2m0s"
+    );
+    let long = "the machine boots and boots and boots and boots and boots and boots and boots";
+    say(
+        &mut objects,
+        "Machine/demo-cp-a",
+        &[("Ready", "False", "NotReady", ""), ("InfrastructureReady", "False", "Booting", long)],
+    );
+    let machines = drawn(&objects, "Machine", false);
+    assert_eq!(machines[0], "NAME CLUSTER STATE ROLE NODE VERSION AGE SAYS");
+    assert_eq!(
+        machines[1],
+        "demo-cp-a - Waiting worker - - 2m0s InfrastructureReady: the machine boots and boots and boots …"
+    );
+    assert!(drawn(&objects, "Machine", true)[1].ends_with(long));
+    assert_eq!(drawn(&objects, "KubeadmControlPlane", false)[1], "demo-cp - Available 3/3 v1.36.3 2m0s");
+}
+
+#[test]
+fn an_empty_table_has_no_heading() {
+    assert!(drawn(&[], "Cluster", false).is_empty());
+}
+
+#[test]
+fn events_of_both_shapes_are_lines() {
+    let new = json!({
+        "eventTime": "2026-01-01T00:00:10.000000Z", "type": "Warning", "reason": "Failed", "note": "no\nroom",
+        "regarding": {"kind": "Machine", "name": "m", "uid": "u"},
+        "series": {"count": 3, "lastObservedTime": "2026-01-01T00:01:30.000000Z"},
+    });
+    let old = json!({
+        "lastTimestamp": "2026-01-01T00:01:00Z", "type": "Normal", "reason": "Made", "message": "made",
+        "involvedObject": {"kind": "Machine", "name": "m", "uid": "u"},
+    });
+    let line = |event: &Value| {
+        event_line(event, now(), Paint::Plain).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line(&new), "30s Warning Failed Machine/m: no room (×3)");
+    assert_eq!(line(&old), "60s Normal Made Machine/m: made");
+}
