@@ -59,16 +59,18 @@ pub fn run(args: &Args) -> Result<Exit> {
             talk("no events; servers forget them after an hour");
         }
         args.output.show(&Happened { items })?;
-        while args.follow {
+        if !args.follow {
+            return Ok(Exit::Done);
+        }
+        loop {
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
-                () = crate::signals::stop() => break,
+                () = crate::signals::stop() => return Ok(Exit::Done),
             }
             let items = happened(&management, args).await?;
             let news = items.into_iter().filter(|event| shown.insert(edition(event))).collect();
             args.output.show(&Happened { items: news })?;
         }
-        Ok(Exit::Done)
     })
 }
 

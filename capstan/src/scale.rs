@@ -84,7 +84,7 @@ fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Opti
             "--control-plane 0: a cluster without a control plane is deleted, not scaled: `capstan delete`"
         );
     }
-    if control_plane.kind.kind == "KubeadmControlPlane" && !external && count % 2 == 0 {
+    if control_plane.kind.kind == "KubeadmControlPlane" && !external && count.is_multiple_of(2) {
         bail!(
             "--control-plane {count}: etcd runs on these machines and needs an odd number of them to outlive a loss: \
              choose {} or {}",
