@@ -194,13 +194,7 @@ fn lacks(condition: &Condition) -> bool {
 
 /// The error code that a condition carries, among the first words of its message.
 pub(crate) fn code(condition: &Condition) -> Option<&str> {
-    let is_code = |word: &str| {
-        word.strip_prefix("E-").is_some_and(|rest| {
-            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
-        })
-    };
-    let words = condition.message.split([' ', '\n', ':', ',', '(', ')']);
-    words.take(64).find(|word| is_code(word))
+    capstan_controller::code_in(&condition.message)
 }
 
 fn version(object: &Value) -> Option<String> {

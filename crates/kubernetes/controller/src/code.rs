@@ -58,6 +58,16 @@ impl Code {
     }
 }
 
+/// The error code that a message carries among its first words.
+pub fn code_in(message: &str) -> Option<&str> {
+    let is_code = |word: &str| {
+        word.strip_prefix("E-").is_some_and(|rest| {
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+        })
+    };
+    message.split([' ', '\n', ':', ',', '(', ')']).take(64).find(|word| is_code(word))
+}
+
 impl PartialEq for Code {
     fn eq(&self, other: &Self) -> bool {
         self.id() == other.id()

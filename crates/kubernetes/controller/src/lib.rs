@@ -50,7 +50,7 @@ pub use client::{
     Transport, TransportError, Verdict, WatchEvent, WatchStream,
 };
 pub use clusters::{Clusters, KubeconfigOf};
-pub use code::{Code, Entry as CodeEntry, Fault, catalogue};
+pub use code::{Code, Entry as CodeEntry, Fault, catalogue, code_in};
 pub use controller::{Call, Controller, Error, NoCall, ObserveError, Outcome, Resolution};
 pub use decision::{Decision, Effect, Note, NoteKind, Planned, Wait};
 pub use election::{Candidate, Election};

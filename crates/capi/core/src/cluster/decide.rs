@@ -9,7 +9,7 @@ use capstan_controller::{Decision, Look, Note, Wait};
 use capstan_object::OwnerReference;
 use jiff::SignedDuration;
 
-use super::{ClusterController, deletion, status};
+use super::{ClusterController, deletion, operation, status};
 use crate::conditions;
 use crate::contract::{Claim, ControlPlane, External, FieldError, Found, InfrastructureCluster, claim};
 use crate::paused;
@@ -49,6 +49,7 @@ pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> D
     }
     let deletion = deleting.then(|| deletion::next(look, &mut decision));
     status::tell(look, &mut decision, deletion, grace);
+    operation::follow(look, &mut decision);
     decision
 }
 

@@ -1,6 +1,6 @@
 //! `Cluster`: brings infrastructure, control plane and workers together and says how they fare.
 //!
-//! Owns: the Cluster's finalizer, its endpoint, its status; the owner reference and the cluster label of the
+//! Owns: the Cluster's finalizer, its endpoint, its status, the operation on it; the owner reference and the cluster label of the
 //! infrastructure and control plane objects. Reads: those objects through the contract, the cluster's
 //! MachineDeployments, MachineSets and Machines, and how the workload cluster answers. On deletion: workers, then
 //! the control plane, then the infrastructure, then the finalizer.
@@ -8,6 +8,7 @@
 mod decide;
 mod deletion;
 mod observe;
+mod operation;
 mod replicas;
 mod status;
 #[cfg(test)]

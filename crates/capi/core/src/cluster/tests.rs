@@ -358,3 +358,19 @@ fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
     );
     assert_eq!(workers.available_replicas, None);
 }
+
+#[test]
+fn a_new_cluster_opens_an_operation_that_changes_only_with_its_steps() {
+    use capstan_controller::operation::{Intention, Operation};
+    let first = decide(cluster(), Seen { infrastructure: infrastructure(json!({})), ..running() });
+    let operation = Operation::of(&first.object.metadata).expect("an operation");
+    assert_eq!(operation.intention, Intention::Create);
+    assert_eq!(operation.current().map(|step| step.name.as_str()), Some("Network"));
+    assert_eq!(operation.blocked_by.map(|blocked| blocked.reason), Some("NotReady".to_owned()));
+    let again = |second| {
+        let seen = Seen { infrastructure: infrastructure(json!({})), ..running() };
+        let look = Look::new(Arc::new(first.object.clone()), seen, at(second));
+        ClusterController::new().decide(&look).object.metadata.annotations
+    };
+    assert_eq!(again(500), first.object.metadata.annotations, "time alone changes nothing");
+}

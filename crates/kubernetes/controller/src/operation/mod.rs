@@ -13,6 +13,8 @@
 mod history;
 mod step;
 
+use std::collections::BTreeMap;
+
 use capstan_object::{ObjectMeta, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -67,6 +69,9 @@ pub struct Operation {
     pub intention: Intention,
     /// The generation of the object that asked.
     pub generation: i64,
+    /// What it is to lead to, in the words of whoever opened it: what another request is told apart by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub target: BTreeMap<String, String>,
     /// When it began.
     pub started: Time,
     /// When it ended.
@@ -85,6 +90,7 @@ impl Operation {
         Self {
             intention,
             generation,
+            target: BTreeMap::new(),
             started: now.into(),
             ended: None,
             steps: steps.iter().map(|(name, weight)| Step::new(name, *weight)).collect(),
@@ -116,6 +122,7 @@ impl Operation {
     pub fn skip(&mut self, name: &str, now: Timestamp) {
         if let Some(step) = self.steps.iter_mut().find(|step| step.name == name) {
             step.state = StepState::Skipped;
+            (step.done, step.of) = (0, 0);
         }
         self.settle(now);
     }
@@ -140,6 +147,11 @@ impl Operation {
     fn settle(&mut self, now: Timestamp) {
         let over = self.steps.iter().all(|step| matches!(step.state, StepState::Done | StepState::Skipped));
         self.ended = if over { self.ended.or_else(|| Some(now.into())) } else { None };
+    }
+
+    /// A step by its name.
+    pub fn step(&self, name: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.name == name)
     }
 
     /// It is over.

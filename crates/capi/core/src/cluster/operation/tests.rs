@@ -1,0 +1,298 @@
+use std::collections::BTreeMap;
+
+use capstan_controller::operation::StepState;
+use capstan_controller::operation::StepState::{Done, Skipped, Waiting};
+use capstan_object::{Condition, ConditionStatus};
+
+use super::*;
+use crate::cluster::operation::facts::Role;
+use crate::testing::at;
+
+fn role(wanted: u32, there: u32, good: u32) -> Role {
+    Role { wanted, there, good, going: 0 }
+}
+
+fn target(control_plane: u32, workers: u32, version: &str) -> BTreeMap<String, String> {
+    [
+        ("controlPlane", control_plane.to_string()),
+        ("workers", workers.to_string()),
+        ("version", version.to_owned()),
+        ("workersVersion", version.to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// Three and three machines that do well.
+fn well() -> Facts<'static> {
+    Facts {
+        now: at(0),
+        generation: 1,
+        deleting: false,
+        found: true,
+        was_initialized: true,
+        provisioned: true,
+        has_endpoint: true,
+        initialized: true,
+        control_plane: role(3, 3, 3),
+        workers: role(3, 3, 3),
+        has_network: true,
+        settled: true,
+        remediating: false,
+        rolling_out: false,
+        infrastructure_is_gone: false,
+        control_plane_is_gone: false,
+        target: target(3, 3, "v1.35.0"),
+        conditions: &[],
+        waits: &[],
+    }
+}
+
+/// Nothing but a manifest.
+fn nothing() -> Facts<'static> {
+    Facts {
+        was_initialized: false,
+        provisioned: false,
+        has_endpoint: false,
+        initialized: false,
+        control_plane: role(3, 0, 0),
+        workers: role(3, 0, 0),
+        has_network: false,
+        settled: false,
+        ..well()
+    }
+}
+
+/// The operation after a look, as `follow` leaves it.
+fn after(held: Option<&Operation>, facts: &Facts<'_>) -> Option<Operation> {
+    let mut operation = opened(held.cloned(), facts)?;
+    steps::advance(&mut operation, facts);
+    steps::blocked(&mut operation, held, facts);
+    Some(operation)
+}
+
+fn created() -> Operation {
+    let created = after(None, &nothing()).and_then(|begun| after(Some(&begun), &well())).expect("created");
+    assert!(created.is_over(), "{created:?}");
+    created
+}
+
+fn states(operation: &Operation) -> Vec<(&str, StepState)> {
+    operation.steps.iter().map(|step| (step.name.as_str(), step.state)).collect()
+}
+
+#[test]
+fn a_cluster_comes_step_by_step() {
+    let mut held = None;
+    let mut course = Vec::new();
+    let stages = [
+        Facts { found: false, ..nothing() },
+        nothing(),
+        Facts { provisioned: true, has_endpoint: true, ..nothing() },
+        Facts {
+            settled: false,
+            control_plane: role(3, 1, 1),
+            workers: role(3, 3, 0),
+            has_network: false,
+            ..well()
+        },
+        Facts { settled: false, control_plane: role(3, 2, 2), workers: role(3, 3, 3), ..well() },
+        Facts { settled: false, ..well() },
+        well(),
+    ];
+    for (second, facts) in stages.into_iter().enumerate() {
+        let facts = Facts { now: at(10 * i64::try_from(second).expect("a second")), ..facts };
+        held = after(held.as_ref(), &facts);
+        let operation = held.as_ref().expect("an operation");
+        let step = operation
+            .current()
+            .map_or("-".to_owned(), |step| format!("{} {}/{}", step.name, step.done, step.of));
+        course.push((step, operation.percent()));
+    }
+    let told: Vec<(&str, u8)> = course.iter().map(|(step, percent)| (step.as_str(), *percent)).collect();
+    assert_eq!(
+        told,
+        [
+            ("Validate 0/1", 0),
+            ("Network 0/1", 1),
+            ("ControlPlaneInit 0/1", 7),
+            ("ControlPlane 1/3", 46),
+            ("ControlPlane 2/3", 86),
+            ("Ready 0/1", 97),
+            ("-", 100),
+        ]
+    );
+    let over = held.expect("an operation");
+    assert_eq!((over.intention, over.ended), (Intention::Create, Some(at(60).into())));
+}
+
+#[test]
+fn what_opens_an_operation_after_the_creation() {
+    let lost = Facts { workers: role(3, 2, 2), settled: false, ..well() };
+    let deletes = Facts { workers: Role { going: 1, ..role(3, 3, 2) }, settled: false, ..well() };
+    let table = [
+        ("nothing", well(), None),
+        ("a node that is silent for a moment", Facts { settled: false, ..well() }, None),
+        (
+            "another version",
+            Facts { target: target(3, 3, "v1.36.0"), control_plane: role(3, 3, 0), ..well() },
+            Some(Intention::Upgrade),
+        ),
+        (
+            "more workers",
+            Facts { target: target(3, 5, "v1.35.0"), workers: role(5, 3, 3), ..well() },
+            Some(Intention::Scale),
+        ),
+        ("a lost machine", lost, Some(Intention::Heal)),
+        ("a deleted machine", deletes, Some(Intention::Heal)),
+        (
+            "a machine to be replaced",
+            Facts { remediating: true, workers: role(3, 3, 2), ..well() },
+            Some(Intention::Heal),
+        ),
+        (
+            "machines of another shape",
+            Facts { rolling_out: true, workers: role(3, 4, 0), ..well() },
+            Some(Intention::Change),
+        ),
+        ("objects that cannot be found", Facts { found: false, target: BTreeMap::new(), ..well() }, None),
+        ("the deletion", Facts { deleting: true, ..well() }, Some(Intention::Delete)),
+    ];
+    for (what, facts, wanted) in table {
+        let opened = after(Some(&created()), &facts);
+        assert_eq!(opened.map(|operation| operation.intention), wanted, "{what}");
+    }
+}
+
+#[test]
+fn a_cluster_that_came_from_elsewhere_has_no_operation_until_something_is_done() {
+    assert_eq!(after(None, &well()), None);
+    let scaled = Facts { workers: role(4, 3, 3), settled: false, ..well() };
+    assert_eq!(after(None, &scaled).map(|operation| operation.intention), Some(Intention::Scale));
+}
+
+#[test]
+fn an_upgrade_goes_on_with_the_workers_and_leaves_alone_what_is_as_wanted() {
+    let facts = Facts {
+        target: target(3, 3, "v1.36.0"),
+        control_plane: role(3, 4, 1),
+        settled: false,
+        rolling_out: true,
+        ..well()
+    };
+    let begun = after(Some(&created()), &facts).expect("an upgrade");
+    assert_eq!(begun.step("ControlPlane").map(|step| (step.done, step.of)), Some((1, 3)));
+    assert_eq!(begun.step("Workers").map(|step| step.state), Some(Skipped));
+    let facts = Facts { workers: role(3, 4, 1), settled: false, target: target(3, 3, "v1.36.0"), ..well() };
+    let workers = after(Some(&begun), &facts).expect("an upgrade");
+    assert_eq!(workers.current().map(|step| (step.name.as_str(), step.done)), Some(("Workers", 1)));
+    let over = after(Some(&workers), &Facts { target: target(3, 3, "v1.36.0"), ..well() }).expect("an end");
+    assert!(over.is_over());
+    assert_eq!(after(Some(&over), &Facts { target: target(3, 3, "v1.36.0"), ..well() }), None, "and rests");
+}
+
+#[test]
+fn fewer_machines_are_done_when_the_others_are_gone() {
+    let facts = |there| Facts {
+        target: target(1, 3, "v1.35.0"),
+        control_plane: role(1, there, there),
+        settled: there == 1,
+        ..well()
+    };
+    let begun = after(Some(&created()), &facts(3)).expect("a scaling");
+    assert_eq!(begun.step("ControlPlane").map(|step| (step.done, step.of)), Some((0, 1)));
+    assert!(after(Some(&begun), &facts(1)).expect("a scaling").is_over());
+}
+
+#[test]
+fn a_deletion_counts_what_is_gone() {
+    let facts = |workers, control_plane, machinery: bool, network: bool| Facts {
+        deleting: true,
+        workers: role(3, workers, 0),
+        control_plane: role(3, control_plane, 0),
+        control_plane_is_gone: machinery,
+        infrastructure_is_gone: network,
+        settled: false,
+        ..well()
+    };
+    let mut held = created();
+    let mut course = Vec::new();
+    for facts in [
+        facts(3, 3, false, false),
+        facts(1, 3, false, false),
+        facts(0, 3, false, false),
+        facts(0, 0, true, false),
+        facts(0, 0, true, true),
+    ] {
+        held = after(Some(&held), &facts).expect("a deletion");
+        course.push(held.current().map(|step| (step.name.clone(), step.done, step.of)));
+    }
+    let step = |name: &str, done, of| Some((name.to_owned(), done, of));
+    assert_eq!(
+        course,
+        [
+            step("Workers", 0, 3),
+            step("Workers", 2, 3),
+            step("ControlPlane", 0, 3),
+            step("Network", 0, 1),
+            None
+        ]
+    );
+}
+
+#[test]
+fn a_message_is_written_with_a_new_reason_and_not_for_its_own_sake() {
+    let says = |reason: &str, message: &str| {
+        vec![Condition {
+            kind: "InfrastructureReady".to_owned(),
+            status: ConditionStatus::False,
+            observed_generation: None,
+            last_transition_time: at(0).into(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }]
+    };
+    let mut held = None;
+    let mut course = Vec::new();
+    for conditions in [
+        says("NotReady", "3 calls"),
+        says("NotReady", "4 calls"),
+        says("NotReady", "E-CS-QUOTA: no room"),
+        says("Other", "5 calls"),
+    ] {
+        held = after(held.as_ref(), &Facts { conditions: &conditions, ..nothing() });
+        let blocked = held.as_ref().and_then(|operation| operation.blocked_by.clone()).expect("a reason");
+        course.push((blocked.message, blocked.code));
+    }
+    let quota = Some("E-CS-QUOTA".to_owned());
+    let told: Vec<_> = course.iter().map(|(message, code)| (message.as_str(), code.clone())).collect();
+    assert_eq!(
+        told,
+        [("3 calls", None), ("3 calls", None), ("E-CS-QUOTA: no room", quota), ("5 calls", None)]
+    );
+}
+
+#[test]
+fn a_control_plane_without_machines_needs_no_network_and_workers_that_nobody_wants_are_skipped() {
+    let none = Facts { control_plane: role(0, 0, 0), workers: role(0, 0, 0), has_network: false, ..well() };
+    let begun = after(None, &Facts { was_initialized: false, ..none }).expect("a creation");
+    let open: Vec<_> =
+        states(&begun).into_iter().filter(|(_, state)| !matches!(state, Done | Waiting)).collect();
+    assert_eq!(open, [("ControlPlane", Skipped), ("CNI", Skipped), ("Workers", Skipped)]);
+    assert!(begun.is_over());
+}
+
+#[test]
+fn five_hundred_machines_are_ten_marks() {
+    let mut held = after(None, &nothing()).expect("a creation");
+    let mut marks = 0;
+    for good in 0..=500 {
+        let facts = Facts { workers: role(500, 500, good), settled: good == 500, ..well() };
+        let facts = Facts { target: held.target.clone(), ..facts };
+        let next = after(Some(&held), &facts).expect("a creation");
+        marks += usize::from(next != held);
+        held = next;
+    }
+    assert!(held.is_over());
+    assert!(marks <= 12, "{marks}");
+}
