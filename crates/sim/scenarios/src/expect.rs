@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::KindName;
+use capstan_controller::operation::{Intention, Operation};
 use capstan_guest::Site;
 use capstan_guest::vm::Phase;
 use capstan_harness::{Objects, Violation, World};
-use capstan_object::{Key, Scope};
+use capstan_object::{Key, ObjectMeta, Scope};
 use capstan_sim_provider::types::SimMachine;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::kinds::{has_label, holds, in_guest, is_deleting, name};
@@ -124,4 +126,12 @@ pub(crate) fn nothing(world: &World<'_>, site: &Site) -> Result<(), Violation> {
         Some(_) => Ok(()),
         None => Err(Violation::new("S3", "somebody else's machine is gone")),
     }
+}
+
+/// The last operation on the cluster was of this intention.
+pub(crate) fn operation(intention: Intention, world: &World<'_>) -> Result<(), Violation> {
+    let cluster = world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME));
+    let metadata = cluster.map(|cluster| cluster["metadata"].clone()).unwrap_or_default();
+    let meta = ObjectMeta::deserialize(&metadata).map_err(|error| wrong(error.to_string()))?;
+    equal("the operation", Operation::of(&meta).map(|last| last.intention), Some(intention))
 }

@@ -42,6 +42,7 @@ pub fn all() -> Vec<Story> {
         story("scale-workers", 1, 1, &[ScaleWorkers(3), ScaleWorkers(1)]),
         story("scale-control-plane", 1, 1, &[ScaleControlPlane(3), ScaleControlPlane(1)]),
         story("upgrade", 3, 2, &[Upgrade(NEW)]),
+        story("course", 1, 1, &[Upgrade(NEW), Delete]),
         story("heal-worker", 1, 2, &[KillWorker]),
         story("heal-control-plane", 3, 1, &[KillControlPlane]),
         story("strip", 1, 1, &[Strip]),

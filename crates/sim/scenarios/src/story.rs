@@ -10,6 +10,7 @@ use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, label};
+use capstan_controller::operation::Intention;
 use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Workloads};
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_guest::{Site, SiteOptions, Timings};
@@ -45,6 +46,22 @@ pub enum Act {
     Idle,
     /// The cluster is deleted.
     Delete,
+}
+
+impl Act {
+    /// What the plane calls what it does about it.
+    fn intention(self) -> Option<Intention> {
+        match self {
+            Self::Create => Some(Intention::Create),
+            Self::ScaleWorkers(_) | Self::ScaleControlPlane(_) | Self::ScaleWhilePaused(_) => {
+                Some(Intention::Scale)
+            }
+            Self::Upgrade(_) => Some(Intention::Upgrade),
+            Self::KillWorker | Self::KillControlPlane => Some(Intention::Heal),
+            Self::Delete => Some(Intention::Delete),
+            Self::Strip | Self::Idle => None,
+        }
+    }
 }
 
 /// Adds controllers of a test's own.
@@ -155,7 +172,11 @@ impl Story {
             }
         }
         world.rest().await?;
-        expect::all_is_well(shape, world, site)
+        expect::all_is_well(shape, world, site)?;
+        match act.intention().filter(|_| self.network) {
+            Some(intention) => expect::operation(intention, world),
+            None => Ok(()),
+        }
     }
 
     /// Takes finalizers and owners away from everything, and sees them come back.

@@ -10,12 +10,14 @@
 //! | S10 nothing while the cluster is paused | [`NothingWhileClusterPaused`] |
 //! | S11 a deleting cluster gets no machines | [`NoMachinesForTheDying`] |
 //! | S13 no secrets where everybody reads | [`KeepsSecrets`] |
+//! | O1 operations end, and tell what was done | [`OperationsEnd`] |
 //! | S17 no two machines share an id, an address or a node | [`NothingShared`] |
 
 mod counts;
 mod drain;
 mod founding;
 mod guests;
+mod operations;
 mod paused;
 mod quorum;
 mod secrets;
@@ -37,6 +39,7 @@ pub use counts::{NeverTooMany, NoMachinesForTheDying, NothingShared};
 pub use drain::DrainsFirst;
 pub use founding::FoundedOnce;
 pub use guests::{ByHostName, ByMachine};
+pub use operations::OperationsEnd;
 pub use paused::NothingWhileClusterPaused;
 pub use quorum::KeepsQuorum;
 pub use secrets::KeepsSecrets;
@@ -62,6 +65,7 @@ pub fn all(site: &Site) -> Vec<Box<dyn Checker>> {
         Box::new(AtMost::new("S1", ByMachine::new(site), |_, _| Some(1))),
         Box::new(AtMost::new("S1", ByHostName::new(site), |_, _| Some(1))),
         Box::new(NeverTooMany),
+        Box::new(OperationsEnd::default()),
         Box::new(OnlyOurs(ByMachine::new(site))),
         Box::new(FinalizersGuard::new(ByMachine::new(site), KindName::of::<SimMachine>(), MACHINE_FINALIZER)),
         Box::new(IntentsFirst::new(makes_or_destroys)),

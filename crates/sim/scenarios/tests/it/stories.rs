@@ -30,6 +30,7 @@ stories! {
     workers_are_scaled_both_ways: "scale-workers";
     a_control_plane_is_scaled_both_ways: "scale-control-plane";
     a_minor_upgrade_replaces_the_control_plane_and_then_the_workers: "upgrade";
+    operations_tell_the_course_of_a_creation_an_upgrade_and_a_deletion: "course";
     a_dead_worker_is_replaced: "heal-worker";
     a_dead_machine_of_the_control_plane_is_replaced: "heal-control-plane";
     owners_and_finalizers_come_back: "strip";
