@@ -1,14 +1,21 @@
 # Makes a node image: a root file system, what a node has beside it, and containerd's folder with images in it.
 #
 # From the environment: IMAGE (folder to make), DEBIAN (folder of the root file system, made if it is not there),
-# BIN (folder of built programs), PROGRAMS (folder of the small ones), DEBOOTSTRAP (its folder), VERSION (of
-# Kubernetes, such as v1.36.3), MIRROR (of Debian, may be empty). Nothing of the host is changed; mounts live in a namespace of their own.
+# BIN (folder of built programs), SUFFIX (end of the names of those that this image has instead, may be empty),
+# DEBOOTSTRAP (its folder), VERSION (of Kubernetes, such as v1.36.3), MIRROR (of Debian, may be empty). Nothing of the
+# host is changed; mounts live in a namespace of their own.
 #
 # With access to a registry of images the last part is `kubeadm config images pull` instead; here they are put
 # together from the same programs that the registry's images hold.
 set -eu
 umask 022
 work=$IMAGE.unfinished
+
+# Where a program is: the release's own if there is one.
+built() { # name
+  if [ -e "$BIN/$1$SUFFIX" ]; then echo "$BIN/$1$SUFFIX"; else echo "$BIN/$1"; fi
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -27,7 +34,7 @@ echo "node-image: kit"
 kit=$work/kit
 mkdir -p "$kit/usr/local/bin" "$kit/opt/cni/bin" "$kit/etc/containerd" "$kit/etc/kubernetes/kubelet.conf.d"
 for program in kubelet kubeadm kubectl containerd containerd-shim-runc-v2 ctr runc; do
-  cp -L "$BIN/$program" "$kit/usr/local/bin/"
+  cp -L "$(built "$program")" "$kit/usr/local/bin/$program"
 done
 for plugin in bridge host-local loopback portmap; do
   cp -L "$BIN/$plugin" "$kit/opt/cni/bin/"
@@ -91,7 +98,7 @@ image() { # reference entrypoint layer...
 }
 
 # A layer with one program at the place where kubeadm's manifests expect it.
-program() { # name place
+program() { # name place file
   rm -rf "$work/images/tree"
   mkdir -p "$work/images/tree/$(dirname "$2")" "$work/images/tree/tmp"
   cp -L "$3" "$work/images/tree/$2"
@@ -100,15 +107,17 @@ program() { # name place
 
 echo "node-image: images"
 mkdir -p "$work/containerd" "$work/images"
-socket=$work/images/containerd.sock
+# The name of a socket is short, that of a folder need not be.
+short=$(mktemp -d)
+socket=$short/containerd.sock
 cat > "$work/images/containerd.toml" <<TOML
 version = 4
 root = '$work/containerd'
-state = '$work/images/state'
+state = '$short/state'
 TOML
 "$kit/usr/local/bin/containerd" --config "$work/images/containerd.toml" --address "$socket" > "$work/images/containerd.log" 2>&1 &
 containerd=$!
-trap 'kill $containerd 2> /dev/null || true' EXIT
+trap 'kill $containerd 2> /dev/null || true; rm -rf "$short"' EXIT
 tries=300
 until [ -S "$socket" ]; do
   tries=$((tries - 1))
@@ -117,27 +126,27 @@ until [ -S "$socket" ]; do
 done
 
 layer base "$DEBIAN"
-for reference in $("$BIN/kubeadm" config images list --kubernetes-version "$VERSION" 2> /dev/null); do
+for reference in $("$(built kubeadm)" config images list --kubernetes-version "$VERSION" 2> /dev/null); do
   name=${reference%:*}
   name=${name##*/}
   case $name in
-    pause) program pause pause "$PROGRAMS/pause"; image "$reference" /pause pause ;;
+    pause) program pause pause "$BIN/pause"; image "$reference" /pause pause ;;
     coredns) program coredns coredns "$BIN/coredns"; image "$reference" /coredns coredns ;;
-    kube-proxy) program kube-proxy usr/local/bin/kube-proxy "$BIN/kube-proxy"
+    kube-proxy) program kube-proxy usr/local/bin/kube-proxy "$(built kube-proxy)"
       image "$reference" /usr/local/bin/kube-proxy base kube-proxy ;;
     etcd) program etcd usr/local/bin/etcd "$BIN/etcd"; image "$reference" /usr/local/bin/etcd etcd ;;
-    *) program "$name" "usr/local/bin/$name" "$BIN/$name"; image "$reference" "/usr/local/bin/$name" "$name" ;;
+    *) program "$name" "usr/local/bin/$name" "$(built "$name")"; image "$reference" "/usr/local/bin/$name" "$name" ;;
   esac
 done
 program kubectl usr/local/bin/kubectl "$BIN/kubectl"
 image capstan.local/node-routes:v1 /bin/sh base kubectl
-program web web "$PROGRAMS/web"
+program web web "$BIN/web"
 image capstan.local/web:v1 /web web
 
 kill $containerd
 wait $containerd || true
 trap - EXIT
-rm -rf "$work/images" "$work/containerd/io.containerd.grpc.v1.introspection"
+rm -rf "$short" "$work/images" "$work/containerd/io.containerd.grpc.v1.introspection"
 rm -rf "$IMAGE"
 mv "$work" "$IMAGE"
 echo "node-image: $IMAGE ($(du -sh "$IMAGE/containerd" | cut -f1) of images)"

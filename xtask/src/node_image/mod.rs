@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::peers::catalog::Peer;
 use crate::peers::{self, Cache, catalog, debian};
 use crate::text::Lap;
 
@@ -33,6 +34,8 @@ const PEERS: [&str; 18] = [
     "etcdctl",
 ];
 const RECIPE: &str = include_str!("make.sh");
+/// Programs of ours on an image, with their text.
+const SMALL: [(&str, &str); 2] = [("pause", include_str!("pause.go")), ("web", include_str!("web.go"))];
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -45,6 +48,47 @@ pub struct Options {
     /// Make the image anew even if it is there
     #[arg(long)]
     again: bool,
+    /// Make the image of the release that clusters are upgraded from as well
+    #[arg(long)]
+    before: bool,
+}
+
+/// Which release of Kubernetes is on an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The one that everything is held against.
+    Current,
+    /// The one that clusters are upgraded from.
+    Before,
+}
+
+impl Release {
+    /// Such as `v1.36.3`.
+    pub fn version(self) -> String {
+        let version = match self {
+            Release::Current => catalog::KUBERNETES,
+            Release::Before => catalog::KUBERNETES_BEFORE,
+        };
+        format!("v{version}")
+    }
+
+    /// What the names of its programs end with in the cache of peers.
+    fn suffix(self) -> &'static str {
+        match self {
+            Release::Current => "",
+            Release::Before => catalog::BEFORE,
+        }
+    }
+
+    /// Everything its image is made of.
+    fn peers(self) -> Result<Vec<Peer>> {
+        let mut names = PEERS.map(str::to_owned).to_vec();
+        if self == Release::Before {
+            let of_family = |peer: &&Peer| peer.family == catalog::Family::KubernetesBefore;
+            names.extend(catalog::PEERS.iter().filter(of_family).map(|peer| peer.name.to_owned()));
+        }
+        catalog::select(&names)
+    }
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -52,7 +96,11 @@ pub fn run(options: &Options) -> Result<()> {
         Some(folder) => std::path::absolute(folder)?,
         None => images()?,
     };
-    make(&images, options.mirror.as_deref(), options.again)
+    make(&images, Release::Current, options.mirror.as_deref(), options.again)?;
+    if options.before {
+        make(&images, Release::Before, options.mirror.as_deref(), options.again)?;
+    }
+    Ok(())
 }
 
 /// Where images are that no place was named for.
@@ -60,23 +108,19 @@ pub fn images() -> Result<PathBuf> {
     Cache::locate()?.folder("node-images")
 }
 
-/// Makes the image of the pinned Kubernetes unless it is there.
-pub fn ensure() -> Result<PathBuf> {
-    let images = images()?;
-    make(&images, None, false)?;
-    Ok(images)
+/// Makes the image of a release in a folder unless it is there.
+pub fn ensure(images: &Path, release: Release) -> Result<()> {
+    make(images, release, None, false)
 }
 
-/// Name of the image, as machines ask for it.
-fn name() -> String {
-    format!("kubernetes-v{}", catalog::KUBERNETES)
-}
-
-fn make(images: &Path, mirror: Option<&str>, again: bool) -> Result<()> {
-    let image = images.join(name());
-    let recipe = image.join("recipe");
-    let current = std::fs::read_to_string(&recipe).is_ok_and(|text| text == RECIPE);
-    if current && !again {
+fn make(images: &Path, release: Release, mirror: Option<&str>, again: bool) -> Result<()> {
+    let image = images.join(format!("kubernetes-{}", release.version()));
+    let peers = release.peers()?;
+    let mut source = RECIPE.to_owned();
+    source.extend(peers::stamps(&peers));
+    source.extend(SMALL.map(|(_, text)| text));
+    let mark = image.join("made-from");
+    if std::fs::read_to_string(&mark).is_ok_and(|text| text == source) && !again {
         println!("node-image: {} is there", image.display());
         return Ok(());
     }
@@ -84,12 +128,13 @@ fn make(images: &Path, mirror: Option<&str>, again: bool) -> Result<()> {
         bail!("a root file system takes root to make: run as root");
     }
     let mut lap = Lap::start();
-    peers::build(&PEERS.map(str::to_owned))?;
+    let names: Vec<String> = peers.iter().map(|peer| peer.name.to_owned()).collect();
+    peers::build(&names)?;
     let cache = Cache::locate()?;
     let programs = cache.folder("bin")?;
     let go_mod = |name: &str| format!("module capstan.peers/{name}\n\ngo 1.26.0\n");
-    for (name, source) in [("pause", include_str!("pause.go")), ("web", include_str!("web.go"))] {
-        peers::small_program(name, &go_mod(name), source)?;
+    for (name, text) in SMALL {
+        peers::small_program(name, &go_mod(name), text)?;
     }
     lap.end("programs");
     std::fs::create_dir_all(images)?;
@@ -99,16 +144,16 @@ fn make(images: &Path, mirror: Option<&str>, again: bool) -> Result<()> {
         .env("IMAGE", &image)
         .env("DEBIAN", images.join("debian-bookworm"))
         .env("BIN", &programs)
-        .env("PROGRAMS", &programs)
+        .env("SUFFIX", release.suffix())
         .env("DEBOOTSTRAP", debootstrap)
-        .env("VERSION", format!("v{}", catalog::KUBERNETES))
+        .env("VERSION", release.version())
         .env("MIRROR", mirror.unwrap_or_default())
         .status()
         .context("run unshare (of util-linux)")?;
     if !status.success() {
         bail!("the image could not be made ({status})");
     }
-    std::fs::write(recipe, RECIPE)?;
+    std::fs::write(mark, source)?;
     lap.end("image");
     Ok(())
 }

@@ -2,11 +2,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -20,8 +23,21 @@ func main() {
 		from, _, _ := net.SplitHostPort(request.RemoteAddr)
 		fmt.Fprintf(out, "%s answers %s\n", name, from)
 	})
-	fmt.Fprintln(os.Stderr, http.ListenAndServe(":8080", nil))
-	os.Exit(1)
+	server := http.Server{Addr: ":8080"}
+	ended := make(chan struct{})
+	go func() {
+		// Who has asked is answered before the server goes.
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		<-signals
+		server.Shutdown(context.Background())
+		close(ended)
+	}()
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	<-ended
 }
 
 func get(url string) {

@@ -6,6 +6,10 @@ use anyhow::{Result, bail};
 
 /// Kubernetes release the peers are built from.
 pub const KUBERNETES: &str = "1.36.3";
+/// Kubernetes release that clusters of real nodes are upgraded from.
+pub const KUBERNETES_BEFORE: &str = "1.35.4";
+/// End of the names of programs of [`KUBERNETES_BEFORE`].
+pub const BEFORE: &str = "-before";
 /// etcd release.
 pub const ETCD: &str = "3.6.5";
 /// Cluster API release. Its `test` module of 1.14.1 and 1.14.2 was never published, so all three modules stay at 1.14.0.
@@ -51,6 +55,7 @@ pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     Kubernetes,
+    KubernetesBefore,
     Etcd,
     ClusterApi,
     Capc,
@@ -80,6 +85,10 @@ const fn later(peer: Peer) -> Peer {
     Peer { needed_by_ci: false, ..peer }
 }
 
+const fn before(name: &'static str, package: &'static str) -> Peer {
+    later(peer(name, Family::KubernetesBefore, package))
+}
+
 /// Every peer, those that CI needs first.
 pub const PEERS: &[Peer] = &[
     peer("kubectl", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubectl"),
@@ -97,6 +106,12 @@ pub const PEERS: &[Peer] = &[
     later(peer("kubelet", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubelet")),
     later(peer("kube-scheduler", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-scheduler")),
     later(peer("kube-proxy", Family::Kubernetes, "k8s.io/kubernetes/cmd/kube-proxy")),
+    before("kube-apiserver-before", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    before("kube-controller-manager-before", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    before("kube-scheduler-before", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    before("kube-proxy-before", "k8s.io/kubernetes/cmd/kube-proxy"),
+    before("kubeadm-before", "k8s.io/kubernetes/cmd/kubeadm"),
+    before("kubelet-before", "k8s.io/kubernetes/cmd/kubelet"),
     later(peer("containerd", Family::Containerd, "github.com/containerd/containerd/v2/cmd/containerd")),
     later(peer(
         "containerd-shim-runc-v2",
@@ -145,6 +160,7 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Family::Kubernetes => "kubernetes",
+            Family::KubernetesBefore => "kubernetes-before",
             Family::Etcd => "etcd",
             Family::ClusterApi => "cluster-api",
             Family::Capc => "capc",
@@ -159,6 +175,7 @@ impl Family {
     pub fn main_module(self) -> (&'static str, String) {
         match self {
             Family::Kubernetes => ("k8s.io/kubernetes", format!("v{KUBERNETES}")),
+            Family::KubernetesBefore => ("k8s.io/kubernetes", format!("v{KUBERNETES_BEFORE}")),
             Family::Etcd => ("go.etcd.io/etcd/server/v3", format!("v{ETCD}")),
             Family::ClusterApi => (CLUSTER_API_MODULE, format!("v{CLUSTER_API}")),
             Family::Capc => (CAPC_MODULE, format!("v{CAPC}")),
@@ -176,11 +193,11 @@ impl Family {
         let (main, version) = self.main_module();
         line(format!("require {main} {version}"));
         match self {
-            Family::Kubernetes => {
+            Family::Kubernetes | Family::KubernetesBefore => {
                 // Its staging modules are published one by one under v0.<minor>.<patch>.
-                let staged = KUBERNETES.replacen('1', "0", 1);
+                let staged = version.replacen('1', "0", 1);
                 for module in staging_modules(upstream) {
-                    line(format!("replace {module} => {module} v{staged}"));
+                    line(format!("replace {module} => {module} {staged}"));
                 }
             }
             Family::Etcd => line(format!("require go.etcd.io/etcd/etcdctl/v3 {version}")),
@@ -231,6 +248,7 @@ impl Family {
         };
         match self {
             Family::Kubernetes => stamped("k8s.io/component-base/version", KUBERNETES),
+            Family::KubernetesBefore => stamped("k8s.io/component-base/version", KUBERNETES_BEFORE),
             Family::ClusterApi => stamped("sigs.k8s.io/cluster-api/version", CLUSTER_API),
             Family::Containerd => format!("-s -w -X {CONTAINERD_MODULE}/version.Version={CONTAINERD}"),
             Family::Runc => "-s -w -extldflags -static".to_owned(),
@@ -272,6 +290,8 @@ mod tests {
         let ours = Family::Kubernetes.go_mod(upstream);
         assert!(ours.contains("replace k8s.io/api => k8s.io/api v0.36.3"), "{ours}");
         assert!(ours.contains("replace k8s.io/client-go => k8s.io/client-go v0.36.3"), "{ours}");
+        let before = Family::KubernetesBefore.go_mod(upstream);
+        assert!(before.contains("replace k8s.io/api => k8s.io/api v0.35.4"), "{before}");
     }
 
     #[test]

@@ -12,7 +12,12 @@ pub fn unpacked(package: &str, folder: &Path) -> Result<PathBuf> {
         return Ok(files);
     }
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
-    run(Command::new("apt-get").args(["download", package]).current_dir(folder))?;
+    let download = || run(Command::new("apt-get").args(["download", package]).current_dir(folder));
+    if download().is_err() {
+        // A fresh machine knows of no packages, or of ones that are gone.
+        run(Command::new("apt-get").args(["update", "--quiet"]))?;
+        download()?;
+    }
     let found = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path());
     let archive = found.filter(|path| path.extension().is_some_and(|end| end == "deb")).max();
     let archive = archive.with_context(|| format!("apt-get download {package} left no package"))?;

@@ -1,6 +1,7 @@
 //! The Go tool: wrapper modules, builds, and the extracted sources of a module.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -92,12 +93,18 @@ fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<(
 }
 
 /// What pkg-config must know to find a library of Debian's that is unpacked beside the sources: nothing is installed.
-fn c_settings(folder: &Path, package: &str) -> Result<[(&'static str, PathBuf); 2]> {
+/// What pkg-config answers does not count in Go's cache of builds, what the linker is told does: without the latter a
+/// build would look where an earlier one found the library.
+fn c_settings(folder: &Path, package: &str) -> Result<[(&'static str, OsString); 3]> {
     let unpacked = debian::unpacked(package, &folder.join(package))?;
     let found = std::fs::read_dir(unpacked.join("usr/lib"))?.flatten();
     let lib =
         found.map(|entry| entry.path()).find(|path| path.is_dir()).context("no library in the package")?;
-    Ok([("PKG_CONFIG_PATH", lib.join("pkgconfig")), ("PKG_CONFIG_SYSROOT_DIR", unpacked)])
+    Ok([
+        ("PKG_CONFIG_PATH", lib.join("pkgconfig").into()),
+        ("PKG_CONFIG_SYSROOT_DIR", unpacked.into()),
+        ("CGO_LDFLAGS", format!("-L{}", lib.to_str().context("the cache's path is not UTF-8")?).into()),
+    ])
 }
 
 fn run_with(
@@ -105,7 +112,7 @@ fn run_with(
     folder: &Path,
     name: &str,
     arguments: &[&str],
-    c: Option<[(&'static str, PathBuf); 2]>,
+    c: Option<[(&'static str, OsString); 3]>,
 ) -> Result<()> {
     let log = cache.folder("logs")?.join(format!("{name}.log"));
     let output = std::fs::File::create(&log).with_context(|| format!("create {}", log.display()))?;

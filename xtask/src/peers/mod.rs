@@ -80,6 +80,11 @@ fn stamp(peer: &Peer) -> String {
     format!("{module}@{version} {} {flags}\n", peer.package)
 }
 
+/// What programs are built from, each as a line.
+pub fn stamps(peers: &[Peer]) -> impl Iterator<Item = String> {
+    peers.iter().map(stamp)
+}
+
 fn is_current(cache: &Cache, peer: &Peer) -> Result<bool> {
     let stamped = std::fs::read_to_string(stamp_path(cache, peer)?).unwrap_or_default();
     Ok(stamped == stamp(peer) && Path::is_file(&cache.program(peer)))

@@ -11,13 +11,14 @@ use serde_json::Value;
 
 use crate::bed::tool::Tool;
 use crate::bed::wait::until;
+use crate::node_image::Release;
 use crate::text::{human_bytes, human_duration};
 
 /// The cluster of the examples.
-const NAME: &str = "real";
+pub(super) const NAME: &str = "real";
 const WEB: &str = include_str!("web.yaml");
-/// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(420);
+/// How long a step may take on a machine that is busy with other things.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Programs that a user would use.
 pub struct Tools {
@@ -49,11 +50,11 @@ impl Life {
         Self { tools, management, workload, folder, state, since: Instant::now() }
     }
 
-    async fn plane(&self, arguments: &[&str]) -> Result<String> {
+    pub(super) async fn plane(&self, arguments: &[&str]) -> Result<String> {
         self.tools.kubectl.run(&self.management, arguments).await
     }
 
-    async fn cluster(&self, arguments: &[&str]) -> Result<String> {
+    pub(super) async fn cluster(&self, arguments: &[&str]) -> Result<String> {
         self.tools.kubectl.run(&self.workload, arguments).await
     }
 
@@ -63,16 +64,28 @@ impl Life {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// Objects of the workload cluster.
+    pub(super) async fn of_cluster(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        self.listed(&self.workload, arguments).await
+    }
+
     fn told(&self, what: &str) {
         println!("  {what}: {} after the manifest", human_duration(self.since.elapsed()));
     }
 
     /// One manifest, and two nodes that are ready.
-    pub async fn begin(&mut self) -> Result<()> {
+    pub async fn begin(&mut self, release: Release) -> Result<()> {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        let manifest = std::fs::read_to_string(examples.join("kvm-cluster.yaml"))?;
+        let current = Release::Current.version();
+        ensure!(
+            manifest.contains(&current),
+            "the example has another release than the node image, {current}"
+        );
+        let file = self.folder.join("cluster.yaml");
+        std::fs::write(&file, manifest.replace(&current, &release.version()))?;
         self.since = Instant::now();
-        for file in ["kvm-cni.yaml", "kvm-cluster.yaml"] {
-            let path = examples.join(file);
+        for path in [examples.join("kvm-cni.yaml"), file] {
             self.plane(&["apply", "-f", path.to_str().context("path")?]).await?;
         }
         let config = until("the kubeconfig of the cluster", PATIENCE, || async {
@@ -81,17 +94,31 @@ impl Life {
         std::fs::write(&self.workload, config.await?)?;
         self.nodes_ready(2).await?;
         self.told("1 control plane + 1 worker ready");
-        let system = ["-n", "kube-system", "wait", "pod", "--all", "--for=condition=Ready", "--timeout=200s"];
-        self.cluster(&system).await?;
+        self.system_healthy().await?;
         self.told("kube-system healthy");
         println!("{}", self.cluster(&["get", "nodes", "-o", "wide"]).await?.trim_end());
         Ok(())
     }
 
+    /// Every Pod of kube-system is ready.
+    pub(super) async fn system_healthy(&self) -> Result<()> {
+        until("all Pods of kube-system ready", PATIENCE, || async {
+            let pods = self.of_cluster(&["-n", "kube-system", "get", "pods"]).await?;
+            let late: Vec<&str> = pods
+                .iter()
+                .filter(|pod| !is_ready(pod))
+                .filter_map(|pod| pod["metadata"]["name"].as_str())
+                .collect();
+            ensure!(late.is_empty() && !pods.is_empty(), "not ready: {}", late.join(", "));
+            Ok(Some(()))
+        })
+        .await
+    }
+
     /// So many nodes, all of them ready.
-    async fn nodes_ready(&self, wanted: usize) -> Result<()> {
+    pub(super) async fn nodes_ready(&self, wanted: usize) -> Result<()> {
         until(&format!("{wanted} nodes that are ready"), PATIENCE, || async {
-            let nodes = self.listed(&self.workload, &["get", "nodes"]).await?;
+            let nodes = self.of_cluster(&["get", "nodes"]).await?;
             let ready = nodes.iter().filter(|node| is_ready(node)).count();
             ensure!(nodes.len() == wanted && ready == wanted, "{ready} of {} nodes are ready", nodes.len());
             Ok(Some(()))
@@ -104,17 +131,26 @@ impl Life {
         let file = self.folder.join("web.yaml");
         std::fs::write(&file, WEB)?;
         self.cluster(&["apply", "-f", file.to_str().context("path")?]).await?;
-        self.cluster(&["rollout", "status", "deployment/web", "--timeout=200s"]).await?;
+        let pods = until("two Pods of the Deployment ready", PATIENCE, || async {
+            let pods = self.web().await?;
+            ensure!(pods.len() == 2, "{} of 2 Pods are ready", pods.len());
+            Ok(Some(pods))
+        });
+        let pods = pods.await?;
         self.told("Deployment of 2 Pods running");
-        let pods = self.web().await?;
         let [one, other] = pods.as_slice() else {
             anyhow::bail!("{} Pods instead of two", pods.len());
         };
         ensure!(one.node != other.node, "both Pods are on {}", one.node);
         for (from, to) in [(one, other), (other, one)] {
-            let answer = self.get(from, &format!("http://{}:8080", to.address)).await?;
-            let expected = format!("{} answers {}", to.name, from.address);
-            ensure!(answer.trim() == expected, "{answer:?} instead of {expected:?}");
+            // A node learns of another's Pods in a few seconds.
+            until(&format!("an answer of {} to {}", to.name, from.name), PATIENCE, || async {
+                let answer = self.get(from, &format!("http://{}:8080", to.address)).await?;
+                let expected = format!("{} answers {}", to.name, from.address);
+                ensure!(answer.trim() == expected, "{answer:?} instead of {expected:?}");
+                Ok(Some(()))
+            })
+            .await?;
         }
         self.told("Pods on two nodes reach each other with their own addresses");
         let answered = RefCell::new(BTreeSet::new());
@@ -129,7 +165,7 @@ impl Life {
     }
 
     async fn web(&self) -> Result<Vec<Pod>> {
-        let pods = self.listed(&self.workload, &["get", "pods", "-l", "app=web"]).await?;
+        let pods = self.of_cluster(&["get", "pods", "-l", "app=web"]).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let pod = |pod: &Value| Pod {
             name: text(&pod["metadata"]["name"]),
@@ -173,7 +209,7 @@ impl Life {
         let start = Instant::now();
         self.plane(&["scale", "kubeadmcontrolplane/real", "--replicas=3"]).await?;
         self.nodes_ready(4).await?;
-        println!("  3 control planes + 1 worker ready: {}", human_duration(start.elapsed()));
+        println!("  3 control planes + 1 worker ready: {} after 1 + 1", human_duration(start.elapsed()));
         println!("{}", self.members(3).await?.trim_end());
         Ok(())
     }
@@ -190,8 +226,27 @@ impl Life {
         Ok(machines.await?.iter().filter_map(name).collect())
     }
 
+    /// Says what the plane and the machines know when something did not come true.
+    pub async fn explain(&self) {
+        let kinds = "cluster,kubeadmcontrolplane,machinedeployment,machine,kvmmachine";
+        for (what, arguments) in
+            [("plane", vec!["get", kinds]), ("plane", vec!["get", "machine", "-o", "yaml"])]
+        {
+            let said = self.plane(&arguments).await.unwrap_or_else(|error| format!("{error:#}"));
+            eprintln!("--- {what}: kubectl {}\n{said}", arguments.join(" "));
+        }
+        let nodes = self.cluster(&["get", "nodes,pods", "-A", "-o", "wide", "--request-timeout=5s"]).await;
+        eprintln!("--- cluster\n{}", nodes.unwrap_or_else(|error| format!("{error:#}")));
+        for entry in std::fs::read_dir(self.state.join("machines")).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(entry.path().join("console.log")).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let end = lines[lines.len().saturating_sub(25)..].join("\n");
+            eprintln!("--- console of {}\n{end}", entry.file_name().to_string_lossy());
+        }
+    }
+
     /// What etcdctl says of the members, once there are so many and all of them vote.
-    async fn members(&self, wanted: usize) -> Result<String> {
+    pub(super) async fn members(&self, wanted: usize) -> Result<String> {
         until(&format!("{wanted} members of etcd"), PATIENCE, || async {
             let mut last = String::new();
             for (_, folder) in self.control_planes().await? {
@@ -237,7 +292,7 @@ impl Life {
             let written = self.cluster(&["create", "configmap", &name, "--request-timeout=5s"]).await;
             failed.set(failed.get() + usize::from(written.is_err()));
             let now = self.control_planes().await?;
-            let nodes = self.listed(&self.workload, &["get", "nodes"]).await?;
+            let nodes = self.of_cluster(&["get", "nodes"]).await?;
             let ready = nodes.iter().filter(|node| is_ready(node)).count();
             let replaced = now.len() == before.len() && now.iter().all(|(name, _)| *name != lost);
             ensure!(replaced && (nodes.len(), ready) == (4, 4), "{ready} of {} nodes ready", nodes.len());
@@ -260,7 +315,7 @@ impl Life {
 
     /// How often containers of the Deployment on workers were started again.
     async fn restarts(&self) -> Result<u64> {
-        let pods = self.listed(&self.workload, &["get", "pods", "-l", "app=web"]).await?;
+        let pods = self.of_cluster(&["get", "pods", "-l", "app=web"]).await?;
         let count = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or(0);
         Ok(pods.iter().map(count).sum())
     }
@@ -288,7 +343,12 @@ impl Life {
     /// The cluster is deleted, and so are its machines and its network.
     pub async fn end(&self) -> Result<()> {
         let start = Instant::now();
-        self.plane(&["delete", "cluster", NAME, "--timeout=400s"]).await?;
+        self.plane(&["delete", "cluster", NAME, "--wait=false"]).await?;
+        until("the Cluster to be gone", PATIENCE, || async {
+            let left = self.listed(&self.management, &["get", "clusters"]).await?;
+            Ok(left.is_empty().then_some(()))
+        })
+        .await?;
         self.machines_there(0).await?;
         until("the network to be gone", PATIENCE, || async {
             Ok((std::fs::read_dir(self.state.join("networks"))?.count() == 0).then_some(()))
@@ -300,7 +360,7 @@ impl Life {
 }
 
 /// The condition Ready is true.
-fn is_ready(object: &Value) -> bool {
+pub(super) fn is_ready(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True")
 }

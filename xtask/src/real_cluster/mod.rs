@@ -3,6 +3,7 @@
 
 mod life;
 mod traces;
+mod upgrade;
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use clap::Args;
 use crate::bed::ports::free_port;
 use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan};
-use crate::node_image;
+use crate::node_image::{self, Release};
 use crate::peers::Cache;
 
 #[derive(Debug, Args)]
@@ -24,9 +25,12 @@ pub struct Options {
     /// Folder of node images; made in the peers' cache when not given
     #[arg(long)]
     images: Option<PathBuf>,
-    /// End after the first control plane machine, the first worker and their Pods
-    #[arg(long)]
+    /// Only the first control plane machine, the first worker and their Pods
+    #[arg(long, conflicts_with = "upgrade")]
     short: bool,
+    /// Only a cluster of the release before and its upgrade
+    #[arg(long)]
+    upgrade: bool,
 }
 
 pub async fn run(options: Options) -> Result<()> {
@@ -36,8 +40,12 @@ pub async fn run(options: Options) -> Result<()> {
     let binary = capstan::binary(options.capstan.as_deref())?;
     let images = match options.images {
         Some(images) => std::path::absolute(images)?,
-        None => node_image::ensure()?,
+        None => node_image::images()?,
     };
+    node_image::ensure(&images, Release::Current)?;
+    if !options.short {
+        node_image::ensure(&images, Release::Before)?;
+    }
     let cache = Cache::locate()?;
     let mut workdir = Workdir::new("real-cluster")?;
     let (home, state) = (workdir.folder("home")?, workdir.folder("kvm")?);
@@ -59,21 +67,48 @@ pub async fn run(options: Options) -> Result<()> {
         Server::capstan_with(&workdir.folder("server")?, &binary, free_port()?, &arguments).await?;
     let mut life =
         life::Life::new(tools, server.kubeconfig.clone(), workdir.path().to_owned(), state.clone());
-    life.begin().await.context("one control plane machine and one worker")?;
-    life.pods().await.context("Pods")?;
-    if !options.short {
-        life.scale_workers().await.context("workers")?;
-        life.three_control_planes().await.context("three control plane machines")?;
-        life.lose_one().await.context("the loss of a control plane machine")?;
+    let mut played = Ok(());
+    if !options.upgrade {
+        played = first_life(&mut life, &server, options.short).await;
     }
-    life.memory(server.usage()?.iter().map(|(_, usage)| usage.resident).sum())?;
-    life.end().await.context("the end of the cluster")?;
+    if played.is_ok() && !options.short {
+        played = upgraded_life(&mut life).await;
+    }
+    if played.is_err() {
+        life.explain().await;
+    }
+    played?;
     server.stop()?;
     traces::gone(&before, &state)?;
     println!("nothing is left: no process, namespace, interface, mount, control group or file");
     drop(sweeper);
     workdir.passed();
     Ok(())
+}
+
+/// A cluster that grows, loses a machine and goes.
+async fn first_life(life: &mut life::Life, server: &Server, short: bool) -> Result<()> {
+    println!("a cluster of {}", Release::Current.version());
+    life.begin(Release::Current).await.context("one control plane machine and one worker")?;
+    life.pods().await.context("Pods")?;
+    if !short {
+        life.scale_workers().await.context("workers")?;
+        life.three_control_planes().await.context("three control plane machines")?;
+    }
+    life.memory(server.usage()?.iter().map(|(_, usage)| usage.resident).sum())?;
+    if !short {
+        life.lose_one().await.context("the loss of a control plane machine")?;
+    }
+    life.end().await.context("the end of the cluster")
+}
+
+/// A cluster that becomes one of the next release while it is used.
+async fn upgraded_life(life: &mut life::Life) -> Result<()> {
+    println!("a cluster of {} that becomes one of {}", Release::Before.version(), Release::Current.version());
+    life.begin(Release::Before).await.context("a cluster of the release before")?;
+    life.pods().await.context("Pods")?;
+    life.upgrade().await.context("the upgrade")?;
+    life.end().await.context("the end of the cluster")
 }
 
 /// Removes whatever is left of machines and networks, however the suite ends.
