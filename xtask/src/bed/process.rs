@@ -219,6 +219,16 @@ pub fn tail(path: &Path, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
+/// What else is to be done when a signal ends this process.
+static AT_SIGNAL: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
+
+/// Has something done after a signal has ended every program started here, and before it ends this process.
+pub fn at_signal(action: impl FnOnce() + Send + 'static) {
+    if let Ok(mut actions) = AT_SIGNAL.lock() {
+        actions.push(Box::new(action));
+    }
+}
+
 /// Ctrl-C and SIGTERM end every program started here, the last one first, and then this process.
 pub fn end_with_children_on_signals() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -233,6 +243,9 @@ pub fn end_with_children_on_signals() -> Result<()> {
             for group in live.iter().rev() {
                 let _ = kill_process_group(*group, Signal::KILL);
             }
+        }
+        if let Ok(mut actions) = AT_SIGNAL.lock() {
+            actions.drain(..).rev().for_each(|action| action());
         }
         std::process::exit(130);
     });

@@ -65,9 +65,25 @@ impl Tool {
 }
 
 fn with_kubeconfig<'a>(kubeconfig: &'a Path, arguments: &[&'a str]) -> Result<Vec<&'a str>> {
-    Ok([arguments, &["--kubeconfig", kubeconfig.to_str().context("path")?]].concat())
+    // What follows two dashes is another program's.
+    let end = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+    let (own, others) = arguments.split_at(end);
+    Ok([own, &["--kubeconfig", kubeconfig.to_str().context("path")?], others].concat())
 }
 
 fn everything(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|part| String::from_utf8_lossy(part).into_owned()).concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_never_given_to_the_program_in_a_pod() {
+        let words =
+            |arguments: &[&'static str]| with_kubeconfig(Path::new("k"), arguments).unwrap().join(" ");
+        assert_eq!(words(&["get", "pods"]), "get pods --kubeconfig k");
+        assert_eq!(words(&["exec", "p", "--", "ls"]), "exec p --kubeconfig k -- ls");
+    }
 }

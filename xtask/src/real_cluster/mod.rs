@@ -12,6 +12,7 @@ use capstan_kvm::namespace::{Namespaces, Settings};
 use clap::Args;
 
 use crate::bed::ports::free_port;
+use crate::bed::process::at_signal;
 use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan};
 use crate::node_image::{self, Release};
@@ -48,7 +49,10 @@ pub async fn run(options: Options) -> Result<()> {
     }
     let cache = Cache::locate()?;
     let mut workdir = Workdir::new("real-cluster")?;
-    let (home, state) = (workdir.folder("home")?, workdir.folder("kvm")?);
+    let home = workdir.folder("home")?;
+    // Beside the images: layers of containers are linked from there, which only one file system can.
+    let machines = tempfile::Builder::new().prefix(".machines-").tempdir_in(&images)?;
+    let state = machines.path().to_owned();
     let tools = life::Tools {
         kubectl: Tool::new(cache.built("kubectl")?, home.clone()),
         clusterctl: Tool::new(cache.built("clusterctl")?, home),
@@ -57,6 +61,11 @@ pub async fn run(options: Options) -> Result<()> {
     let before = traces::look(&state)?;
     // Machines outlive the server: what is left when something fails is swept.
     let sweeper = Sweeper { state: state.clone(), images: images.clone() };
+    let (swept, of) = (state.clone(), images.clone());
+    at_signal(move || {
+        drop(Sweeper { state: swept.clone(), images: of });
+        let _ = std::fs::remove_dir_all(swept);
+    });
     let arguments = [
         "--kvm".to_owned(),
         format!("--kvm-state={}", state.display()),
@@ -82,6 +91,7 @@ pub async fn run(options: Options) -> Result<()> {
     traces::gone(&before, &state)?;
     println!("nothing is left: no process, namespace, interface, mount, control group or file");
     drop(sweeper);
+    machines.close()?;
     workdir.passed();
     Ok(())
 }

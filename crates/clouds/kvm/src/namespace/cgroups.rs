@@ -84,13 +84,22 @@ impl Hierarchies {
         };
         let missing: Vec<&str> =
             needed.iter().copied().filter(|name| !there.iter().any(|it| it == name)).collect();
-        match missing.as_slice() {
-            [] => Vec::new(),
-            missing => vec![format!(
+        let mut needs = Vec::new();
+        if !missing.is_empty() {
+            needs.push(format!(
                 "the control groups {} are not mounted: mount them below /sys/fs/cgroup, or boot with cgroup v2",
                 missing.join(", ")
-            )],
+            ));
         }
+        let is_locked = |hierarchy: &&Hierarchy| {
+            let can = rustix::fs::access(&hierarchy.folder, rustix::fs::Access::WRITE_OK);
+            can.is_err_and(|error| error == rustix::io::Errno::ROFS)
+        };
+        if let Some(locked) = self.all.iter().find(is_locked) {
+            let folder = locked.folder.display();
+            needs.push(format!("{folder} is mounted read-only: machines need control groups of their own"));
+        }
+        needs
     }
 
     /// Makes the groups of a machine and says what it may use. Answers the folders, in order of the hierarchies.
@@ -249,5 +258,26 @@ mod tests {
         let v2 = Hierarchies::parse("33 24 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/user/x\n");
         assert_eq!(v2.arrangement, Arrangement::V2);
         assert_eq!(v2.all[0].folder, Path::new("/sys/fs/cgroup"));
+    }
+
+    #[test]
+    fn on_v2_every_group_above_a_machine_passes_its_controllers_on() {
+        let top = tempfile::tempdir().expect("a folder");
+        let hierarchy = Hierarchy { controllers: "unified".to_owned(), folder: top.path().to_owned() };
+        let v2 = Hierarchies { all: vec![hierarchy], arrangement: Arrangement::V2 };
+        let read = |name: &str| std::fs::read_to_string(top.path().join(name)).expect(name);
+
+        std::fs::write(top.path().join("cgroup.controllers"), "cpuset cpu io memory").expect("written");
+        assert!(v2.needs()[0].contains("control groups pids are"), "{:?}", v2.needs());
+        std::fs::write(top.path().join("cgroup.controllers"), "cpuset cpu io memory pids").expect("written");
+        assert_eq!(v2.needs(), Vec::<String>::new());
+
+        let made = v2.make("one", Some(2), Some(512)).expect("made");
+        assert_eq!(made, [top.path().join("capstan-kvm/one")]);
+        for above in ["", "capstan-kvm/"] {
+            assert_eq!(read(&format!("{above}cgroup.subtree_control")), "+cpu +cpuset +memory +pids");
+        }
+        assert_eq!(read("capstan-kvm/one/cpu.max"), "200000 100000");
+        assert_eq!(read("capstan-kvm/one/memory.max"), (512 << 20).to_string());
     }
 }

@@ -1,50 +1,140 @@
 //! What this host must have before anything on it is changed.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::Settings;
 use super::cgroups::Hierarchies;
 
 /// Programs that are run.
 const PROGRAMS: [&str; 7] = ["ip", "nsenter", "unshare", "setsid", "mount", "pivot_root", "hostname"];
 /// File systems that are mounted.
 const FILE_SYSTEMS: [&str; 5] = ["overlay", "proc", "sysfs", "tmpfs", "devpts"];
+/// What root may do, by number, which root in a container may not.
+const CAPABILITIES: [(u32, &str); 4] =
+    [(12, "CAP_NET_ADMIN"), (18, "CAP_SYS_CHROOT"), (21, "CAP_SYS_ADMIN"), (27, "CAP_MKNOD")];
+/// Files that are there if the kernel has a feature.
+const FEATURES: [(&str, &str); 5] = [
+    ("/proc/self/ns/cgroup", "namespaces of control groups"),
+    ("/proc/self/ns/mnt", "mount namespaces"),
+    ("/proc/self/ns/net", "network namespaces"),
+    ("/proc/self/ns/pid", "process namespaces"),
+    ("/proc/sys/net/bridge/bridge-nf-call-iptables", "br_netfilter (modprobe br_netfilter)"),
+];
 
-/// What this host lacks, each with what helps.
-pub(super) fn needs(hierarchies: &Hierarchies) -> Vec<String> {
-    let mut needs = Vec::new();
-    if !rustix::process::geteuid().is_root() {
-        needs.push("it takes root to make namespaces, mounts and interfaces: run as root".to_owned());
-    }
-    let path = std::env::var("PATH").unwrap_or_default();
-    let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !is_on(&path, program)).collect();
-    if !missing.is_empty() {
-        needs.push(format!(
-            "{} not on PATH: install util-linux, iproute2 and hostname",
-            match missing.as_slice() {
-                [one] => format!("{one} is"),
-                many => format!("{} are", many.join(", ")),
-            }
-        ));
-    }
-    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    let known: Vec<&str> = known.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    for system in FILE_SYSTEMS.iter().filter(|system| !known.contains(*system)) {
-        needs.push(format!("the kernel has no {system}: load the module (modprobe {system})"));
-    }
-    for (file, feature) in [
-        ("/proc/self/ns/cgroup", "namespaces of control groups"),
-        ("/proc/self/ns/net", "network namespaces"),
-        ("/proc/self/ns/pid", "process namespaces"),
-        ("/proc/sys/net/bridge/bridge-nf-call-iptables", "br_netfilter (modprobe br_netfilter)"),
-    ] {
-        if !Path::new(file).exists() {
-            needs.push(format!("the kernel has no {feature}"));
+/// What is known of a host.
+#[derive(Debug, Clone)]
+struct Facts {
+    is_root: bool,
+    /// As the kernel shows them, a bit each.
+    capabilities: u64,
+    /// Programs that are not on PATH.
+    missing: Vec<&'static str>,
+    /// Names of file systems that the kernel has.
+    file_systems: Vec<String>,
+    /// Features that the kernel has not.
+    lacking: Vec<&'static str>,
+    /// Machines and images are on file systems of their own.
+    apart: bool,
+}
+
+impl Facts {
+    fn of_host(settings: &Settings) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let status = read("/proc/self/status");
+        let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let known = read("/proc/filesystems");
+        let names = known.lines().filter_map(|line| line.split_whitespace().last());
+        let devices = (device(&settings.state), device(&settings.images));
+        Self {
+            is_root: rustix::process::geteuid().is_root(),
+            capabilities: capabilities
+                .and_then(|it| u64::from_str_radix(it.trim(), 16).ok())
+                .unwrap_or_default(),
+            missing: PROGRAMS.into_iter().filter(|program| !is_on(&path, program)).collect(),
+            file_systems: names.map(str::to_owned).collect(),
+            lacking: FEATURES.iter().filter(|(file, _)| !Path::new(file).exists()).map(|it| it.1).collect(),
+            apart: matches!(devices, (Some(one), Some(other)) if one != other),
         }
     }
+
+    fn needs(&self) -> Vec<String> {
+        let mut needs = Vec::new();
+        if !self.is_root {
+            needs.push("it takes root to make namespaces, mounts and interfaces: run as root".to_owned());
+        }
+        let has = |number: u32| self.capabilities & (1 << number) != 0;
+        let denied: Vec<&str> =
+            CAPABILITIES.iter().filter(|(number, _)| !has(*number)).map(|it| it.1).collect();
+        if self.is_root && !denied.is_empty() {
+            needs.push(format!(
+                "root has no {} here: leave the container, or run a privileged one",
+                denied.join(", ")
+            ));
+        }
+        if !self.missing.is_empty() {
+            let are = if self.missing.len() == 1 { "is" } else { "are" };
+            let missing = self.missing.join(", ");
+            needs.push(format!("{missing} {are} not on PATH: install util-linux, iproute2 and hostname"));
+        }
+        for system in FILE_SYSTEMS.iter().filter(|system| !self.file_systems.iter().any(|it| it == *system)) {
+            needs.push(format!("the kernel has no {system}: load the module (modprobe {system})"));
+        }
+        needs.extend(self.lacking.iter().map(|feature| format!("the kernel has no {feature}")));
+        if self.apart {
+            needs.push(
+                "machines and node images are on two file systems, and layers are linked between them: put \
+                 --kvm-state and --kvm-images on one"
+                    .to_owned(),
+            );
+        }
+        needs
+    }
+}
+
+/// What this host lacks, each with what helps.
+pub(super) fn needs(settings: &Settings, hierarchies: &Hierarchies) -> Vec<String> {
+    let mut needs = Facts::of_host(settings).needs();
     needs.extend(hierarchies.needs());
     needs
 }
 
 fn is_on(path: &str, program: &str) -> bool {
     std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+}
+
+/// The file system that a folder is on, or will be.
+fn device(folder: &Path) -> Option<u64> {
+    folder.ancestors().find_map(|folder| Some(std::fs::metadata(folder).ok()?.dev()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_host_lacks_is_named_with_what_helps() {
+        let good = Facts {
+            is_root: true,
+            capabilities: u64::MAX,
+            missing: Vec::new(),
+            file_systems: FILE_SYSTEMS.map(str::to_owned).to_vec(),
+            lacking: Vec::new(),
+            apart: false,
+        };
+        assert_eq!(good.needs(), Vec::<String>::new());
+        for (facts, words) in [
+            (Facts { is_root: false, capabilities: 0, ..good.clone() }, "run as root"),
+            (Facts { capabilities: !(1 << 21), ..good.clone() }, "root has no CAP_SYS_ADMIN here"),
+            (Facts { missing: vec!["ip"], ..good.clone() }, "ip is not on PATH: install"),
+            (Facts { missing: vec!["ip", "mount"], ..good.clone() }, "ip, mount are not on PATH: install"),
+            (Facts { file_systems: good.file_systems[1..].to_vec(), ..good.clone() }, "modprobe overlay"),
+            (Facts { lacking: vec![FEATURES[4].1], ..good.clone() }, "modprobe br_netfilter"),
+            (Facts { apart: true, ..good.clone() }, "put --kvm-state and --kvm-images on one"),
+        ] {
+            let needs = facts.needs();
+            assert!(needs.len() == 1 && needs[0].contains(words), "{needs:?} instead of {words}");
+        }
+    }
 }

@@ -70,17 +70,17 @@ struct NetworkRecord {
 impl Namespaces {
     /// Refuses a host that lacks something, before anything on it is changed.
     pub fn open(settings: Settings) -> Result<Self, BackendError> {
-        let hierarchies = Hierarchies::of_host()?;
-        let needs = host::needs(&hierarchies);
-        if !needs.is_empty() {
-            return Err(BackendError::Needs(needs));
-        }
         let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
         let settings = Settings {
             state: absolute(&settings.state)?,
             images: absolute(&settings.images)?,
             balancer: settings.balancer,
         };
+        let hierarchies = Hierarchies::of_host()?;
+        let needs = host::needs(&settings, &hierarchies);
+        if !needs.is_empty() {
+            return Err(BackendError::Needs(needs));
+        }
         for folder in ["networks", "machines"] {
             make_folder(&settings.state.join(folder))?;
         }
