@@ -29,7 +29,7 @@ pub struct Options {
     /// Only the first control plane machine, the first worker and their Pods
     #[arg(long, conflicts_with = "upgrade")]
     short: bool,
-    /// Only a cluster of the release before and its upgrade
+    /// A cluster of the minor release before and its upgrade instead
     #[arg(long)]
     upgrade: bool,
 }
@@ -44,7 +44,7 @@ pub async fn run(options: Options) -> Result<()> {
         None => node_image::images()?,
     };
     node_image::ensure(&images, Release::Current)?;
-    if !options.short {
+    if options.upgrade {
         node_image::ensure(&images, Release::Before)?;
     }
     let cache = Cache::locate()?;
@@ -76,13 +76,10 @@ pub async fn run(options: Options) -> Result<()> {
         Server::capstan_with(&workdir.folder("server")?, &binary, free_port()?, &arguments).await?;
     let mut life =
         life::Life::new(tools, server.kubeconfig.clone(), workdir.path().to_owned(), state.clone());
-    let mut played = Ok(());
-    if !options.upgrade {
-        played = first_life(&mut life, &server, options.short).await;
-    }
-    if played.is_ok() && !options.short {
-        played = upgraded_life(&mut life).await;
-    }
+    let played = match options.upgrade {
+        true => upgraded_life(&mut life).await,
+        false => first_life(&mut life, &server, options.short).await,
+    };
     if played.is_err() {
         life.explain().await;
     }
