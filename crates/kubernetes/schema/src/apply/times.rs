@@ -7,6 +7,10 @@ use super::managed::{Entry, entries, seconds};
 /// Gives entries their old times back when nothing but times changed, so that a write without effect is
 /// none. Both objects are as they would be stored.
 pub fn keep_times(old: &Value, new: &mut Value) {
+    // Nearly every write changes something, and comparing is cheaper than reading entries.
+    if !equal_but_entries(old, new) {
+        return;
+    }
     let (Some(before), Some(after)) = (entries(old), entries(new)) else { return };
     let time = |e: &Entry| seconds(e.time.as_deref());
     if before.len() != after.len() || before.iter().map(time).eq(after.iter().map(time)) {
@@ -16,7 +20,7 @@ pub fn keep_times(old: &Value, new: &mut Value) {
         .iter()
         .zip(&after)
         .all(|(a, b)| Entry { time: None, ..a.clone() } == Entry { time: None, ..b.clone() });
-    if !same || !equal_but_entries(old, new) {
+    if !same {
         return;
     }
     let old = old.get("metadata").and_then(|m| m.get("managedFields")).cloned();
