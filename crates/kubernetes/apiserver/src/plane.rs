@@ -30,6 +30,7 @@ pub struct Config {
     trust_everybody: bool,
     pods: Option<Arc<dyn PodStreams>>,
     kinds: Vec<Arc<dyn Kinds>>,
+    history_bytes: Option<u64>,
 }
 
 /// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
@@ -66,6 +67,7 @@ impl Config {
             trust_everybody: false,
             pods: None,
             kinds: Vec::new(),
+            history_bytes: None,
         }
     }
 
@@ -95,6 +97,14 @@ impl Config {
         self
     }
 
+    /// Keeps only so many bytes of history for watches: for servers of which one process has many. Without effect on a
+    /// store that the caller has opened.
+    #[must_use]
+    pub fn with_history_bytes(mut self, bytes: u64) -> Self {
+        self.history_bytes = Some(bytes);
+        self
+    }
+
     /// Every request is allowed: for tests and servers only their own process can reach.
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
@@ -121,7 +131,8 @@ impl Plane {
     /// Opens the store, puts a server together and creates the objects every cluster has.
     pub async fn start(config: Config, pki: Arc<Pki>) -> Result<Self, StartError> {
         let clock = config.env.clone();
-        let options = Options::with_clock(move || clock.now().into());
+        let mut options = Options::with_clock(move || clock.now().into());
+        options.history_bytes = config.history_bytes.unwrap_or(options.history_bytes);
         let store: Store<Digest> = match (config.store, &config.data_dir) {
             (Some(store), _) => store,
             (None, Some(dir)) => Store::open(RealDisk::open(dir)?, options)?,

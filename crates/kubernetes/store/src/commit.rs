@@ -62,7 +62,7 @@ pub(crate) struct Lane {
 
 impl<D> Shared<D> {
     pub fn in_memory(options: Options) -> Self {
-        let window = Window::new(options.history_revisions, options.history_age);
+        let window = options.window();
         Self::new(options, State::empty(), window, None, Vec::new(), 0)
     }
 
@@ -174,10 +174,13 @@ impl<D: Digest> Shared<D> {
         let mut writers = Vec::with_capacity(group.len());
         let mut others = Vec::new();
         let (mut compact, mut checkpoint, mut close) = (false, false, false);
+        let mut bytes = 0;
         lane.frame.clear();
         for Request { job, reply } in group {
             match job {
                 Job::Write(writes) => {
+                    bytes +=
+                        writes.iter().map(|one| (one.key().len() + one.body().len()) as u64).sum::<u64>();
                     let frame = lane.log.is_some().then_some(&mut lane.frame);
                     writers.push((reply, transact(&mut next, &writes, &mut touched, frame)));
                     continue;
@@ -193,7 +196,7 @@ impl<D: Digest> Shared<D> {
         if written > 0 {
             match self.log(lane, base.revision + 1, now) {
                 Ok(()) => {
-                    lane.window.committed(next.revision, now);
+                    lane.window.committed(next.revision, now, bytes);
                     self.counters.committed(written);
                 }
                 Err(error) => {

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use crate::window::Window;
+
 /// Where the store takes the time from.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
@@ -15,6 +17,8 @@ pub struct Options {
     pub history_revisions: u64,
     /// Age at which history goes even if it is short.
     pub history_age: Duration,
+    /// Bytes of history that are kept: values that were replaced or deleted stay in memory until it goes.
+    pub history_bytes: u64,
     /// Events that may wait for a watcher before it is told that it lags.
     pub watch_lag: usize,
     /// Log bytes after which a snapshot is written, if the live data is smaller than that.
@@ -31,6 +35,10 @@ impl Options {
         Self { clock: Arc::new(clock), ..Self::default() }
     }
 
+    pub(crate) fn window(&self) -> Window {
+        Window::new(self.history_revisions, self.history_age, self.history_bytes)
+    }
+
     /// Milliseconds since 1970: what the log records.
     pub(crate) fn now(&self) -> u64 {
         (self.clock)()
@@ -40,11 +48,12 @@ impl Options {
 }
 
 impl Default for Options {
-    /// One hour or 100,000 transactions of history, with a clock that stands still.
+    /// One hour, 100,000 transactions or 64 MiB of history, with a clock that stands still.
     fn default() -> Self {
         Self {
             history_revisions: 100_000,
             history_age: Duration::from_secs(3600),
+            history_bytes: 64 << 20,
             watch_lag: 10_000,
             checkpoint_bytes: 64 << 20,
             segment_bytes: 64 << 20,

@@ -2,41 +2,49 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-/// The times of recent commits, coarse enough to stay small: a mark covers at least 1/256 of the age.
+/// The times and sizes of recent commits, coarse enough to stay small: a mark covers at least 1/256 of the age or of
+/// the bytes.
 pub(crate) struct Window {
     revisions: u64,
     age: u64,
-    grain: u64,
+    bytes: u64,
+    /// Bytes committed since the beginning.
+    total: u64,
     marks: VecDeque<Mark>,
 }
 
 struct Mark {
     opened: u64,
+    /// Bytes committed before the mark.
+    before: u64,
     /// Time of the last commit the mark covers.
     time: u64,
     /// Revision of the last commit the mark covers.
     revision: u64,
+    /// Bytes committed up to and with it.
+    total: u64,
 }
 
 impl Window {
-    pub fn new(revisions: u64, age: Duration) -> Self {
+    pub fn new(revisions: u64, age: Duration, bytes: u64) -> Self {
         let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-        Self { revisions, age, grain: age / 256, marks: VecDeque::new() }
+        Self { revisions, age, bytes, total: 0, marks: VecDeque::new() }
     }
 
-    /// Records that `revision` was committed at `time` (milliseconds).
-    pub fn committed(&mut self, revision: u64, time: u64) {
+    /// Records that `revision` was committed at `time` (milliseconds) and how many bytes came with it.
+    pub fn committed(&mut self, revision: u64, time: u64, bytes: u64) {
+        let before = self.total;
+        self.total = before.saturating_add(bytes);
+        let mut time = time;
         if let Some(last) = self.marks.back_mut() {
             // A clock set back must not make history look older than it is.
-            let time = time.max(last.time);
-            if time - last.opened < self.grain {
-                (last.time, last.revision) = (time, revision);
+            time = time.max(last.time);
+            if time - last.opened < self.age / 256 && self.total - last.before < self.bytes / 256 {
+                (last.time, last.revision, last.total) = (time, revision, self.total);
                 return;
             }
-            self.marks.push_back(Mark { opened: time, time, revision });
-        } else {
-            self.marks.push_back(Mark { opened: time, time, revision });
         }
+        self.marks.push_back(Mark { opened: time, before, time, revision, total: self.total });
     }
 
     /// The newest revision whose events may be forgotten at `now`, given the store's revision.
@@ -44,7 +52,7 @@ impl Window {
         let mut floor = current.saturating_sub(self.revisions);
         let oldest = now.saturating_sub(self.age);
         while let Some(mark) = self.marks.front() {
-            if mark.time < oldest {
+            if mark.time < oldest || self.total - mark.total > self.bytes {
                 floor = floor.max(mark.revision);
             } else if mark.revision > floor {
                 break;
@@ -61,9 +69,9 @@ mod tests {
 
     #[test]
     fn history_ends_by_count_or_by_age_whichever_is_less() {
-        let mut window = Window::new(10, Duration::from_millis(1000));
+        let mut window = Window::new(10, Duration::from_millis(1000), u64::MAX);
         for revision in 1..=20 {
-            window.committed(revision, revision * 100);
+            window.committed(revision, revision * 100, 1);
         }
         assert_eq!(window.floor(20, 2000), 10, "the last ten");
         assert_eq!(window.floor(20, 2500), 14, "1,400 ms is older than a second at 2,500 ms");
@@ -72,19 +80,30 @@ mod tests {
 
     #[test]
     fn a_clock_set_back_keeps_more_history_not_less() {
-        let mut window = Window::new(1000, Duration::from_millis(1000));
-        window.committed(1, 5000);
-        window.committed(2, 100);
+        let mut window = Window::new(1000, Duration::from_millis(1000), u64::MAX);
+        window.committed(1, 5000, 1);
+        window.committed(2, 100, 1);
         assert_eq!(window.floor(2, 5500), 0);
         assert_eq!(window.floor(2, 7000), 2);
     }
 
     #[test]
     fn marks_stay_few() {
-        let mut window = Window::new(1_000_000, Duration::from_secs(3600));
+        let mut window = Window::new(1_000_000, Duration::from_secs(3600), 100_000_000);
         for revision in 1..=100_000 {
-            window.committed(revision, revision * 36);
+            window.committed(revision, revision * 36, 1_000);
         }
-        assert!(window.marks.len() <= 257, "{}", window.marks.len());
+        assert!(window.marks.len() <= 2 * 257, "{}", window.marks.len());
+    }
+
+    #[test]
+    fn history_ends_by_size_too() {
+        let mut window = Window::new(1000, Duration::from_secs(3600), 1_000);
+        for revision in 1..=20 {
+            window.committed(revision, 0, 100);
+        }
+        assert_eq!(window.floor(20, 0), 9, "the last thousand bytes, and what lies across their edge");
+        window.committed(21, 0, 5_000);
+        assert_eq!(window.floor(21, 0), 20, "the last change stays, however large");
     }
 }

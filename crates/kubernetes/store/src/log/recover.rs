@@ -72,7 +72,7 @@ pub(crate) fn recover<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recov
     if first.is_none() && snapshots.is_empty() {
         let log = Log::create(disk, options.segment_bytes, FIRST_REVISION + 1)
             .map_err(|source| io("create", &segment_name(FIRST_REVISION + 1), source))?;
-        let window = Window::new(options.history_revisions, options.history_age);
+        let window = options.window();
         return Ok(Recovered { state: State::empty(), window, log, snapshots, since_snapshot: 0 });
     }
     let state = base(&*disk, first, &snapshots)?;
@@ -84,7 +84,7 @@ pub(crate) fn recover<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recov
     let replay = Replay {
         options,
         newest_snapshot: snapshots.last().copied().unwrap_or(0),
-        window: Window::new(options.history_revisions, options.history_age),
+        window: options.window(),
         state,
         chain: None,
         since_snapshot: 0,
@@ -262,7 +262,7 @@ impl<D> Replay<'_, D> {
             }
         }
         if next > frame.revision {
-            self.window.committed(next - 1, frame.time);
+            self.window.committed(next - 1, frame.time, frame.size() as u64);
         }
         if next - 1 > self.newest_snapshot {
             self.since_snapshot += frame.size() as u64;
