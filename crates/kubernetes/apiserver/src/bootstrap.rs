@@ -14,8 +14,16 @@ use crate::verbs::update::{Change, Step, change};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Creates what is missing and gives bootstrap policy back what it lost. Safe to call at every start.
-pub(crate) async fn bootstrap(server: &Server) -> Result<()> {
+/// Gives bootstrap policy back what it lost. Safe to call at every start, before [`objects`].
+pub(crate) async fn policy(server: &Server) -> Result<()> {
+    for object in rbac::bootstrap_policy() {
+        reconcile(server, object).await?;
+    }
+    Ok(())
+}
+
+/// Creates what else is missing. Safe to call at every start.
+pub(crate) async fn objects(server: &Server) -> Result<()> {
     for namespace in NAMESPACES {
         ensure(
             server,
@@ -24,9 +32,6 @@ pub(crate) async fn bootstrap(server: &Server) -> Result<()> {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
         )
         .await?;
-    }
-    for object in rbac::bootstrap_policy() {
-        reconcile(server, object).await?;
     }
     ensure(server, "", "services", kubernetes_service()).await
 }

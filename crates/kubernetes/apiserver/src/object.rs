@@ -143,7 +143,7 @@ pub fn stamped(mut object: Value) -> Stamped {
         }
         out.push(b'}');
     }
-    Stamped { head: Bytes::from(head), tail: Bytes::from(tail) }
+    Stamped { head: Bytes::from(head), tail: Bytes::from(tail), mark: 0 }
 }
 
 fn separate(out: &mut Vec<u8>, n: usize, key: &str) {
@@ -170,7 +170,7 @@ mod tests {
             "metadata": {"name": "a", "labels": {"resourceVersion": ""}, "uid": "u"},
             "data": {"metadata": "{\"resourceVersion\":\"\"}"},
         });
-        let Stamped { head, tail } = stamped(object.clone());
+        let Stamped { head, tail, .. } = stamped(object.clone());
         let text = [head.as_ref(), b"42", tail.as_ref()].concat();
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = "42".into();

@@ -1,9 +1,9 @@
 //! A whole server from its smallest description: a store, keys, and the parts in their usual order.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use capstan_store::{OpenError, Options, RealDisk, Store};
+use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -31,7 +31,13 @@ pub struct Config {
     pods: Option<Arc<dyn PodStreams>>,
     kinds: Vec<Arc<dyn Kinds>>,
     history_bytes: Option<u64>,
+    policy: Option<SharedPolicy>,
 }
+
+/// The bootstrap policy of servers in memory, made by the first of them and shared by all: the objects are the same, and
+/// thousands of servers need not have each its own. They have one uid and one time of creation, then.
+#[derive(Clone, Default)]
+pub struct SharedPolicy(Arc<OnceLock<Seed<Digest>>>);
 
 /// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
 /// process.
@@ -68,6 +74,7 @@ impl Config {
             pods: None,
             kinds: Vec::new(),
             history_bytes: None,
+            policy: None,
         }
     }
 
@@ -105,6 +112,13 @@ impl Config {
         self
     }
 
+    /// Takes its bootstrap policy from where other servers have theirs. Without effect on a store that is not in memory.
+    #[must_use]
+    pub fn with_policy(mut self, policy: &SharedPolicy) -> Self {
+        self.policy = Some(policy.clone());
+        self
+    }
+
     /// Every request is allowed: for tests and servers only their own process can reach.
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
@@ -133,10 +147,21 @@ impl Plane {
         let clock = config.env.clone();
         let mut options = Options::with_clock(move || clock.now().into());
         options.history_bytes = config.history_bytes.unwrap_or(options.history_bytes);
+        let mut policy = None;
+        let mut has_policy = false;
         let store: Store<Digest> = match (config.store, &config.data_dir) {
             (Some(store), _) => store,
             (None, Some(dir)) => Store::open(RealDisk::open(dir)?, options)?,
-            (None, None) => Store::in_memory(options),
+            (None, None) => {
+                policy = config.policy;
+                match policy.as_ref().and_then(|policy| policy.0.get()) {
+                    Some(seed) => {
+                        has_policy = true;
+                        Store::in_memory_from(options, seed)
+                    }
+                    None => Store::in_memory(options),
+                }
+            }
         };
         let objects: Arc<dyn ObjectSource> = Arc::new(StoredObjects(store.clone()));
         let rbac = Arc::new(Rbac::new(objects.clone()));
@@ -169,7 +194,13 @@ impl Plane {
             pods: config.pods,
             env: config.env,
         });
-        bootstrap::bootstrap(&server).await.map_err(StartError::Bootstrap)?;
+        if !has_policy {
+            bootstrap::policy(&server).await.map_err(StartError::Bootstrap)?;
+            if let Some(policy) = policy {
+                policy.0.get_or_init(|| server.store().seed());
+            }
+        }
+        bootstrap::objects(&server).await.map_err(StartError::Bootstrap)?;
         Ok(Self { server, pki })
     }
 
@@ -213,5 +244,28 @@ impl ObjectSource for StoredObjects {
 
     fn bucket_revision(&self, bucket: &str) -> u64 {
         self.0.bucket_revision(bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::bucket::CLUSTER_ROLES;
+
+    #[tokio::test]
+    async fn servers_that_share_their_policy_have_it_once_and_all_else_for_themselves() {
+        let policy = SharedPolicy::default();
+        let mut planes = Vec::new();
+        for _ in 0..2 {
+            let pki = Arc::new(Pki::ephemeral(Env::system()));
+            planes.push(Plane::start(Config::in_memory().with_policy(&policy), pki).await.expect("a server"));
+        }
+        let both = |bucket: &str, key: &str| {
+            let entries: Vec<_> =
+                planes.iter().map(|plane| plane.server().store().get(bucket, key).expect(key)).collect();
+            (Arc::ptr_eq(&entries[0], &entries[1]), entries[0].digest().uid == entries[1].digest().uid)
+        };
+        assert_eq!(both(CLUSTER_ROLES, "view"), (true, true));
+        assert_eq!(both("/namespaces", "kube-system"), (false, false));
     }
 }

@@ -29,7 +29,7 @@ use crate::openapi::OpenApi;
 use crate::pki::Pki;
 use crate::portforward::PodStreams;
 use crate::quota::{self, Turns};
-use crate::registry::{Origin, Registry, Resource};
+use crate::registry::{CustomResource, Origin, Registry, Resource};
 use crate::spelling::{self, Spelling};
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -104,7 +104,7 @@ impl Shared {
             }),
             Origin::Custom(custom) => {
                 let stored_here = *entry.digest().api_version == *resource.api_version();
-                if stored_here && entry.digest().is_settled(custom.schema_epoch) {
+                if stored_here && is_settled(entry, custom) {
                     return Ok(value);
                 }
                 if !stored_here {
@@ -184,9 +184,7 @@ impl Shared {
 
     fn remember(&self, resource: &Resource, entry: &Entry<Digest>, value: &Value) -> Bytes {
         let Some(custom) = resource.custom() else { return value.to_string().into() };
-        if entry.digest().is_settled(custom.schema_epoch)
-            && *entry.digest().api_version == *resource.api_version()
-        {
+        if is_settled(entry, custom) && *entry.digest().api_version == *resource.api_version() {
             return entry.value.clone();
         }
         let bytes: Bytes = value.to_string().into();
@@ -254,7 +252,13 @@ impl Shared {
     ) -> Result<Written<Digest>> {
         let resource = &call.resource;
         let stored = self.storage_form(resource, object).await?;
-        let value = object::stamped(stored);
+        let mut value = object::stamped(stored);
+        if let Origin::Custom(custom) = &resource.origin
+            && resource.version == resource.storage_version
+        {
+            // Known before anybody sees the object: watchers are told of it sooner than its writer.
+            value.mark = custom.schema_epoch;
+        }
         let size = value.head.len() + value.tail.len();
         if size > MAX_OBJECT {
             return Err(Status::too_large(format!(
@@ -274,11 +278,6 @@ impl Shared {
                 Status::unavailable(format!("the object could not be stored: {other}"))
             }
         })?;
-        if let (Some(entry), Origin::Custom(custom)) = (&written.entry, &resource.origin)
-            && resource.version == resource.storage_version
-        {
-            entry.digest().settle(custom.schema_epoch);
-        }
         self.tell(bucket, key, &written);
         Ok(written)
     }
@@ -357,13 +356,18 @@ fn agent(user: &str) -> &'static str {
     if user == "system:apiserver" { "kube-apiserver" } else { "kube-controller-manager" }
 }
 
+/// Whether the stored bytes are pruned and defaulted as the schema of now does it.
+fn is_settled(entry: &Entry<Digest>, custom: &CustomResource) -> bool {
+    entry.mark == custom.schema_epoch || entry.digest().is_settled(custom.schema_epoch)
+}
+
 /// The bytes of an entry if they can be sent as they are.
 fn ready(resource: &Resource, entry: &Entry<Digest>) -> Option<Bytes> {
     match &resource.origin {
         Origin::BuiltIn => Spelling::of(resource).is_none().then(|| entry.value.clone()),
         Origin::Custom(custom) => {
             let digest = entry.digest();
-            if *digest.api_version == *resource.api_version() && digest.is_settled(custom.schema_epoch) {
+            if *digest.api_version == *resource.api_version() && is_settled(entry, custom) {
                 return Some(entry.value.clone());
             }
             digest.rendering(&resource.version, custom.schema_epoch)

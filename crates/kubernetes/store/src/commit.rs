@@ -61,9 +61,9 @@ pub(crate) struct Lane {
 }
 
 impl<D> Shared<D> {
-    pub fn in_memory(options: Options) -> Self {
+    pub fn in_memory(options: Options, state: State<D>) -> Self {
         let window = options.window();
-        Self::new(options, State::empty(), window, None, Vec::new(), 0)
+        Self::new(options, state, window, None, Vec::new(), 0)
     }
 
     pub fn recovered(options: Options, recovered: Recovered<D>) -> Self {

@@ -36,13 +36,19 @@ pub struct Entry<D> {
     pub revision: u64,
     /// The value, with `revision` stamped in.
     pub value: Bytes,
+    /// What the writer marked the value with; 0 if this process did not write it.
+    pub mark: u64,
     pub(crate) stamp: Stamp,
     digest: OnceLock<D>,
 }
 
 impl<D> Entry<D> {
     pub(crate) fn new(bucket: Arc<str>, key: Arc<str>, revision: u64, value: Bytes, stamp: Stamp) -> Self {
-        Self { bucket, key, revision, value, stamp, digest: OnceLock::new() }
+        Self { bucket, key, revision, value, mark: 0, stamp, digest: OnceLock::new() }
+    }
+
+    pub(crate) fn marked(self, mark: u64) -> Self {
+        Self { mark, ..self }
     }
 
     /// The same bytes with another revision at the stamp.
@@ -56,7 +62,7 @@ impl<D> Entry<D> {
     pub fn unstamped(&self) -> Stamped {
         let start = self.stamp.start as usize;
         let end = start + usize::from(self.stamp.len);
-        Stamped { head: self.value.slice(..start), tail: self.value.slice(end..) }
+        Stamped { head: self.value.slice(..start), tail: self.value.slice(end..), mark: 0 }
     }
 
     /// Bytes this entry accounts for when the size of the live data is measured.
@@ -86,6 +92,8 @@ pub struct Stamped {
     pub head: Bytes,
     /// The bytes after the revision.
     pub tail: Bytes,
+    /// A number of the writer's own that whoever reads the entry finds beside it. It is not stored.
+    pub mark: u64,
 }
 
 impl Stamped {
@@ -240,7 +248,8 @@ mod tests {
 
     #[test]
     fn restamping_changes_only_the_revision() {
-        let stamped = Stamped { head: Bytes::from_static(b"{\"v\":\""), tail: Bytes::from_static(b"\"}") };
+        let stamped =
+            Stamped { head: Bytes::from_static(b"{\"v\":\""), tail: Bytes::from_static(b"\"}"), mark: 0 };
         let (value, stamp) = stamped.at(9);
         let entry = Entry::<()>::new("b".into(), "k".into(), 9, value, stamp);
         assert_eq!(entry.value, "{\"v\":\"9\"}");

@@ -61,5 +61,5 @@ pub use error::{HistoryError, OpenError, WatchError, WriteError};
 pub use metrics::{Health, Metrics};
 pub use options::{Clock, Options};
 pub use snapshot::Snapshot;
-pub use store::Store;
+pub use store::{Seed, Store};
 pub use watch::{Batch, Watch};

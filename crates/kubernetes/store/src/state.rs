@@ -31,6 +31,7 @@ pub(crate) struct Change {
     pub key: Arc<str>,
     pub value: Bytes,
     pub stamp: Stamp,
+    pub mark: u64,
     pub deletes: bool,
 }
 
@@ -39,13 +40,24 @@ impl Change {
         let body: &Stamped = write.body();
         let (value, stamp) = body.at(revision);
         let deletes = matches!(write, crate::Write::Delete { .. });
-        Self { bucket: write.bucket().clone(), key: write.key().clone(), value, stamp, deletes }
+        let (bucket, key) = (write.bucket().clone(), write.key().clone());
+        Self { bucket, key, value, stamp, mark: body.mark, deletes }
     }
 }
 
 impl<D> State<D> {
     pub fn empty() -> Self {
         Self { revision: FIRST_REVISION, compacted: 0, weight: 0, count: 0, buckets: OrdMap::new() }
+    }
+
+    /// The same entries without the events that led to them.
+    pub fn without_history(&self) -> Self {
+        let bare = |(name, bucket): (&Arc<str>, &Arc<Bucket<D>>)| {
+            let Bucket { entries, revision, .. } = &**bucket;
+            let history = History { events: Vector::new(), first: 0 };
+            (name.clone(), Arc::new(Bucket { entries: entries.clone(), revision: *revision, history }))
+        };
+        Self { compacted: self.revision, buckets: self.buckets.iter().map(bare).collect(), ..*self }
     }
 
     pub fn get(&self, bucket: &str, key: &str) -> Option<&Arc<Entry<D>>> {
@@ -85,7 +97,7 @@ impl<D> State<D> {
 
     /// Applies one change of the transaction `revision` and returns its event.
     pub fn apply(&mut self, change: Change, revision: u64) -> Arc<Event<D>> {
-        let Change { bucket: name, key, value, stamp, deletes } = change;
+        let Change { bucket: name, key, value, stamp, mark, deletes } = change;
         // Names are shared with what is there already, not kept once per write.
         let name = match self.buckets.get_key_value(&*name) {
             Some((name, _)) => name.clone(),
@@ -103,7 +115,7 @@ impl<D> State<D> {
             Event { revision, current: None, previous, last: Some(value) }
         } else {
             let key = bucket.entries.get(&*key).map_or(key, |entry| entry.key.clone());
-            let entry = Arc::new(Entry::new(name, key.clone(), revision, value, stamp));
+            let entry = Arc::new(Entry::new(name, key.clone(), revision, value, stamp).marked(mark));
             let previous = bucket.entries.insert(key, entry.clone());
             Event { revision, current: Some(entry), previous, last: None }
         };

@@ -9,6 +9,7 @@ use crate::{
     disk::Disk,
     log::recover::recover,
     queue::Job,
+    state::State,
 };
 
 /// A store. Cloning gives another handle to the same one; when the last handle goes, watches end.
@@ -18,6 +19,15 @@ pub struct Store<D> {
 
 struct Handle<D> {
     shared: Arc<Shared<D>>,
+}
+
+/// What stores in memory begin with. Cheap to clone.
+pub struct Seed<D>(Arc<State<D>>);
+
+impl<D> Clone for Seed<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
 }
 
 impl<D> Drop for Handle<D> {
@@ -36,7 +46,18 @@ impl<D> Clone for Store<D> {
 impl<D: Digest> Store<D> {
     /// A store without a disk. It needs no threads and costs a few kilobytes.
     pub fn in_memory(options: Options) -> Self {
-        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options)) }) }
+        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options, State::empty())) }) }
+    }
+
+    /// A store without a disk that begins with what a seed holds. Stores of one seed share what none of them changes.
+    pub fn in_memory_from(options: Options, seed: &Seed<D>) -> Self {
+        let state = State::clone(&seed.0);
+        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options, state)) }) }
+    }
+
+    /// What the store holds now, for others to begin with.
+    pub fn seed(&self) -> Seed<D> {
+        Seed(Arc::new(self.shared().state.load().without_history()))
     }
 
     /// Opens the store on a disk, or creates one on an empty disk. Blocks on reading all of it. On a disk

@@ -20,7 +20,7 @@ pub use certificate::{Authority, Credential, Leaf};
 pub use key::PrivateKey;
 pub use keys::Keys;
 use parking_lot::Mutex;
-pub use tls::{PeerIdentity, tls_time};
+pub use tls::{PeerIdentity, forget_sessions, tls_time};
 pub(crate) use tls::{provider, valid_at};
 
 use crate::env::Env;

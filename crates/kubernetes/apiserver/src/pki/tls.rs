@@ -37,7 +37,9 @@ impl Pki {
     pub fn server_config_with(&self, serving: &Credential) -> Result<Arc<ServerConfig>, PkiError> {
         let key = rustls::crypto::ring::sign::any_supported_type(&serving.key.to_rustls())?;
         let certified = CertifiedKey::new(vec![serving.certificate.clone()], key);
-        self.server_config_by(Arc::new(SingleCertAndKey::from(certified)))
+        let mut config = self.server_config_by(Arc::new(SingleCertAndKey::from(certified)))?;
+        forget_sessions(Arc::make_mut(&mut config));
+        Ok(config)
     }
 
     fn server_config_by(&self, resolver: Arc<dyn ResolvesServerCert>) -> Result<Arc<ServerConfig>, PkiError> {
@@ -68,6 +70,13 @@ impl Pki {
         let (not_before, not_after) = certificate::validity(leaf).unwrap_or((Timestamp::MIN, Timestamp::MIN));
         Some(PeerIdentity { user, not_before, not_after })
     }
+}
+
+/// Has a TLS server keep nothing of past sessions: clients of one server among thousands keep their connections, and
+/// room for sessions is set aside before there are any.
+pub fn forget_sessions(config: &mut ServerConfig) {
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
 }
 
 /// Who the client of a connection is by its certificate, decided once per connection.

@@ -49,35 +49,40 @@ struct Patched {
 
 impl Change for Patched {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        let mut object = self.patch.apply(&call.body_schema(), current)?;
+        let schema = call.body_schema();
+        let mut object = self.patch.apply(&schema, current)?;
         let mut strict = self.duplicates.clone();
-        let invalid = |object: &Value, why: String| {
+        // Shows the object as the patch left it, made anew: nearly every patch is fine and nobody needs it.
+        let invalid = |why: String| {
             let shown = match &self.patch {
-                Patch::Strategic(patch) => go_map(patch),
-                Patch::Json(_) | Patch::Merge(_) => object.to_string(),
+                Patch::Strategic(patch) => Ok(go_map(patch)),
+                Patch::Json(_) | Patch::Merge(_) => {
+                    self.patch.apply(&schema, current).map(|object| object.to_string())
+                }
             };
-            Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
+            let invalid =
+                |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
+            shown.map_or_else(|status| status, invalid)
         };
         let words = match &self.patch {
             Patch::Strategic(_) => Words::Converter,
             Patch::Json(_) | Patch::Merge(_) => Words::Decoder,
         };
-        let before = object.clone();
         if call.body_kind().typed
             && (object["kind"] != current["kind"] || object["apiVersion"] != current["apiVersion"])
         {
             let (kind, version) = (&object["kind"], &object["apiVersion"]);
             let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
-            return Err(invalid(&before, why));
+            return Err(invalid(why));
         }
-        call.settle(words, &mut object, &mut strict).map_err(|why| invalid(&before, why))?;
+        call.settle(words, &mut object, &mut strict).map_err(invalid)?;
         if !strict.is_empty() {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
                 FieldValidation::Warn => strict.into_iter().for_each(|text| call.warnings.add(text)),
                 FieldValidation::Strict => {
                     let why = format!("strict decoding error: {}", strict.join(", "));
-                    return Err(invalid(&before, why));
+                    return Err(invalid(why));
                 }
             }
         }

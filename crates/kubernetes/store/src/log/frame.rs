@@ -114,7 +114,7 @@ impl<'a> Frame<'a> {
                 let deletes = fields.u8()? != 0;
                 let (bucket, key) = (fields.name()?.into(), fields.name()?.into());
                 let (value, stamp) = fields.value()?;
-                changes.push(Change { bucket, key, value, stamp, deletes });
+                changes.push(Change { bucket, key, value, stamp, mark: 0, deletes });
             }
             transactions.push((self.revision + transactions.len() as u64, changes));
         }
@@ -128,7 +128,7 @@ mod tests {
     use crate::{Expect, Stamped, Write};
 
     fn sample() -> Vec<u8> {
-        let value = Stamped { head: "{\"revision\":".into(), tail: "}".into() };
+        let value = Stamped { head: "{\"revision\":".into(), tail: "}".into(), mark: 0 };
         let write = Write::Put { bucket: "b".into(), key: "k".into(), value, expect: Expect::Any };
         let mut builder = FrameBuilder::default();
         builder.clear();

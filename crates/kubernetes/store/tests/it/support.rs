@@ -18,7 +18,7 @@ pub const BUCKETS: [&str; 2] = ["b", "c"];
 
 /// A value whose bytes are `text`, a space and the revision.
 pub fn body(text: &str) -> Stamped {
-    Stamped { head: Bytes::from(format!("{text} ")), tail: Bytes::new() }
+    Stamped { head: Bytes::from(format!("{text} ")), ..Stamped::default() }
 }
 
 pub fn put(bucket: &str, key: &str, text: &str, expect: Expect) -> Write {

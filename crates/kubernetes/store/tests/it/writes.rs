@@ -2,7 +2,7 @@
 
 use capstan_store::{Expect, HistoryError, Options, Store, WriteError};
 
-use crate::support::{Plain, delete, put, run, set};
+use crate::support::{Plain, delete, drain, put, run, set};
 
 fn memory() -> Plain {
     Store::in_memory(Options::default())
@@ -98,5 +98,26 @@ fn an_older_revision_is_read_as_it_was() {
         assert_eq!(all, ["", "", "one 2", "one 2,two 3", "three 4,two 3", "three 4"]);
         let future = store.snapshot_at("b", 6).map(|_| ()).unwrap_err();
         assert_eq!(future, HistoryError::Future { requested: 6, current: 5 });
+    });
+}
+
+#[test]
+fn stores_of_one_seed_begin_alike_and_go_their_own_ways() {
+    run(async {
+        let first = memory();
+        set(&first, "k", "v").await.unwrap();
+        let seed = first.seed();
+        let [one, other] = [(); 2].map(|()| Store::in_memory_from(Options::default(), &seed));
+        let entries = [&first, &one, &other].map(|store| store.get("b", "k").unwrap());
+        assert!(
+            entries.iter().all(|entry| std::sync::Arc::ptr_eq(entry, &entries[0])),
+            "an entry exists once"
+        );
+        assert_eq!((one.revision(), one.compacted()), (2, 2), "how it came about is not told");
+        let mut watch = one.watch("b", "", 2).unwrap();
+        set(&one, "k", "w").await.unwrap();
+        assert_eq!(drain(&mut watch), ["3:k:v 2:w 3"]);
+        assert_eq!(first.get("b", "k").unwrap().value, "v 2");
+        assert_eq!((other.get("b", "k").unwrap().value.clone(), other.revision()), ("v 2".into(), 2));
     });
 }
