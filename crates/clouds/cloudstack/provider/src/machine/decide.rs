@@ -187,7 +187,8 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
                 decision.then(Effect::create(&wanted));
                 return waiting(look, decision, "WaitingForAffinityGroup", "the affinity group");
             }
-            Some(group) if !group.status.ready => {
+            // Its id may be written a moment later than that it is ready.
+            Some(group) if !group.status.ready || group.spec.id.is_empty() => {
                 return waiting(look, decision, "WaitingForAffinityGroup", "the affinity group");
             }
             Some(group) => decision.object.spec.cloudstack_affinity_ref = Some(placement::reference(group)),

@@ -90,7 +90,7 @@ impl Controller for CloudStackMachines {
             machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
         });
         watches.related::<CloudStackAffinityGroup>(|change: &Change<CloudStackAffinityGroup>, caches| {
-            let told = |group: &Arc<CloudStackAffinityGroup>| group.status.ready;
+            let told = |group: &Arc<CloudStackAffinityGroup>| (group.status.ready, group.spec.id.clone());
             if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
                 return Vec::new();
             }

@@ -8,8 +8,8 @@ use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
-    CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, CloudStackIsolatedNetwork,
-    CloudStackMachine,
+    CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
+    CloudStackIsolatedNetwork, CloudStackMachine,
 };
 use capstan_controller::{Concluded, Decision, Effect, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
@@ -111,6 +111,37 @@ fn calls(decision: &Decision<CloudStackMachines>) -> Vec<String> {
 
 fn ready(decision: &Decision<CloudStackMachines>) -> &Condition {
     decision.object.status.conditions.condition(condition::READY).expect("Ready")
+}
+
+#[test]
+fn a_machine_is_not_ordered_before_the_id_of_its_affinity_group_is_known() {
+    let wants = || {
+        let mut machine = object();
+        machine.spec.affinity = "anti".to_owned();
+        machine
+    };
+    let group = |ready: bool, id: &str| {
+        let mut group = CloudStackAffinityGroup::default();
+        group.status.ready = ready;
+        group.spec.id = id.to_owned();
+        Some(Arc::new(group))
+    };
+    let mut owned = owner(false);
+    let set =
+        OwnerReference { controller: Some(true), kind: "MachineSet".to_owned(), ..OwnerReference::default() };
+    owned.metadata.owner_references.push(set);
+    let owned = Arc::new(owned);
+    let rows = [
+        ("not ready", group(false, ""), vec![], "WaitingForAffinityGroup"),
+        ("ready, without id", group(true, ""), vec![], "WaitingForAffinityGroup"),
+        ("ready", group(true, "g1"), vec!["deploy-vm m"], "Ordering"),
+    ];
+    for (says, group, wanted, reason) in rows {
+        let seen = Seen { machine: Some(owned.clone()), group, ..seen(Instance::None) };
+        let decision = decide(&look(wants(), seen));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        assert_eq!(ready(&decision).reason, reason, "{says}");
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What a manifest may wish for beyond machines: hosts together and apart, disks, ways in, other people's accounts. And
 //! what all of it costs in calls.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_types::core::{Cluster, label};
 use capstan_cloudstack_client::commands::{
-    AttachVolume, CreateVolume, ListDiskOfferings, ListVirtualMachines, Owner, Scope,
+    AssignToLoadBalancerRule, AssociateIpAddress, AttachVolume, CreateLoadBalancerRule, CreateVolume,
+    ListDiskOfferings, ListNetworks, ListPortForwardingRules, ListVirtualMachines, ListVolumes, Owner, Scope,
 };
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
@@ -35,6 +37,13 @@ async fn vms(cloud: &Cloud) -> Result<Vec<VirtualMachine>, Violation> {
     cloud.client("admin").list(&question).await.map_err(failed)
 }
 
+fn hosts<'a>(vms: &'a [VirtualMachine], role: &str) -> Vec<&'a str> {
+    let of_role = vms
+        .iter()
+        .filter(|vm| vm.name.as_deref().is_some_and(|name| name.contains("workers") == (role == "workers")));
+    of_role.filter_map(|vm| vm.hostid.as_ref()).map(|host| host.as_str()).collect()
+}
+
 fn wishes(body: &mut Value) {
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     match body["kind"].as_str() {
@@ -52,6 +61,46 @@ fn wishes(body: &mut Value) {
         Some("CloudStackMachineTemplate") => body["spec"]["template"]["spec"]["affinity"] = "anti".into(),
         _ => {}
     }
+}
+
+fn wishes_came_true<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let vms = vms(cloud).await?;
+        let (apart, together) = (hosts(&vms, "control plane"), hosts(&vms, "workers"));
+        if apart.len() != 3 || apart.iter().collect::<BTreeSet<_>>().len() != 3 {
+            return Err(wrong(format!("control planes are not apart: {apart:?}")));
+        }
+        if together.len() != 2 || together.iter().collect::<BTreeSet<_>>().len() != 1 {
+            return Err(wrong(format!("workers are not together: {together:?}")));
+        }
+        if let Some(alone) = vms.iter().find(|vm| vm.affinitygroup.len() != 1) {
+            return Err(wrong(format!("{:?} is in no group", alone.name)));
+        }
+        let tenant = cloud.client("capstan");
+        let volumes = tenant.list(&ListVolumes::default()).await.map_err(failed)?;
+        let disks = volumes
+            .iter()
+            .filter(|volume| volume.name.as_deref().is_some_and(|name| name.starts_with("DATA-")));
+        if disks.count() != 2 {
+            return Err(wrong(format!("every worker shall have a data disk: {volumes:?}")));
+        }
+        let rules = tenant.list(&ListPortForwardingRules::default()).await.map_err(failed)?;
+        let ports: BTreeSet<u16> = rules.iter().filter_map(|rule| rule.publicport).collect();
+        if ports != (2222..2227).collect() {
+            return Err(wrong(format!("five machines are reached by {ports:?}")));
+        }
+        for machine in world.objects()?.list(&KindName::of::<CloudStackMachine>()) {
+            let told = machine["status"]["conditions"].as_array().into_iter().flatten();
+            let told =
+                told.into_iter().find(|one| one["type"] == "SSHForwarded").cloned().unwrap_or_default();
+            let told =
+                told["message"].as_str().and_then(|message| message.rsplit(':').next()?.parse::<u16>().ok());
+            if told.is_none_or(|port| !ports.contains(&port)) {
+                return Err(wrong(format!("where it is reached is not told: {}", machine["status"])));
+            }
+        }
+        the_role_is_enough(cloud.calls().into_keys())
+    })
 }
 
 /// The role that the documentation describes is enough.
@@ -101,10 +150,51 @@ fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 }
 
 #[test]
+fn machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh() {
+    let shape = Shape { control_plane: 3, workers: 2, ..Shape::EXAMPLE };
+    let acts = [Create, Check(wishes_came_true), Delete];
+    goes_well(&Story { shape, bare: true, change: Some(wishes), ..Story::of(&acts) });
+}
+
+#[test]
 fn volumes_that_somebody_attached_survive_their_machines() {
     let acts = [Create, Check(a_volume_is_attached)];
     let story = Story { bare: true, change: Some(wishes), delete_at_end: true, ..Story::of(&acts) };
     goes_well(&Story { mishap_at_end: Some(the_volume_is_left), ..story });
+}
+
+/// The cloud controller inside the cluster serves a Service: it takes an address and makes a rule that leads to a worker.
+fn a_service_is_balanced<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let tenant = cloud.client("capstan");
+        let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+        let network = networks.first().ok_or_else(|| wrong("no network"))?.id.clone();
+        let request =
+            AssociateIpAddress { networkid: Some(network.clone()), ..AssociateIpAddress::default() };
+        let address = tenant.run(&request).await.map_err(failed)?;
+        let request = CreateLoadBalancerRule {
+            algorithm: "roundrobin".to_owned(),
+            name: "a4f1c0de00000000000000000000000a-tcp-80".to_owned(),
+            description: None,
+            publicport: 80,
+            privateport: 30080,
+            publicipid: Some(address.id),
+            networkid: Some(network),
+            protocol: Some("tcp".to_owned()),
+            cidrlist: Vec::new(),
+            openfirewall: Some(true),
+        };
+        let rule = tenant.run(&request).await.map_err(failed)?;
+        let vms = vms(cloud).await?;
+        let virtualmachineids = vms.iter().map(|vm| vm.id.clone()).collect();
+        let request = AssignToLoadBalancerRule { id: rule.id, virtualmachineids };
+        tenant.run(&request).await.map(drop).map_err(failed)
+    })
+}
+
+#[test]
+fn what_the_cloud_controller_made_on_a_network_of_ours_goes_with_it() {
+    goes_well(&Story { bare: true, ..Story::of(&[Create, Check(a_service_is_balanced), Delete]) });
 }
 
 /// An operator's keys, and a tenant's account.
@@ -185,7 +275,7 @@ fn it_was_cheap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
         let calls = cloud.calls();
         match calls.values().sum::<u64>() {
             // CAPC needs 116 to the first machine alone.
-            0..=60 => the_role_is_enough(calls.into_keys()),
+            0..=60 => Ok(()),
             more => Err(wrong(format!("{more} calls: {calls:?}"))),
         }
     })
