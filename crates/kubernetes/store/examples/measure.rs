@@ -20,8 +20,11 @@ type Plain = Store<()>;
 const VALUE: usize = 3 << 10;
 
 fn put(bucket: &str, key: String) -> Write {
-    let value =
-        Stamped { head: Bytes::from(vec![b'x'; VALUE - 30]), tail: Bytes::from_static(b"0123456789") };
+    let value = Stamped {
+        head: Bytes::from(vec![b'x'; VALUE - 30]),
+        tail: Bytes::from_static(b"0123456789"),
+        mark: 0,
+    };
     Write::Put { bucket: bucket.into(), key: key.into(), value, expect: Expect::Any }
 }
 
