@@ -14,12 +14,17 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use capstan_harness::{run, run_with};
 use capstan_scenarios::{Story, all};
+use mimalloc::MiMalloc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
 use copies::{Copies, for_people, since};
 use plan::{Kind, Plan};
 use record::{Record, Run, in_short};
+
+/// As in the binary: a third of the time of a run went into small allocations.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How much is simulated, as JSON in the only argument: `cargo xtask simulate --help` tells what it all means.
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
-use capstan_controller::{EffectOf, KindName};
+use capstan_controller::{EffectOf, KindName, ObjectRef};
 use capstan_harness::{Checker, Objects, Step};
 use capstan_object::Key;
 use capstan_sim_provider::types::SimMachine;
@@ -64,15 +64,75 @@ impl Checker for NeverTooMany {
     }
 }
 
-/// S11: a cluster that is being deleted gets no machines, whoever creates them.
-pub struct NoMachinesForTheDying;
+/// S11: a cluster that is being deleted gets no machines, whoever creates them. What was decided just before may still
+/// be carried out, but only by somebody who could not know.
+#[derive(Default)]
+pub struct NoMachinesForTheDying {
+    /// The version of a Cluster since which it is known to go.
+    going: BTreeMap<Key, u64>,
+    /// The versions of Clusters that the last decision of a controller about an object stood on.
+    known: BTreeMap<String, BTreeMap<ObjectRef, BTreeMap<Key, u64>>>,
+}
+
+impl NoMachinesForTheDying {
+    fn note(&mut self, objects: &Objects) {
+        for cluster in objects.list(&KindName::of::<Cluster>()).iter().filter(|cluster| is_deleting(cluster))
+        {
+            let text = |field: &str| cluster["metadata"][field].as_str().unwrap_or_default();
+            let key = Key::new(text("namespace"), text("name"));
+            if let Ok(version) = text("resourceVersion").parse() {
+                self.going.entry(key).or_insert(version);
+            }
+        }
+    }
+
+    /// Whoever creates a machine decided so in the knowledge that its cluster goes. The owner of the machine is what the
+    /// decision was about; without one it may be any object of the controller.
+    fn knew(&self, actor: &str, machine: &Value, cluster: &Key) -> bool {
+        let Some(going) = self.going.get(cluster) else { return false };
+        let owners = machine["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+        let concerns = |object: &ObjectRef| {
+            let is = |owner: &Value| owner["kind"] == *object.kind.kind && owner["name"] == object.key.name;
+            owners.is_empty() || owners.iter().any(is)
+        };
+        let decisions = self.known.get(actor).into_iter().flatten();
+        decisions
+            .filter(|(object, _)| concerns(object))
+            .any(|(_, read)| read.get(cluster).is_some_and(|version| version >= going))
+    }
+}
 
 impl Checker for NoMachinesForTheDying {
     fn name(&self) -> &'static str {
         "S11"
     }
 
+    fn decided(
+        &mut self,
+        actor: &str,
+        object: &ObjectRef,
+        read: &[(KindName, Key, u64)],
+    ) -> Result<(), String> {
+        let clusters = KindName::of::<Cluster>();
+        let read = read.iter().filter(|(kind, _, _)| *kind == clusters);
+        let versions = read.map(|(_, key, version)| (key.clone(), *version)).collect();
+        self.known.entry(actor.to_owned()).or_default().insert(object.clone(), versions);
+        Ok(())
+    }
+
+    /// A process that starts knows nothing.
+    fn booted(&mut self, _: &Objects) -> Result<(), String> {
+        self.known.clear();
+        Ok(())
+    }
+
+    fn after(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        self.note(objects);
+        Ok(())
+    }
+
     fn before(&mut self, step: &Step<'_>, objects: &Objects) -> Result<(), String> {
+        self.note(objects);
         let Some(body) = created(step) else { return Ok(()) };
         let namespace = body["metadata"]["namespace"].as_str().unwrap_or_default();
         let cluster = body["spec"]["clusterName"].as_str().unwrap_or_default();
@@ -81,13 +141,11 @@ impl Checker for NoMachinesForTheDying {
         };
         let deleted: Option<jiff::Timestamp> =
             stored["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
-        // Decided just before, carried out just after.
-        match deleted {
-            Some(deleted) if step.at.duration_since(deleted) > jiff::SignedDuration::from_secs(1) => {
-                Err(format!("{} is created for cluster {cluster}, which is being deleted", name(body)))
-            }
-            _ => Ok(()),
+        let late = |deleted| step.at.duration_since(deleted) > jiff::SignedDuration::from_secs(1);
+        if deleted.is_some_and(late) || self.knew(step.actor, body, &Key::new(namespace, cluster)) {
+            return Err(format!("{} is created for cluster {cluster}, which is being deleted", name(body)));
         }
+        Ok(())
     }
 }
 
@@ -160,7 +218,30 @@ pub(super) fn cluster_stays(cluster: &str, objects: &Objects) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn only_who_could_not_know_of_a_deletion_may_carry_on() {
+        let cluster = Key::new("default", "c");
+        let set = |name: &str| ObjectRef::new(KindName::of::<MachineSet>(), Key::new("default", name));
+        let owned = json!({"metadata": {"ownerReferences": [{"kind": "MachineSet", "name": "one"}]}});
+        let orphan = json!({"metadata": {}});
+        for (what, read, machine, expected) in [
+            ("read before it was deleted", ("one", 6), &owned, false),
+            ("read when it was deleted", ("one", 7), &owned, true),
+            ("read by another of the same kind", ("two", 8), &owned, false),
+            ("read by anybody, and nobody owns the machine", ("two", 8), &orphan, true),
+        ] {
+            let mut checker = NoMachinesForTheDying::default();
+            checker.going.insert(cluster.clone(), 7);
+            let read_versions = [(KindName::of::<Cluster>(), cluster.clone(), read.1)];
+            checker.decided("machineset", &set(read.0), &read_versions).expect("noted");
+            assert_eq!(checker.knew("machineset", machine, &cluster), expected, "{what}");
+            assert!(!checker.knew("other", machine, &cluster), "{what}");
+        }
+    }
 
     #[test]
     fn what_two_have_in_common_is_caught() {

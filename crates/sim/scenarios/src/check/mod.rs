@@ -76,7 +76,7 @@ pub fn all(site: &Site) -> Vec<Box<dyn Checker>> {
         Box::new(NothingWhilePaused::new(annotation::PAUSED)),
         Box::new(NothingWhileClusterPaused::default()),
         Box::new(NoChildrenOfTheDying::new(owners)),
-        Box::new(NoMachinesForTheDying),
+        Box::new(NoMachinesForTheDying::default()),
         Box::new(FollowsOwnWrites::default()),
         Box::new(KeepsSecrets::new(site)),
         Box::new(NothingShared),

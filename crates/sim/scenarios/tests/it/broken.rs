@@ -39,6 +39,7 @@ caught! {
     a_worker_before_its_control_plane_is_caught: "bare", RushesWorkers, "S8";
     a_machine_destroyed_with_pods_on_it_is_caught: "bare", SkipsDrain, "S9";
     acting_on_a_paused_cluster_is_caught: "bare", IgnoresPause, "S10";
+    a_machine_for_a_cluster_that_goes_is_caught: "small", FeedsTheDying, "S11";
     a_token_in_a_status_is_caught: "bare", Blabs, "S13";
     a_shared_address_is_caught: "bare", Confuses, "S17";
 }

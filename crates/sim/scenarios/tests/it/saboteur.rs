@@ -41,6 +41,8 @@ pub enum Flaw {
     SkipsDrain,
     /// Acts on a paused cluster.
     IgnoresPause,
+    /// Creates a machine for a cluster that is being deleted.
+    FeedsTheDying,
     /// Tells a token in a status.
     Blabs,
     /// Gives a machine the address of another.
@@ -101,6 +103,7 @@ pub struct Seen {
     done: bool,
     available: bool,
     paused: bool,
+    going: bool,
     victim: Option<Vm>,
     machines: Vec<Arc<SimMachine>>,
     owners: Vec<Arc<Machine>>,
@@ -139,6 +142,7 @@ impl Controller for Saboteur {
             done: self.done.load(Ordering::Relaxed),
             available: machines.len() == 2 && machines.iter().all(ready),
             paused: is(|cluster| cluster.spec.paused == Some(true)),
+            going: is(|cluster| cluster.metadata.is_deleting()),
             victim,
             machines,
             owners: view.list("default")?,
@@ -150,6 +154,7 @@ impl Controller for Saboteur {
         let seen = &look.seen;
         let now = match self.flaw {
             Flaw::IgnoresPause => seen.paused,
+            Flaw::FeedsTheDying => seen.going,
             _ => seen.available,
         };
         if seen.done || !now {
@@ -208,7 +213,7 @@ impl Saboteur {
                 let other = seen.machines.get(1)?;
                 status(json!({ "addresses": other.status.addresses }))?
             }
-            Flaw::Adds => {
+            Flaw::Adds | Flaw::FeedsTheDying => {
                 let model =
                     seen.owners.iter().find(|machine| machine.metadata.labels.contains_key(label::SET_NAME));
                 let labels = model.map(|model| model.metadata.labels.clone()).unwrap_or_default();
