@@ -29,8 +29,8 @@ type Ended = dyn Fn(&Run) -> Result<()> + Send + Sync;
 /// The run that is copied, and its copies.
 pub struct Copies {
     story: &'static str,
-    /// The story's undisturbed run, in short.
-    trace: u64,
+    /// This program and the story's undisturbed run, in short.
+    world: u64,
     plan: Plan,
     /// What need not be done again.
     held: HashSet<(Kind, usize)>,
@@ -54,14 +54,14 @@ struct State {
 impl Copies {
     pub fn new(
         story: &'static str,
-        trace: u64,
+        world: u64,
         plan: Plan,
         held: &[Run],
         folder: PathBuf,
         ended: impl Fn(&Run) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
         let held = held.iter().map(|run| (run.kind, run.effect)).collect();
-        Self { story, trace, plan, held, folder, state: Mutex::default(), ended: Box::new(ended) }
+        Self { story, world, plan, held, folder, state: Mutex::default(), ended: Box::new(ended) }
     }
 
     /// If this process is a copy: tells what came of it and ends.
@@ -106,7 +106,7 @@ impl Copies {
             (code, signal) => Some(format!("ended with code {code:?}, signal {signal:?}")),
         };
         let story = self.story.to_owned();
-        let run = Run { story, trace: self.trace, kind, effect: fault.effect(), cpu, broken };
+        let run = Run { story, world: self.world, kind, effect: fault.effect(), cpu, broken };
         (self.ended)(&run)?;
         state.ended.push(run);
         Ok(())

@@ -45,7 +45,7 @@ struct Options {
 /// What a story is like when nothing disturbs it.
 struct Calm {
     exposed: std::ops::Range<usize>,
-    trace: u64,
+    world: u64,
 }
 
 /// What came of a story.
@@ -74,6 +74,9 @@ fn main() -> Result<()> {
 
 /// Every story once, and every failure told.
 fn calm(stories: &[Story], seed: u64) -> Result<Vec<Calm>> {
+    // A change that shows only after a misfortune leaves the undisturbed run as it was: the program counts as well.
+    let program = std::env::current_exe().and_then(std::fs::read).context("read this program")?;
+    let program = in_short(program);
     let (mut calm, mut failed) = (Vec::new(), Vec::new());
     for story in stories {
         let begun = Instant::now();
@@ -89,7 +92,7 @@ fn calm(stories: &[Story], seed: u64) -> Result<Vec<Calm>> {
         };
         println!("{}: {} effects, {took:.1} s: {verdict}", story.name, report.trace.effects());
         let exposed = report.trace.exposed()..report.trace.effects();
-        calm.push(Calm { exposed, trace: in_short(&report.trace.text()) });
+        calm.push(Calm { exposed, world: in_short((program, report.trace.text())) });
     }
     ensure!(failed.is_empty(), "these stories do not end well: {}", failed.join(", "));
     Ok(calm)
@@ -146,7 +149,7 @@ fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
         .iter()
         .zip(calm)
         .map(|(story, calm)| {
-            let held = if again { Vec::new() } else { record.held(story.name, calm.trace) };
+            let held = if again { Vec::new() } else { record.held(story.name, calm.world) };
             let planned = |run: &Run| plan.faults(run.effect).contains(&run.kind.at(run.effect));
             held.into_iter().filter(planned).collect()
         })
@@ -172,7 +175,7 @@ fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
             recorder.add(run)
         };
         let copies =
-            Arc::new(Copies::new(name, calm.trace, plan.clone(), &held, options.broken.clone(), ended));
+            Arc::new(Copies::new(name, calm.world, plan.clone(), &held, options.broken.clone(), ended));
         copies.end_if_copy(run_with(story, options.seed, copies.clone()));
         let mut runs = copies.end()?;
         runs.extend(held);

@@ -16,8 +16,8 @@ use crate::plan::Kind;
 pub struct Run {
     /// The story.
     pub story: String,
-    /// Which plane, story and seed it was: what the undisturbed run was like, in short.
-    pub trace: u64,
+    /// Which program, story and seed it was, in short.
+    pub world: u64,
     /// What went wrong on purpose.
     pub kind: Kind,
     /// At which effect.
@@ -28,10 +28,10 @@ pub struct Run {
     pub broken: Option<String>,
 }
 
-/// An undisturbed run in short: another plane, story or seed has another.
-pub fn in_short(trace: &str) -> u64 {
+/// A program or what it did in short, to tell it from others.
+pub fn in_short(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    trace.hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -55,9 +55,9 @@ impl Record {
     }
 
     /// Runs of a story that held, each once.
-    pub fn held(&self, story: &str, trace: u64) -> Vec<Run> {
+    pub fn held(&self, story: &str, world: u64) -> Vec<Run> {
         let mut held: Vec<Run> = Vec::new();
-        for run in self.known.iter().filter(|run| run.story == story && run.trace == trace) {
+        for run in self.known.iter().filter(|run| run.story == story && run.world == world) {
             held.retain(|known| (known.kind, known.effect) != (run.kind, run.effect));
             if run.broken.is_none() {
                 held.push(run.clone());
