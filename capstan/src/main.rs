@@ -17,6 +17,7 @@ mod kubeconfig;
 mod kvm;
 mod logging;
 mod manager;
+mod orphans;
 mod output;
 mod pause;
 mod picture;
@@ -79,7 +80,9 @@ enum Command {
     /// Have controllers leave a cluster alone, until it is resumed
     Pause(pause::Args),
     /// Have controllers look after a paused cluster again
-    Resume(pause::Args),
+    Resume(pause::ResumeArgs),
+    /// Compare records with workload clusters and clouds, and say what differs; changes nothing
+    Orphans(orphans::Args),
     /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),
     /// Make a new data directory from a backup
@@ -133,8 +136,9 @@ fn run(command: Command) -> Result<Exit> {
         Command::Delete(args) => delete::run(&args),
         Command::Kubeconfig(args) => kubeconfig::run(&args),
         Command::Console(args) => console::run(&args),
-        Command::Pause(args) => pause::run(&args, true),
-        Command::Resume(args) => pause::run(&args, false),
+        Command::Pause(args) => pause::pause(&args),
+        Command::Resume(args) => pause::resume(&args),
+        Command::Orphans(args) => orphans::run(&args),
         Command::Backup(args) => backup::backup(&args).map(done),
         Command::Restore(args) => backup::restore(&args).map(done),
         Command::Doctor(args) => doctor::run(&args),

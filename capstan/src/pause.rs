@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{KindName, Patch};
+use capstan_controller::{KindName, ListOptions, Patch};
 use capstan_object::Object as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::backup::HELD;
 use crate::exit::Exit;
 use crate::output::say;
-use crate::reach::Reach;
+use crate::reach::{Management, Reach};
 
-/// Arguments of `capstan pause` and `capstan resume`.
+/// Arguments of `capstan pause`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of the cluster
@@ -22,24 +23,71 @@ pub struct Args {
     dry_run: bool,
 }
 
-/// Pauses or resumes a cluster.
-pub fn run(args: &Args, pause: bool) -> Result<Exit> {
-    let done = if pause { "paused" } else { "resumed" };
+/// Arguments of `capstan resume`.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["cluster", "restored"]))]
+pub struct ResumeArgs {
+    /// Name of the cluster
+    cluster: Option<String>,
+    #[command(flatten)]
+    reach: Reach,
+    /// All clusters, of all namespaces, that `capstan restore` paused
+    #[arg(long)]
+    restored: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Pauses a cluster.
+pub fn pause(args: &Args) -> Result<Exit> {
     let name = &args.cluster;
     args.reach.run(async |management| {
         let cluster: Cluster = management.find(name).await?;
-        if cluster.spec.paused.unwrap_or_default() == pause {
-            let is = if pause { "paused already" } else { "not paused" };
-            return say(&format!("cluster {name} is {is}"));
+        if cluster.spec.paused == Some(true) {
+            return say(&format!("cluster {name} is paused already"));
         }
         if args.dry_run {
-            return say(&format!("cluster {name} would be {done}"));
+            return say(&format!("cluster {name} would be paused"));
         }
-        let wanted = json!({"spec": {"paused": if pause { json!(true) } else { json!(null) }}});
-        let kind = KindName::of::<Cluster>();
-        management.client.patch(&kind, &cluster.key(), None, &Patch::Merge(wanted)).await?;
-        let next = if pause { format!("; `capstan resume {name}` ends that") } else { String::new() };
-        say(&format!("cluster {name} {done}{next}"))
+        change(&management, &cluster, json!({"spec": {"paused": true}})).await?;
+        say(&format!("cluster {name} paused; `capstan resume {name}` ends that"))
     })?;
     Ok(Exit::Done)
+}
+
+/// Resumes a cluster, or all that a restore paused.
+pub fn resume(args: &ResumeArgs) -> Result<Exit> {
+    args.reach.run(async |management| {
+        let clusters: Vec<Cluster> = match &args.cluster {
+            Some(name) => vec![management.find(name).await?],
+            None => {
+                let all: Vec<Cluster> = management.client.list_all("", &ListOptions::default()).await?;
+                all.into_iter().filter(|cluster| cluster.metadata().annotations.contains_key(HELD)).collect()
+            }
+        };
+        if clusters.is_empty() {
+            say("no cluster is paused by a restore")?;
+        }
+        for cluster in &clusters {
+            let name =
+                if args.restored { cluster.key().to_string() } else { cluster.metadata().name.clone() };
+            if cluster.spec.paused != Some(true) {
+                say(&format!("cluster {name} is not paused"))?;
+            } else if args.dry_run {
+                say(&format!("cluster {name} would be resumed"))?;
+            } else {
+                let wanted = json!({"metadata": {"annotations": {HELD: null}}, "spec": {"paused": null}});
+                change(&management, cluster, wanted).await?;
+                say(&format!("cluster {name} resumed"))?;
+            }
+        }
+        Ok(Exit::Done)
+    })
+}
+
+async fn change(management: &Management, cluster: &Cluster, wanted: Value) -> Result<()> {
+    let kind = KindName::of::<Cluster>();
+    management.client.patch(&kind, &cluster.key(), None, &Patch::Merge(wanted)).await?;
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! `capstan backup` and `capstan restore`: a server, its objects and keys, as one self-checking file, and back.
 
+mod hold;
 mod running;
+
+pub use hold::HELD;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -42,6 +45,10 @@ pub struct RestoreArgs {
     /// Data directory to make; must not exist or be empty
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
+    /// Leave clusters as they are in the backup: controllers act on them as soon as a server starts. Only if nothing was
+    /// changed since the backup
+    #[arg(long)]
+    unpaused: bool,
 }
 
 /// Copies a server to a file, whether it runs or not.
@@ -79,16 +86,31 @@ pub fn backup(args: &BackupArgs) -> Result<()> {
 /// Makes a data directory from a backup.
 pub fn restore(args: &RestoreArgs) -> Result<()> {
     let backup = read(&args.from)?;
-    let restored = backup.restore(&args.data_dir, std::time::SystemTime::now())?;
+    let (objects, revision) = (backup.objects(), backup.revision());
+    let dir = &args.data_dir;
+    let beside = dir.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(beside)?;
+    let (backup, held) = if args.unpaused { (backup, Vec::new()) } else { hold::held(backup, beside)? };
+    let restored = backup.restore(dir, std::time::SystemTime::now())?;
+    let shown = dir.display();
     say(&format!(
-        "{}: {} objects from resource version {}; the restored server begins at {}, so clients list anew\n\
-         next: capstan server --data-dir {}",
-        args.data_dir.display(),
-        restored.entries,
-        restored.backed_up,
-        restored.revision,
-        args.data_dir.display()
-    ))
+        "{shown}: {objects} objects from resource version {revision}; the restored server begins at {}, so clients list anew",
+        restored.revision
+    ))?;
+    if !held.is_empty() {
+        say(&format!(
+            "{} clusters are paused: nothing is done to them, or to their machines, before you have compared and resumed them",
+            held.len()
+        ))?;
+    }
+    say(&format!("next: capstan server --data-dir {shown}"))?;
+    if !held.is_empty() {
+        say(&format!(
+            "      capstan orphans -A --data-dir {shown}          # what differs between these records and what there is\n      \
+             capstan resume --restored --data-dir {shown}   # go on"
+        ))?;
+    }
+    Ok(())
 }
 
 /// The data directory, unless a server is using it.

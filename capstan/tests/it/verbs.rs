@@ -193,3 +193,74 @@ async fn what_cannot_be_done_is_said_with_what_can() {
     );
     assert_eq!(code(&capstan(&["doctor", "--data-dir", dir.path().to_str().unwrap()])), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_resumed() {
+    let dir = TempDir::new().unwrap();
+    let (data, back) = (dir.path().join("data"), dir.path().join("back"));
+    let site = Site::start();
+    let server = Server::start(&data, &["--simulator-url", &site.url]);
+    quick(&server).await;
+    succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
+    assert_eq!(succeeded(on(&server, &["orphans"])), "", "records and nodes are the same");
+    let machines = succeeded(on(&server, &["get", "machines", "-o", "name"]));
+    let machine = machines.lines().next().unwrap().strip_prefix("machine/").unwrap();
+    let console = succeeded(on(&server, &["console", machine, "--simulator-url", &site.url]));
+    assert!(console.lines().count() > 3 && console.contains("cloud-init"), "{console}");
+    let file = dir.path().join("backup");
+    let (file, back_text) = (file.to_str().unwrap(), back.to_str().unwrap());
+    succeeded(on(&server, &["backup", "--to", file]));
+    succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--wait", "--timeout", "5m"]));
+    drop(server);
+    let said = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
+    assert!(said.contains("1 clusters are paused") && said.contains("capstan orphans -A"), "{said}");
+    let server = Server::start(&back, &["--simulator-url", &site.url]);
+    let compared = on(&server, &["orphans", "-A"]);
+    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert_eq!(code(&compared), 2, "{text}");
+    assert!(text.lines().count() == 1 && text.starts_with("in no record"), "the later worker: {text}");
+    assert_eq!(site.machines().await, 3, "no machine was touched");
+    assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "cluster default/quick resumed\n");
+    succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
+    assert_eq!(site.machines().await, 3, "none was deleted and none replaced");
+    assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "no cluster is paused by a restore\n");
+}
+
+/// A running `capstan sim site`; killed when dropped.
+struct Site {
+    process: std::process::Child,
+    _stdout: std::io::BufReader<std::process::ChildStdout>,
+    url: String,
+}
+
+impl Site {
+    fn start() -> Self {
+        let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["sim", "site", "--listen", "127.0.0.1:0", "--endpoint-port", "0", "--instant"])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = std::io::BufReader::new(process.stdout.take().unwrap());
+        let mut first = String::new();
+        std::io::BufRead::read_line(&mut stdout, &mut first).unwrap();
+        let url = first.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        Self { process, _stdout: stdout, url }
+    }
+
+    /// How many machines there are.
+    async fn machines(&self) -> usize {
+        let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+            .build_http::<http_body_util::Empty<bytes::Bytes>>();
+        let answer = client.get(format!("{}/v1/machines", self.url).parse().unwrap()).await.unwrap();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        serde_json::from_slice::<Vec<Value>>(&body).unwrap().len()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

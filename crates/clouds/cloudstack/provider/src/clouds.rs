@@ -148,6 +148,24 @@ impl Clouds {
         Ok(Access { client: held.client, owner: tenant.owner, sight: tenant.sight, secret })
     }
 
+    /// A client with the keys of a Secret, and for whom a failure domain works. Nothing is held.
+    pub(crate) async fn open(
+        &self,
+        domain: &CloudStackFailureDomainSpec,
+        content: &Secret,
+    ) -> Result<(Client, Owner), Trouble> {
+        let secret = secret_of(&domain.acs_endpoint);
+        let (url, keys, verify) = parse(content, &secret)?;
+        let client = Client::new(self.endpoint(&(url, verify), &secret)?, Arc::new(Rotating::new(keys)));
+        let tenancy = Tenancy {
+            account: domain.account.clone(),
+            domain: domain.domain.clone(),
+            project: domain.project.clone(),
+        };
+        let owner = owner(&client, &tenancy, &secret).await?;
+        Ok((client, owner))
+    }
+
     /// What is held for a Secret, with its keys of this moment.
     async fn held(&self, secret: &Key, view: &View) -> Result<Held, Trouble> {
         let missing = || {

@@ -21,6 +21,7 @@ mod isolated_network;
 mod machine;
 mod machine_template;
 mod sight;
+mod survey;
 mod trouble;
 
 use capstan_controller::Runtime;
@@ -32,6 +33,7 @@ pub use failure_domain::FailureDomains;
 pub use isolated_network::IsolatedNetworks;
 pub use machine::CloudStackMachines;
 pub use machine_template::MachineTemplates;
+pub use survey::{Survey, Thing};
 pub use trouble::Trouble;
 
 /// Adds the provider's controllers.
