@@ -16,6 +16,10 @@ use crate::contract::{ControlPlane, Found};
 /// Draining and detaching take time: looking more often changes nothing.
 const AGAIN: Duration = Duration::from_secs(20);
 
+/// How long the deletion of a Node is tried at least, upstream's too: the limit of a machine runs from its own deletion,
+/// and a drain may have used it up before the first refusal.
+const TRIES: SignedDuration = SignedDuration::from_secs(10);
+
 /// Evictions in one reconcile, for nodes with pods of many orders; the rest is done in the next.
 const MOST_EVICTIONS: usize = 8;
 
@@ -305,7 +309,7 @@ fn delete_node(
         decision.call(call);
         return Some(waiting(own::DELETING_NODE, "Deleting Node"));
     };
-    if is_over(since, limit, look.now) {
+    if is_over(since, limit, look.now) && look.now.duration_since(failure.since) >= TRIES {
         return None;
     }
     let why = failure.error.message.clone();

@@ -405,9 +405,9 @@ fn what_a_budget_refused_is_told_and_not_tried_again_at_once() {
 }
 
 #[test]
-fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time() {
+fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time_and_is_tried_more_than_once() {
     let gone = || Seen { infrastructure: Found::Missing, bootstrap: Found::Missing, ..going() };
-    let failed = |limit| {
+    let failed = |limit, tried| {
         let mut machine = deleting();
         machine.spec.deletion.node_deletion_timeout_seconds = limit;
         let mut look = look(machine, gone());
@@ -419,16 +419,17 @@ fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time() {
                 code: catalogue::WORKLOAD_UNREACHABLE,
                 message: "refused".to_owned(),
             },
-            since: at(NOW - 9),
+            since: at(NOW - tried),
             attempts: 2,
         }];
         let decision = controller().decide(&look);
         (condition(&decision, "Deleting").1.to_owned(), decision.object.metadata.finalizers.is_empty())
     };
-    assert_eq!(failed(None), ("DeletingNode".to_owned(), false));
-    assert_eq!(failed(Some(0)), ("DeletingNode".to_owned(), false));
-    assert_eq!(failed(Some(60)), ("DeletingNode".to_owned(), false));
-    assert_eq!(failed(Some(10)), ("DeletionCompleted".to_owned(), true));
+    assert_eq!(failed(None, 9), ("DeletingNode".to_owned(), false));
+    assert_eq!(failed(Some(0), 9), ("DeletingNode".to_owned(), false));
+    assert_eq!(failed(Some(60), 9), ("DeletingNode".to_owned(), false));
+    assert_eq!(failed(Some(10), 0), ("DeletingNode".to_owned(), false), "one refusal is not the end");
+    assert_eq!(failed(Some(10), 10), ("DeletionCompleted".to_owned(), true));
 }
 
 #[test]
