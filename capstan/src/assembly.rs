@@ -46,6 +46,18 @@ pub struct ControllerArgs {
     pub kvm: KvmArgs,
 }
 
+impl ControllerArgs {
+    /// What is so when nobody says anything.
+    pub fn usual() -> Result<Self> {
+        #[derive(clap::Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            said: ControllerArgs,
+        }
+        Ok(<Nothing as clap::Parser>::try_parse_from(["capstan"])?.said)
+    }
+}
+
 fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
     let unknown = |_| format!("there is no algorithm {name:?}");
     serde_json::from_value(Value::from(name)).map_err(unknown)

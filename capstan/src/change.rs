@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{ApiError, KindName};
+use capstan_controller::{ApiError, Client, KindName};
 use capstan_object::{Key, Object as _};
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, header};
 use serde_json::{Value, json};
 
 use crate::kinds::known;
@@ -37,21 +37,27 @@ pub async fn make(management: &Management, changes: &[Change], dry_run: bool) ->
 
 async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<()> {
     let path = change.kind.object_path(&Key::new(&management.namespace, &change.name), None);
+    let kind = "application/merge-patch+json";
+    patch(&management.client, &format!("{path}?fieldManager=capstan-cli"), kind, &change.patch, dry_run).await
+}
+
+/// Sends a patch to a path with a query, or has the server say whether it would take it.
+pub async fn patch(client: &Client, path: &str, kind: &str, body: &Value, dry_run: bool) -> Result<()> {
     let dry = if dry_run { "&dryRun=All" } else { "" };
     let request = Request::builder()
         .method(Method::PATCH)
-        .uri(format!("{path}?fieldManager=capstan-cli{dry}"))
-        .header(header::CONTENT_TYPE, "application/merge-patch+json")
+        .uri(format!("{path}{dry}"))
+        .header(header::CONTENT_TYPE, kind)
         .header(header::ACCEPT, "application/json")
-        .body(Bytes::from(change.patch.to_string()))?;
-    let answer = management.client.transport().send(request).await.map_err(ApiError::from)?;
+        .body(Bytes::from(body.to_string()))?;
+    let answer = client.transport().send(request).await.map_err(ApiError::from)?;
     let status = answer.status();
     let mut body = answer.into_body();
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await {
         bytes.extend_from_slice(&piece.map_err(ApiError::from)?);
     }
-    if status != StatusCode::OK {
+    if !status.is_success() {
         return Err(ApiError::from_body(status.as_u16(), &bytes).into());
     }
     Ok(())

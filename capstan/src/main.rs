@@ -1,5 +1,6 @@
 //! `capstan`: a Cluster API management plane in one binary.
 
+mod apply;
 mod assembly;
 mod backup;
 mod bundle;
@@ -8,9 +9,11 @@ mod cloudstack;
 mod codes;
 mod console;
 mod delete;
+mod demo;
 mod doctor;
 mod events;
 mod exit;
+mod follow;
 mod get;
 mod kinds;
 mod kubeconfig;
@@ -29,6 +32,7 @@ mod server;
 mod signals;
 mod sim;
 mod simulator;
+mod up;
 mod upgrade;
 mod version;
 mod wait;
@@ -55,6 +59,10 @@ struct Cli {
 enum Command {
     /// Serve the Kubernetes API from a data directory, and run the controllers of Cluster API on it
     Server(server::Args),
+    /// Show it all at once: a management cluster, a simulated CloudStack, and a cluster on it in a minute
+    Demo(demo::Args),
+    /// Apply a manifest and follow its cluster until it is ready
+    Up(up::Args),
     /// Run the controllers of Cluster API on any Kubernetes
     Manager(manager::Args),
     /// List clusters, machines or other objects of Cluster API, with how they do
@@ -100,6 +108,9 @@ enum Command {
     },
     /// Say the versions of this program and of the server
     Version(version::Args),
+    /// Be the cloud of `demo`, which starts this by itself
+    #[command(hide = true)]
+    DemoCloud(demo::CloudArgs),
     /// Balance connections to the API servers of a cluster; `--kvm` starts this by itself
     #[command(hide = true)]
     KvmBalancer(kvm::BalancerArgs),
@@ -125,6 +136,8 @@ fn run(command: Command) -> Result<Exit> {
     let done = |()| Exit::Done;
     match command {
         Command::Server(args) => server::run(args).map(done),
+        Command::Demo(args) => demo::run(&args),
+        Command::Up(args) => up::run(&args),
         Command::Manager(args) => manager::run(args).map(done),
         Command::Get(args) => get::run(&args),
         Command::Describe(args) => picture::describe(&args),
@@ -150,6 +163,7 @@ fn run(command: Command) -> Result<Exit> {
             output::say(String::from_utf8_lossy(&script).trim_end()).map(done)
         }
         Command::Version(args) => version::run(&args),
+        Command::DemoCloud(args) => demo::run_cloud(&args).map(done),
         Command::KvmBalancer(args) => kvm::balance(args).map(done),
     }
 }

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::assembly::{Assembly, ControllerArgs};
 use crate::output::say;
+use crate::reach::ADMIN;
 use crate::signals;
 
 /// Arguments of `capstan server`.
@@ -57,64 +58,100 @@ async fn serve(args: Args) -> Result<()> {
         (None, None) => Path::new("."),
     };
     let env = Env::system();
-    let pki = Pki::load_or_create(&dir.join("pki"), env.clone())
-        .with_context(|| format!("the keys in {} could not be read or made", dir.display()))?;
-    let pki = Arc::new(pki);
-    let listener = TcpListener::bind(args.listen).await.with_context(|| {
-        format!(
-            "cannot listen on {}: choose another address with --listen, or port 0 for any free one",
-            args.listen
-        )
-    })?;
-    let address = listener.local_addr()?;
     let assembly = match args.api_only {
         true => None,
         false => Some(Assembly::new(&args.assembly, &env).await?),
     };
-    let mut config = if args.in_memory { Config::in_memory() } else { Config::on_disk(dir) };
-    if let Some(assembly) = &assembly {
-        let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
-        config = config.with_kinds(Arc::new(kinds));
-    }
-    let plane = Plane::start(config, pki.clone()).await?;
-    let runtime = match &assembly {
-        Some(assembly) => Some(control(&plane, assembly, env).await?),
-        None => None,
-    };
+    let mut server = Server::open(dir, args.in_memory, args.listen, assembly).await?;
+    server.control(env).await?;
+    announce(&server, &args, started)?;
+    server.serve(args.tls_san, signals::stop()).await
+}
 
-    let kubeconfig = dir.join("admin.kubeconfig");
-    write_kubeconfig(&pki, &kubeconfig, address)
-        .with_context(|| format!("{} could not be written", kubeconfig.display()))?;
-    announce(address, &kubeconfig, &args, assembly.as_ref(), started)?;
+/// A server on a data directory, with or without controllers on it.
+pub struct Server {
+    plane: Plane,
+    listener: TcpListener,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    assembly: Option<Assembly>,
+    runtime: Option<Runtime>,
+}
 
-    let mut names = vec![address.ip().to_string(), "localhost".into(), "kubernetes.default.svc".into()];
-    names.extend(args.tls_san);
-    // Controllers stop before the store closes under them.
-    let stop = async {
-        signals::stop().await;
-        if let Some(runtime) = runtime {
-            runtime.stop().await;
+impl Server {
+    /// Opens the store, takes the address and writes the administrator's kubeconfig. No controller runs yet, and nobody
+    /// is answered.
+    pub async fn open(
+        dir: &Path,
+        in_memory: bool,
+        listen: SocketAddr,
+        assembly: Option<Assembly>,
+    ) -> Result<Self> {
+        let pki = Pki::load_or_create(&dir.join("pki"), Env::system())
+            .with_context(|| format!("the keys in {} could not be read or made", dir.display()))?;
+        let pki = Arc::new(pki);
+        let listener = TcpListener::bind(listen).await.with_context(|| {
+            format!(
+                "cannot listen on {listen}: choose another address with --listen, or port 0 for any free one"
+            )
+        })?;
+        let address = listener.local_addr()?;
+        let mut config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+        if let Some(assembly) = &assembly {
+            let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
+            config = config.with_kinds(Arc::new(kinds));
         }
-        drop(assembly);
-    };
-    plane.serve(listener, &names, stop).await?;
-    tracing::info!("stopped");
-    Ok(())
+        let plane = Plane::start(config, pki.clone()).await?;
+        let kubeconfig = dir.join(ADMIN);
+        let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
+        write_private(&kubeconfig, format!("{text:#}\n").as_bytes())
+            .with_context(|| format!("{} could not be written", kubeconfig.display()))?;
+        Ok(Self { plane, listener, address, kubeconfig, assembly, runtime: None })
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A client with all rights.
+    pub fn client(&self, name: &str) -> Client {
+        Client::in_process(self.plane.server().clone(), name)
+    }
+
+    /// Installs what the controllers need and starts them.
+    pub async fn control(&mut self, env: Env) -> Result<()> {
+        let Some(assembly) = &self.assembly else { return Ok(()) };
+        let client = self.client("capstan");
+        capstan_capi_plane::install(&client, &assembly.definitions()).await?;
+        assembly.register(&client).await?;
+        let mut runtime = assembly.runtime(client, env);
+        runtime.start();
+        self.runtime = Some(runtime);
+        Ok(())
+    }
+
+    /// Answers until `stop` resolves, under further names too.
+    pub async fn serve(self, more: Vec<String>, stop: impl Future<Output = ()> + Send) -> Result<()> {
+        let Self { plane, listener, address, assembly, runtime, .. } = self;
+        let mut names = vec![address.ip().to_string(), "localhost".into(), "kubernetes.default.svc".into()];
+        names.extend(more);
+        // Controllers stop before the store closes under them.
+        let stop = async {
+            stop.await;
+            if let Some(runtime) = runtime {
+                runtime.stop().await;
+            }
+            drop(assembly);
+        };
+        plane.serve(listener, &names, stop).await?;
+        tracing::info!("stopped");
+        Ok(())
+    }
 }
 
-/// Installs what the controllers need and starts them.
-async fn control(plane: &Plane, assembly: &Assembly, env: Env) -> Result<Runtime> {
-    let client = Client::in_process(plane.server().clone(), "capstan");
-    capstan_capi_plane::install(&client, &assembly.definitions()).await?;
-    assembly.register(&client).await?;
-    let mut runtime = assembly.runtime(client, env);
-    runtime.start();
-    Ok(runtime)
-}
-
-/// Writes the administrator's kubeconfig, readable by its owner only from the first moment on.
-fn write_kubeconfig(pki: &Pki, path: &Path, address: SocketAddr) -> Result<()> {
-    let kubeconfig = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
+/// Writes a file that is readable by its owner only from the first moment on.
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -122,18 +159,11 @@ fn write_kubeconfig(pki: &Pki, path: &Path, address: SocketAddr) -> Result<()> {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    let mut file = options.open(path)?;
-    std::io::Write::write_all(&mut file, format!("{kubeconfig:#}\n").as_bytes())?;
-    Ok(())
+    std::io::Write::write_all(&mut options.open(path)?, bytes)
 }
 
-fn announce(
-    address: SocketAddr,
-    kubeconfig: &Path,
-    args: &Args,
-    assembly: Option<&Assembly>,
-    started: Instant,
-) -> Result<()> {
+fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
+    let (address, assembly) = (server.address, server.assembly.as_ref());
     let kind = if args.in_memory { "in memory, nothing is kept" } else { "durable" };
     let ready = started.elapsed();
     say(&format!("capstan serves the Kubernetes API on https://{address} ({kind}; ready in {ready:.0?})"))?;
@@ -148,6 +178,6 @@ fn announce(
         Some(_) => "kubectl get clusters --all-namespaces",
         None => "kubectl get namespaces\n      kubectl apply -f my-crd.yaml",
     };
-    let path = kubeconfig.display();
+    let path = server.kubeconfig.display();
     say(&format!("kubeconfig: {path}\n\ntry:  export KUBECONFIG={path}\n      {next}\nstop: Ctrl-C"))
 }

@@ -14,6 +14,7 @@
 mod events;
 mod fold;
 mod part;
+mod progress;
 mod table;
 mod text;
 mod tree;
@@ -22,7 +23,8 @@ mod why;
 pub use events::{about, event_line, seen};
 pub use fold::{Row, rows};
 pub use part::{Part, Standing};
+pub use progress::{Facts, progress};
 pub use table::{Columns, table};
-pub use text::{Paint, age, draw, one_line};
+pub use text::{Paint, age, clipped, draw, one_line};
 pub use tree::Tree;
 pub use why::{Cause, Link, Why, why};

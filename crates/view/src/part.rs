@@ -1,5 +1,6 @@
 //! One object, as far as people care.
 
+use capstan_controller::operation::{History, Operation};
 use capstan_object::{Condition, ConditionStatus, Conditions as _, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,6 +58,12 @@ pub struct Part {
     /// Ready and wanted copies of what it keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<(i64, i64)>,
+    /// What is being done about it, or was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// How long earlier operations on it took.
+    #[serde(skip)]
+    pub history: History,
     /// Objects its spec names, as (kind, name), in the order in which they are needed.
     #[serde(skip)]
     pub needs: Vec<(String, String)>,
@@ -95,6 +102,8 @@ impl Part {
             version: version(object),
             copies: wanted.map(|wanted| (ready.unwrap_or_default(), wanted)),
             needs: needs(&kind, &object["spec"]),
+            operation: Operation::of(&metadata),
+            history: History::of(&metadata),
             finalizers: metadata.finalizers,
             namespace: metadata.namespace,
             name: metadata.name,

@@ -1,9 +1,9 @@
 //! The picture as lines of text.
 
 use capstan_object::Time;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::{Part, Row, Standing, Tree, rows};
+use crate::{Part, Row, Standing, Tree, progress, rows};
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,46 @@ pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    let part = &tree.part;
+    if let Some(operation) = part.operation.as_ref().filter(|operation| !operation.is_over()) {
+        for line in progress(operation, &part.history, now, paint) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A line cut to a width, whose colours take no room and end with it.
+pub fn clipped(line: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut room = width;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' {
+            text.push(character);
+            for part in characters.by_ref() {
+                text.push(part);
+                if part.is_ascii_alphabetic() {
+                    break;
+                }
+            }
+        } else if room > 0 {
+            room -= 1;
+            text.push(character);
+        }
+    }
     text
 }
 
 /// `12s`, `4m`, `3h`, `2d`: how long ago, in one unit, or two where one would be coarse.
 pub fn age(since: Time, now: Timestamp) -> String {
-    let seconds = now.duration_since(since.timestamp()).as_secs().max(0);
+    span(now.duration_since(since.timestamp()))
+}
+
+/// A length of time, in one unit, or two where one would be coarse.
+pub(crate) fn span(length: SignedDuration) -> String {
+    let seconds = length.as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),
         120..600 => format!("{}m{}s", seconds / 60, seconds % 60),
@@ -114,4 +148,15 @@ pub fn one_line(text: &str) -> String {
         return clean;
     }
     clean.chars().take(SENTENCE - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clipped;
+
+    #[test]
+    fn a_line_is_cut_by_what_is_seen_of_it() {
+        assert_eq!(clipped("\u{1b}[32mReady\u{1b}[0m machine", 7), "\u{1b}[32mReady\u{1b}[0m m");
+        assert_eq!(clipped("ü─x", 2), "ü─");
+    }
 }

@@ -1,0 +1,194 @@
+//! The simulated CloudStack of the demonstration. It is a process of its own, as a cloud is: it and its machines live on
+//! while the demonstration is stopped or killed, and end with the data directory.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use capstan_apiserver::env::Env;
+use capstan_guest::{Site, SiteOptions, Timings};
+use capstan_sim_cloudstack::{Layout, Settings, Simulator};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+/// The tenant.
+const ACCOUNT: &str = "capstan";
+/// What it says of itself, in the data directory.
+const FILE: &str = "cloud.json";
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Arguments of the cloud's process.
+#[derive(Debug, clap::Args)]
+pub struct CloudArgs {
+    /// Data directory of the demonstration: when it goes, the cloud goes
+    #[arg(long)]
+    data_dir: PathBuf,
+    /// Port of the API servers of clusters
+    #[arg(long)]
+    endpoint_port: u16,
+    /// How many times faster machines are
+    #[arg(long)]
+    speed: f64,
+    /// Kubernetes versions that there are images of
+    #[arg(long, value_delimiter = ',')]
+    kubernetes: Vec<String>,
+}
+
+/// A cloud that answers, and how to use it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cloud {
+    /// Where its API listens.
+    address: SocketAddr,
+    /// The tenant's keys.
+    pub api_key: String,
+    /// The tenant's secret.
+    pub secret_key: String,
+    /// Its process.
+    pub process: u32,
+}
+
+impl Cloud {
+    /// Finds the cloud of a directory, or starts one. A cloud that was there and is gone took its machines along.
+    pub async fn open(
+        dir: &Path,
+        endpoint_port: u16,
+        speed: f64,
+        versions: &[&str],
+        new: bool,
+    ) -> Result<Self> {
+        if let Some(found) = Self::find(dir)? {
+            return Ok(found);
+        }
+        if !new {
+            bail!(
+                "the simulated cloud of {0} has ended, and its machines with it: remove {0} to begin anew",
+                dir.display()
+            );
+        }
+        drop(std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, endpoint_port)).with_context(|| {
+            format!("clusters cannot be served on port {endpoint_port}: choose another with --endpoint-port")
+        })?);
+        let log = File::options().create(true).append(true).open(dir.join("cloud.log"))?;
+        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let mut started = Command::new(program)
+            .arg("demo-cloud")
+            .arg("--data-dir")
+            .arg(std::path::absolute(dir)?)
+            .args(["--endpoint-port", &endpoint_port.to_string(), "--speed", &speed.to_string()])
+            .args(["--kubernetes", &versions.join(",")])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Ctrl-C is meant for the demonstration.
+            .process_group(0)
+            .spawn()
+            .context("the simulated cloud cannot be started")?;
+        let waiting = async {
+            loop {
+                if let Some(found) = Self::find(dir)? {
+                    return Ok(found);
+                }
+                if let Some(status) = started.try_wait()? {
+                    bail!(
+                        "the simulated cloud did not start ({status}); see {}",
+                        dir.join("cloud.log").display()
+                    );
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.context("the simulated cloud does not answer")?
+    }
+
+    /// The cloud of a directory, if it answers.
+    fn find(dir: &Path) -> Result<Option<Self>> {
+        let Ok(bytes) = std::fs::read(dir.join(FILE)) else { return Ok(None) };
+        let cloud: Self = serde_json::from_slice(&bytes)
+            .with_context(|| format!("{} was not written by `capstan demo`", dir.join(FILE).display()))?;
+        // Somebody else may have the port by now; nobody else knows these words.
+        Ok(answers(cloud.address).then_some(cloud))
+    }
+
+    /// Where its API answers.
+    pub fn url(&self) -> String {
+        format!("http://{}/client/api", self.address)
+    }
+}
+
+/// Whether a simulated cloud listens at an address.
+fn answers(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        write!(stream, "GET /sim/faults HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.take(4096).read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200") && answer.contains("application/json"))
+}
+
+/// Serves the cloud until its directory goes, or SIGTERM comes.
+pub fn run(args: &CloudArgs) -> Result<()> {
+    crate::logging::start();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args))
+}
+
+async fn serve(args: &CloudArgs) -> Result<()> {
+    let endpoints = TcpListener::bind((Ipv4Addr::UNSPECIFIED, args.endpoint_port)).await?;
+    let api = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let env = Env::system();
+    let options = SiteOptions {
+        endpoint_port: args.endpoint_port,
+        timings: paced(Timings::default(), args.speed),
+        ..SiteOptions::default()
+    };
+    let site = Site::new(env.clone(), options);
+    // A tenant who may expunge: what is deleted is gone at once.
+    let settings = Settings { allow_user_expunge_recover_vm: true, ..Settings::default() };
+    let versions: Vec<&str> = args.kubernetes.iter().map(String::as_str).collect();
+    let simulator = Simulator::new(env, &Layout::small(&versions), settings, Some(site.clone()));
+    let keys = simulator.credentials(ACCOUNT)?;
+    let cloud = Cloud {
+        address: api.local_addr()?,
+        api_key: keys.api_key,
+        secret_key: keys.secret_key,
+        process: std::process::id(),
+    };
+    let file = args.data_dir.join(FILE);
+    let fresh = args.data_dir.join("cloud.json.new");
+    crate::server::write_private(&fresh, &serde_json::to_vec(&cloud)?)?;
+    std::fs::rename(fresh, &file)?;
+    tokio::select! {
+        () = simulator.serve(api, std::future::pending()) => {}
+        () = site.serve(endpoints, std::future::pending()) => {}
+        () = crate::signals::stop() => {}
+        () = gone(&file) => {}
+    }
+    Ok(())
+}
+
+/// Waits until a file is no more.
+async fn gone(file: &Path) {
+    while file.exists() {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+}
+
+/// Machines that take this many times less time.
+fn paced(usual: Timings, speed: f64) -> Timings {
+    let faster = |time: Duration| time.div_f64(speed);
+    Timings {
+        boot: faster(usual.boot),
+        init: faster(usual.init),
+        join: faster(usual.join),
+        pod: faster(usual.pod),
+    }
+}

@@ -1,0 +1,241 @@
+//! `capstan demo`: a management cluster, a simulated CloudStack and a cluster on it, from nothing and in a minute.
+//!
+//! ```text
+//! data directory ─┬─ store, keys, admin.kubeconfig        the plane, as `capstan server` runs it
+//!                 ├─ demo.json, cloud.json                what a second run has to know
+//!                 └─ demo.kubeconfig, demo.log            what it leaves for people
+//! ```
+//!
+//! The cloud and its machines are another process, which lives on when this one is stopped or killed, as clouds do. The
+//! plane reaches it and the clusters on it over loopback, as it would reach real ones. A second run continues.
+
+mod cloud;
+mod state;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use capstan_apiserver::env::Env;
+use capstan_capi_kubeadm::secret::Secret;
+use capstan_object::Key;
+use serde_json::{Value, json};
+
+use crate::apply::{Applier, read};
+use crate::assembly::{Assembly, ControllerArgs};
+use crate::exit::Exit;
+use crate::follow::{Ending, Limits, Screen, follow, watch};
+use crate::output::say;
+use crate::reach::Management;
+use crate::server::Server;
+use crate::signals;
+use cloud::Cloud;
+pub use cloud::{CloudArgs, run as run_cloud};
+use state::State;
+
+/// The sample cluster, its network, and where they are.
+const CLUSTER: &str = include_str!("../../../examples/demo.yaml");
+const NETWORK: &str = include_str!("../../../examples/cni.yaml");
+const NAME: &str = "demo";
+const NAMESPACE: &str = "default";
+const KEYS: &str = "cloudstack-credentials";
+
+/// Versions of Kubernetes that the cloud has images of: the cluster's, and the one to upgrade to.
+const VERSIONS: [&str; 2] = ["v1.35.0", "v1.36.0"];
+
+/// Arguments of `capstan demo`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Directory for everything; made if it does not exist, continued if it does
+    #[arg(long, value_name = "DIR", default_value = "capstan-demo")]
+    data_dir: PathBuf,
+    /// Address of the management cluster; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Port of the API servers of clusters on the simulated cloud, whose addresses are 127.x.y.z; 16443, or what the
+    /// directory was begun with
+    #[arg(long, value_name = "PORT")]
+    endpoint_port: Option<u16>,
+    /// Print a line for every transition instead of a tree
+    #[arg(long)]
+    headless: bool,
+    /// How many times faster than small virtual machines simulated ones boot and join
+    #[arg(long, value_name = "FACTOR", default_value_t = 3.0, value_parser = speed)]
+    speed: f64,
+    /// End when the cluster is ready, instead of serving until Ctrl-C
+    #[arg(long)]
+    once: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor =
+        text.parse().ok().filter(|factor: &f64| factor.is_finite() && (0.1..=1000.0).contains(factor));
+    factor.ok_or_else(|| format!("{text:?} is no factor from 0.1 to 1000"))
+}
+
+/// Runs the demonstration until Ctrl-C.
+pub fn run(args: &Args) -> Result<Exit> {
+    let state = State::open(&args.data_dir, args.endpoint_port)?;
+    crate::logging::start_in(&args.data_dir.join("demo.log"))?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(demonstrate(args, state))
+}
+
+async fn demonstrate(args: &Args, mut state: State) -> Result<Exit> {
+    let env = Env::system();
+    let assembly = Assembly::new(&ControllerArgs::usual()?, &env).await?;
+    // The store's lock keeps a second demonstration off the cloud too.
+    let mut server = Server::open(&args.data_dir, false, args.listen, Some(assembly)).await?;
+    let cloud =
+        Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
+    let client = server.client("capstan-demo");
+    server.control(env).await?;
+    let management =
+        Management { client, namespace: NAMESPACE.to_owned(), authority: server.address().to_string() };
+    say(&format!(
+        "management cluster: https://{}\nsimulated CloudStack: {}  (log: {})\n",
+        server.address(),
+        cloud.url(),
+        args.data_dir.join("demo.log").display()
+    ))?;
+    let (stopped, stop) = tokio::sync::watch::channel(false);
+    let serving = tokio::spawn(server.serve(Vec::new(), until(stop.clone())));
+    let shown = show(args, &mut state, &management, &cloud).await;
+    let _ = stopped.send(true);
+    serving.await.context("the server stopped by itself")??;
+    shown
+}
+
+async fn until(mut stop: tokio::sync::watch::Receiver<bool>) {
+    // A sender that is gone has nothing more to wait for.
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}
+
+/// Applies the cluster, unless that was done before, and shows it.
+async fn show(args: &Args, state: &mut State, management: &Management, cloud: &Cloud) -> Result<Exit> {
+    let mut applier = Applier::new(&management.client, &management.namespace);
+    applier.apply(&keys(cloud)).await?;
+    if !state.applied {
+        for text in [NETWORK, CLUSTER] {
+            for mut object in read(text)? {
+                if object["kind"] == "CloudStackCluster" {
+                    object["spec"]["controlPlaneEndpoint"]["port"] = state.endpoint_port.into();
+                }
+                applier.apply(&object).await?;
+            }
+        }
+        state.applied = true;
+        state.write(&args.data_dir)?;
+    }
+    let mut screen = Screen::new(args.headless);
+    let limits = Limits { looks: 2, ..Limits::default() };
+    match follow(management, NAME, &mut screen, limits, signals::stop()).await? {
+        Ending::Interrupted => {
+            say(&stopped(args, cloud))?;
+            return Ok(Exit::Done);
+        }
+        Ending::Gone => {
+            say(&format!("cluster {NAME} was deleted; remove {} to begin anew", args.data_dir.display()))?
+        }
+        _ => {
+            let kubeconfig = workload(args, management).await?;
+            say(&next(args, &kubeconfig))?;
+        }
+    }
+    if !args.once {
+        let mut screen = Screen::lines();
+        watch(management, NAME, &mut screen, signals::stop()).await?;
+        say(&stopped(args, cloud))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The Secret with which the provider reaches the cloud.
+fn keys(cloud: &Cloud) -> Value {
+    let encoded = |text: &str| STANDARD.encode(text);
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEYS},
+        "data": {
+            "api-url": encoded(&cloud.url()),
+            "api-key": encoded(&cloud.api_key),
+            "secret-key": encoded(&cloud.secret_key),
+        },
+    })
+}
+
+/// Writes the cluster's own kubeconfig where people find it.
+async fn workload(args: &Args, management: &Management) -> Result<PathBuf> {
+    let key = Key::new(NAMESPACE, format!("{NAME}-kubeconfig"));
+    let secret = management.client.get::<Secret>(&key).await?;
+    let text = secret.context("the cluster has no kubeconfig")?.text("value")?;
+    let path = args.data_dir.join(format!("{NAME}.kubeconfig"));
+    crate::server::write_private(&path, text.as_bytes())
+        .with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(path)
+}
+
+/// What goes on, and how to go on or end it.
+fn stopped(args: &Args, cloud: &Cloud) -> String {
+    let dir = args.data_dir.display();
+    format!(
+        "\nstopped; the simulated cloud and its machines run on (process {}).\n\
+         `{}` continues; remove {dir} to end them",
+        cloud.process,
+        again(args)
+    )
+}
+
+/// The command that continues.
+fn again(args: &Args) -> String {
+    if args.data_dir == Path::new("capstan-demo") {
+        return "capstan demo".to_owned();
+    }
+    format!("capstan demo --data-dir {}", args.data_dir.display())
+}
+
+/// What to type next.
+fn next(args: &Args, kubeconfig: &Path) -> String {
+    let dir = args.data_dir.display();
+    let to = VERSIONS[1];
+    format!(
+        "\ncluster {NAME} is ready. In another terminal:\n\n  \
+           kubectl --kubeconfig {} get nodes            # the new cluster\n  \
+           export KUBECONFIG={dir}/admin.kubeconfig     # the management cluster\n  \
+           kubectl get cluster,machine,cloudstackmachine\n  \
+           capstan describe {NAME} --all\n  \
+           capstan scale {NAME} --workers workers=5\n  \
+           capstan upgrade {NAME} --to {to} --control-plane-template {NAME}-control-plane-{to} --worker-template {NAME}-workers-{to}\n  \
+           capstan delete {NAME} --wait\n\n\
+         stop: Ctrl-C; `{}` continues\n",
+        kubeconfig.display(),
+        again(args)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_factor_that_makes_sense() {
+        assert_eq!(speed("2.5"), Ok(2.5));
+        for wrong in ["0", "-1", "nan", "inf", "fast", "1e9"] {
+            assert!(speed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_sample_cluster_has_the_names_that_the_hints_use() {
+        let objects = read(CLUSTER).expect("objects");
+        let titles: Vec<String> = objects.iter().map(crate::apply::title).collect();
+        for wanted in [
+            "Cluster/demo".to_owned(),
+            format!("CloudStackMachineTemplate/demo-control-plane-{}", VERSIONS[1]),
+            format!("CloudStackMachineTemplate/demo-workers-{}", VERSIONS[1]),
+        ] {
+            assert!(titles.contains(&wanted), "{wanted}");
+        }
+        assert!(CLUSTER.contains(KEYS) && CLUSTER.contains(VERSIONS[0]));
+    }
+}

@@ -1,0 +1,111 @@
+//! `capstan demo` from nothing to a cluster, killed on the way and continued.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::program::{capstan, failed, succeeded};
+
+/// A demonstration; killed when dropped.
+struct Demo {
+    process: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Demo {
+    fn start(dir: &Path, port: u16) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["demo", "--headless", "--speed", "200", "--listen", "127.0.0.1:0"])
+            .args(["--endpoint-port", &port.to_string(), "--data-dir"])
+            .arg(dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, lines }
+    }
+
+    /// Reads until a line contains `words`; what was said until then.
+    fn until(&mut self, words: &str) -> Vec<String> {
+        let mut said = Vec::new();
+        for line in self.lines.by_ref() {
+            said.push(line.unwrap());
+            if said.last().is_some_and(|line| line.contains(words)) {
+                return said;
+            }
+        }
+        unreachable!("the demonstration ended without saying {words:?}: {said:#?}")
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Virtual machines of the tenant, as the cloud itself says.
+fn machines_in_the_cloud(dir: &Path) -> BTreeSet<String> {
+    let cloud: Value = serde_json::from_slice(&std::fs::read(dir.join("cloud.json")).unwrap()).unwrap();
+    let mut stream = TcpStream::connect(cloud["address"].as_str().unwrap()).unwrap();
+    write!(stream, "GET /sim/leaks?account=capstan HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    let leaks: Vec<Value> = serde_json::from_str(body).unwrap();
+    let machines = leaks.iter().filter(|leak| leak["kind"] == "virtualmachine");
+    machines.map(|leak| leak["id"].to_string()).collect()
+}
+
+#[test]
+fn a_demonstration_that_is_killed_continues_with_nothing_doubled_and_nothing_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut first = Demo::start(&data, port);
+    let said = first.until("Create ControlPlane: begun 1/3");
+    assert!(said.iter().any(|line| line.ends_with("Create Network: done")), "{said:#?}");
+    drop(first);
+
+    let mut second = Demo::start(&data, port);
+    let said = second.until("cluster demo is ready");
+    assert!(said.iter().any(|line| line.ends_with("Create: over")), "{said:#?}");
+    let at = data.to_str().unwrap();
+    let names = succeeded(capstan(&["get", "machines", "-o", "name", "--data-dir", at]));
+    assert_eq!(names.lines().count(), 6, "{names}");
+    let before = machines_in_the_cloud(&data);
+    assert_eq!(before.len(), 6);
+    let refused = failed(capstan(&["demo", "--headless", "--listen", "127.0.0.1:0", "--data-dir", at]));
+    assert!(refused.contains("in use by another process"), "{refused}");
+    drop(second);
+
+    let mut third = Demo::start(&data, port);
+    third.until("cluster demo is ready");
+    assert_eq!(machines_in_the_cloud(&data), before);
+    drop(third);
+    // Which ends the cloud.
+    std::fs::remove_dir_all(&data).unwrap();
+}
+
+#[test]
+fn a_manifest_that_the_server_refuses_is_not_applied_in_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = crate::program::Server::start(&dir.path().join("data"), &[]);
+    let file = dir.path().join("cluster.yaml");
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n---\n\
+                apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: c}\nspec: {paused: often}\n";
+    std::fs::write(&file, text).unwrap();
+    let (at, file) = (server.dir.to_str().unwrap(), file.to_str().unwrap());
+    let refused = failed(capstan(&["up", "-f", file, "--data-dir", at]));
+    assert!(refused.contains("Cluster/c is refused") && refused.contains("nothing was applied"), "{refused}");
+    std::fs::write(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n").unwrap();
+    let judged = succeeded(capstan(&["up", "-f", file, "--data-dir", at, "--dry-run"]));
+    assert_eq!(judged, "1 objects would be applied\n");
+}
