@@ -35,7 +35,7 @@ async fn the_machine_template_is_not_there() {
         control_plane["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"] = "nowhere".into();
     })
     .await;
-    let answer = why(&server, "quick", "is blocked because SimMachineTemplate does not exist");
+    let answer = why(&server, "quick", "is blocked because: * SimMachineTemplate does not exist");
     assert!(answer.contains("\nKubeadmControlPlane/quick failed\n"), "{answer}");
 }
 
