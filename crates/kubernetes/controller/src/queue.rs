@@ -9,7 +9,8 @@
 //! A key is in the queue once and is handed out to one reconcile at a time. Within a priority, first come,
 //! first served; every eighth pick goes to the lowest priority, so that a busy plane does not starve a restart's
 //! backlog. Failures of a key wait twice as long each time, and a success or a change of what is wanted forgets
-//! them.
+//! them. What a failed reconcile itself wrote to its object does not end that wait: every try writes down what it is
+//! about to do, and would follow upon the last without a pause.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,6 +87,12 @@ struct Entry {
     busy: bool,
     /// Woken while busy.
     again: Option<Priority>,
+    /// Versions of the object itself that came while busy.
+    came: Vec<u64>,
+    /// Versions that the reconcile under way wrote.
+    wrote: Vec<u64>,
+    /// The reconcile under way failed.
+    failed: bool,
     failures: u32,
 }
 
@@ -163,6 +170,28 @@ impl WorkQueue {
         }
     }
 
+    /// Has a key looked at because its object is another; of this version.
+    pub(crate) fn wake_own(&self, key: &Key, priority: Priority, version: u64) {
+        {
+            let mut state = self.state.lock();
+            if let Some(entry) = state.entries.get_mut(key).filter(|entry| entry.busy)
+                && priority < Priority::Urgent
+            {
+                // The write of this version may not have been answered yet.
+                entry.came.push(version);
+                return;
+            }
+        }
+        self.wake(key, priority);
+    }
+
+    /// The reconcile of a key wrote this version of its object.
+    pub(crate) fn wrote(&self, key: &Key, version: u64) {
+        if let Some(entry) = self.state.lock().entries.get_mut(key) {
+            entry.wrote.push(version);
+        }
+    }
+
     /// Has a key looked at after a time at the latest.
     pub fn wake_after(&self, key: &Key, time: Duration) {
         if time.is_zero() {
@@ -181,6 +210,7 @@ impl WorkQueue {
             let mut state = self.state.lock();
             let entry = state.entries.entry(key.clone()).or_default();
             entry.failures += 1;
+            entry.failed = true;
             self.backoff.after(entry.failures)
         };
         self.metrics.retried();
@@ -247,6 +277,12 @@ impl WorkQueue {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
         entry.busy = false;
+        let failed = std::mem::take(&mut entry.failed);
+        let wrote = std::mem::take(&mut entry.wrote);
+        let came = std::mem::take(&mut entry.came);
+        if came.iter().any(|version| !failed || !wrote.contains(version)) {
+            entry.again = entry.again.max(Some(Priority::Normal));
+        }
         if let Some(priority) = entry.again.take() {
             if state.make_ready(key, priority, Instant::now()) {
                 self.metrics.added();
@@ -337,6 +373,38 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 10]);
         queue.forget(&key("x"));
         assert_eq!(queue.wake_after_failure(&key("x")).as_secs(), 1);
+    }
+
+    /// Whether a key waits after a reconcile that wrote version 5 while these versions came.
+    async fn waits(came: &[u64], failed: bool) -> bool {
+        let (queue, x) = (queue(), key("x"));
+        queue.wake(&x, Priority::Normal);
+        names(&queue, 1).await;
+        for version in came {
+            queue.wake_own(&x, Priority::Normal, *version);
+        }
+        queue.wrote(&x, 5);
+        if failed {
+            queue.wake_after_failure(&x);
+        }
+        queue.done(&x, Duration::ZERO);
+        queue.load().0 == 0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_failed_reconcile_wrote_does_not_end_its_pause_but_what_others_wrote_does() {
+        assert!(waits(&[5], true).await);
+        assert!(!waits(&[5, 6], true).await, "somebody else wrote 6");
+        assert!(!waits(&[5], false).await, "what was written is looked at once more");
+        assert!(waits(&[], true).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_write_ends_the_pause_of_a_failed_reconcile() {
+        let (queue, x) = (queue(), key("x"));
+        queue.wake_after_failure(&x);
+        queue.wake_own(&x, Priority::Normal, 7);
+        assert_eq!(queue.load(), (1, 0));
     }
 
     #[tokio::test(start_paused = true)]

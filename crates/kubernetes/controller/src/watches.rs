@@ -7,7 +7,7 @@ use std::sync::Arc;
 use capstan_object::{Key, Object, ObjectMeta, Scope};
 use parking_lot::Mutex;
 
-use crate::cache::{Cache, Cached};
+use crate::cache::{Cache, Cached, version};
 use crate::queue::{Priority, Wake, WorkQueue};
 use crate::{Caches, Change, Dynamic, KindName};
 
@@ -79,9 +79,7 @@ impl<K: Object> Watches<K> {
     pub(crate) fn own(&mut self, selects: impl Fn(&ObjectMeta) -> bool + Send + Sync + 'static) {
         let queue = self.queue.clone();
         self.caches.ensure::<K>().listen(move |change: &Change<K>| {
-            if !change.latest().is_some_and(|object| selects(object.metadata())) {
-                return;
-            }
+            let Some(latest) = change.latest().filter(|object| selects(object.metadata())) else { return };
             let wanted = |object: &Arc<K>| (object.metadata().generation, object.metadata().is_deleting());
             let changed =
                 !change.initial && change.old.as_ref().map(wanted) != change.new.as_ref().map(wanted);
@@ -89,7 +87,8 @@ impl<K: Object> Watches<K> {
                 // What failed before may well succeed now.
                 queue.forget(&change.key);
             }
-            queue.wake(&change.key, if changed { Priority::Urgent } else { priority(change) });
+            let priority = if changed { Priority::Urgent } else { priority(change) };
+            queue.wake_own(&change.key, priority, version(latest.metadata()));
         });
     }
 }

@@ -253,7 +253,11 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         let patch = Patch::Merge(body);
         let version = self.tenant.writer.patch(&kind, self.key, subresource, &patch).await;
         self.changed = true;
-        version.map_err(ReconcileError::Write)
+        let version = version.map_err(ReconcileError::Write)?;
+        if let Ok(version) = version.parse() {
+            self.tenant.queue.wrote(self.key, version);
+        }
+        Ok(version)
     }
 }
 

@@ -8,7 +8,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::{Decision, Look, NoCall, ObserveError};
+use crate::code::catalogue;
+use crate::{Call, Decision, Look, NoCall, ObserveError, Outcome};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct ConfigMap {
@@ -175,4 +176,71 @@ async fn nothing_is_under_way_in_a_runtime_that_has_stopped() {
     assert!(Arc::strong_count(&looks) > 2, "it ponders");
     runtime.stop().await;
     assert_eq!(Arc::strong_count(&looks), 1, "neither a controller nor a reconcile is left");
+}
+
+/// Asks the cloud for something that it refuses.
+struct Begs(mpsc::UnboundedSender<String>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Beg(String);
+
+impl Call for Beg {
+    fn idempotency_key(&self) -> String {
+        self.0.clone()
+    }
+
+    fn journalled(&self) -> bool {
+        true
+    }
+
+    fn summary(&self) -> String {
+        format!("beg {}", self.0)
+    }
+}
+
+impl Controller for Begs {
+    const NAME: &'static str = "begs";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = Beg;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, _: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        let mut decision = Decision::rest(look);
+        if look.object.metadata.name != "kube-root-ca.crt" {
+            decision.call(Beg(look.object.key().to_string()));
+        }
+        decision
+    }
+
+    async fn call(&self, call: &Beg, _: &Arc<ConfigMap>, _: &View) -> Outcome {
+        self.0.send(call.0.clone()).expect("somebody listens");
+        Outcome::failed(catalogue::API_REFUSED, "no room")
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_fails_is_not_made_again_because_it_was_journalled() {
+    let world = World::new().await;
+    let (begs, mut begged) = mpsc::unbounded_channel();
+    let hour = Duration::from_secs(3600);
+    let options = Options { backoff: Backoff { first: hour, most: hour }, ..Options::default() };
+    let mut runtime = Runtime::new(world.client.clone(), Env::system(), options);
+    runtime.add(Begs(begs)).start();
+    let mut heard = async || begged.recv().await.expect("the controller is there");
+    world.create("a", "one", &[]).await;
+    assert_eq!(heard().await, "a/one");
+    world.create("a", "two", &[]).await;
+    assert_eq!(heard().await, "a/two", "nothing has changed for a/one but what its own reconcile wrote");
+    // What somebody else changes is a reason to try again.
+    let one = KindName::of::<ConfigMap>();
+    let patch = crate::client::Patch::Merge(json!({"metadata": {"labels": {"room": "more"}}}));
+    world.client.patch(&one, &Key::new("a", "one"), None, &patch).await.expect("patched");
+    assert_eq!(heard().await, "a/one");
+    runtime.stop().await;
 }
