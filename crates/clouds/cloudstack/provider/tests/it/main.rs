@@ -9,3 +9,4 @@ mod story;
 mod templates;
 mod trouble;
 mod wishes;
+mod wrong;

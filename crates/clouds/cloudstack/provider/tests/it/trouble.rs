@@ -27,7 +27,8 @@ fn goes_well(acts: &[Act]) {
 pub fn says(object: &Value, parts: &[&str]) -> Result<(), Violation> {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let ready = conditions.iter().find(|one| one["type"] == "Ready").cloned().unwrap_or_default();
-    let text = format!("{} {} {}", ready["status"], ready["reason"], ready["message"]);
+    let text =
+        ["status", "reason", "message"].map(|field| ready[field].as_str().unwrap_or_default()).join(" ");
     match parts.iter().find(|part| !text.contains(**part)) {
         Some(part) => Err(Violation::new("condition", format!("{part:?} is not in {text}"))),
         None => Ok(()),
