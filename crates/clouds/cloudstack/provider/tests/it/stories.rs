@@ -35,7 +35,7 @@ fn a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_and_goes_without_a
     let shape = Shape { control_plane: 3, workers: 3, version: "v1.35.0", domains: 2 };
     let acts = [
         Create,
-        ScaleWorkers(5),
+        ScaleWorkers(4),
         ScaleWorkers(2),
         Upgrade("v1.36.0"),
         Destroy { control_plane: false },
