@@ -32,7 +32,6 @@ const SUITES: &[(&str, &[&str])] = &[
     ("kubectl-parity", &[]),
     ("clients", &[]),
     ("crash", &["--rounds", "200"]),
-    ("simulate", &["--faults", "crash,lost", "--every", "64"]),
     ("quick-start", &[]),
     ("manager", &[]),
     ("sim-under-upstream", &[]),
