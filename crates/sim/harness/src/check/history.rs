@@ -189,7 +189,20 @@ impl History {
         for name in store.buckets() {
             let followed = self.buckets.entry(name.to_string()).or_default();
             if followed.watch.is_none() {
-                followed.watch = store.watch(&name, "", followed.model.progress).ok();
+                followed.watch = match store.watch(&name, "", followed.model.progress) {
+                    Ok(watch) => Some(watch),
+                    // The history no longer reaches back that far: who follows lists again, as after a 410.
+                    Err(_) => {
+                        let snapshot = store.snapshot(&name);
+                        let list = snapshot.range("", None);
+                        followed.model = Model {
+                            entries: list.map(|entry| (entry.key.to_string(), entry.revision)).collect(),
+                            progress: snapshot.revision(),
+                            told: Vec::new(),
+                        };
+                        store.watch(&name, "", snapshot.revision()).ok()
+                    }
+                };
             }
             let Some(watch) = &mut followed.watch else { continue };
             while let Ok(Some(batch)) = watch.ready() {
