@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use capstan_controller::{Client, KindName};
 use capstan_object::{Key, Scope};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::change::patch;
@@ -39,18 +38,6 @@ pub fn read(text: &str) -> Result<Vec<Value>> {
 pub fn title(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
-}
-
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Resource>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    name: String,
-    kind: String,
-    namespaced: bool,
 }
 
 /// Applies manifests on a server.
@@ -97,18 +84,8 @@ impl<'a> Applier<'a> {
         if let Some(known) = self.known.get(&(api.clone(), kind.clone())) {
             return Ok(known.clone());
         }
-        let path = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };
         let unknown = || format!("{}: the server has no kind {kind} in {api}", title(object));
-        let listed: Resources =
-            serde_json::from_slice(&self.client.document(&path).await.with_context(unknown)?)?;
-        let found =
-            listed.resources.into_iter().find(|known| known.kind == kind && !known.name.contains('/'));
-        let found = found.with_context(unknown)?;
-        let (group, version) = api.split_once('/').unwrap_or(("", &api));
-        let mut name = KindName::namespaced(group, version, &kind, &found.name);
-        if !found.namespaced {
-            name.scope = Scope::Cluster;
-        }
+        let name = self.client.served(&api, &kind).await.with_context(unknown)?.with_context(unknown)?;
         self.known.insert((api, kind), name.clone());
         Ok(name)
     }

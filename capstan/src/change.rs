@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{ApiError, Client, KindName};
+use capstan_controller::{Client, KindName};
 use capstan_object::{Key, Object as _};
 use http::{Method, Request, header};
 use serde_json::{Value, json};
@@ -50,16 +50,7 @@ pub async fn patch(client: &Client, path: &str, kind: &str, body: &Value, dry_ru
         .header(header::CONTENT_TYPE, kind)
         .header(header::ACCEPT, "application/json")
         .body(Bytes::from(body.to_string()))?;
-    let answer = client.transport().send(request).await.map_err(ApiError::from)?;
-    let status = answer.status();
-    let mut body = answer.into_body();
-    let mut bytes = Vec::new();
-    while let Some(piece) = body.next().await {
-        bytes.extend_from_slice(&piece.map_err(ApiError::from)?);
-    }
-    if !status.is_success() {
-        return Err(ApiError::from_body(status.as_u16(), &bytes).into());
-    }
+    client.exchange(request).await?;
     Ok(())
 }
 

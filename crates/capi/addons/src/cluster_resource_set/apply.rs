@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use capstan_capi_types::addons::ClusterResourceSetStrategy as Strategy;
 use capstan_controller::{ApiError, Client, KindName, Patch};
 use capstan_object::{Key, Scope};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Applies all objects and tells what went wrong with each that failed: one failure does not stop the others.
@@ -100,18 +99,6 @@ fn difference(from: &Value, to: &Value) -> Map<String, Value> {
     patch
 }
 
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Resource>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    name: String,
-    kind: String,
-    namespaced: bool,
-}
-
 /// The names of an object's kind, as the workload cluster serves it.
 async fn kind_of(client: &Client, object: &Value, kinds: &mut Kinds) -> Result<KindName, String> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
@@ -120,17 +107,8 @@ async fn kind_of(client: &Client, object: &Value, kinds: &mut Kinds) -> Result<K
     if let Some(known) = kinds.get(&id) {
         return Ok(known.clone());
     }
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_version}") };
-    let served = client.document(&path).await.map_err(|error| words(&error))?;
-    let served: Resources = serde_json::from_slice(&served).map_err(|error| error.to_string())?;
-    let found =
-        served.resources.into_iter().find(|resource| resource.kind == kind && !resource.name.contains('/'));
-    let found = found.ok_or_else(|| format!("no matches for kind {kind:?} in version {api_version:?}"))?;
-    let mut name = KindName::namespaced(group.to_owned(), version.to_owned(), kind.to_owned(), found.name);
-    if !found.namespaced {
-        name.scope = Scope::Cluster;
-    }
+    let served = client.served(api_version, kind).await.map_err(|error| words(&error))?;
+    let name = served.ok_or_else(|| format!("no matches for kind {kind:?} in version {api_version:?}"))?;
     kinds.insert(id, name.clone());
     Ok(name)
 }
