@@ -91,8 +91,6 @@ struct Entry {
     came: Vec<u64>,
     /// Versions that the reconcile under way wrote.
     wrote: Vec<u64>,
-    /// The reconcile under way failed.
-    failed: bool,
     failures: u32,
 }
 
@@ -210,7 +208,6 @@ impl WorkQueue {
             let mut state = self.state.lock();
             let entry = state.entries.entry(key.clone()).or_default();
             entry.failures += 1;
-            entry.failed = true;
             self.backoff.after(entry.failures)
         };
         self.metrics.retried();
@@ -277,7 +274,8 @@ impl WorkQueue {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
         entry.busy = false;
-        let failed = std::mem::take(&mut entry.failed);
+        // A success forgets all failures before it is done.
+        let failed = entry.failures > 0;
         let wrote = std::mem::take(&mut entry.wrote);
         let came = std::mem::take(&mut entry.came);
         if came.iter().any(|version| !failed || !wrote.contains(version)) {
