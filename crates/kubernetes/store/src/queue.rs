@@ -95,14 +95,19 @@ impl<D: Digest> Shared<D> {
     }
 }
 
-/// The right to empty the queue. Given back even if the task never runs, as when its runtime ends.
-struct Leadership<D> {
+/// The right and the duty to empty the queue. If its task never runs, as when its runtime ends, whoever drops
+/// it does the work: the writers that wait may belong to a runtime that lives on.
+struct Leadership<D: Digest> {
     shared: Arc<Shared<D>>,
     over: bool,
 }
 
 impl<D: Digest> Leadership<D> {
     fn lead(mut self) {
+        self.empty();
+    }
+
+    fn empty(&mut self) {
         loop {
             let mut lane = self.shared.lane.lock();
             let group = {
@@ -123,12 +128,17 @@ impl<D: Digest> Leadership<D> {
     }
 }
 
-impl<D> Drop for Leadership<D> {
+impl<D: Digest> Drop for Leadership<D> {
     fn drop(&mut self) {
-        if !self.over {
+        if self.over {
+            return;
+        }
+        if std::thread::panicking() {
             let mut queue = self.shared.queue.lock();
             queue.leading = false;
             queue.pending.clear();
+        } else {
+            self.empty();
         }
     }
 }
