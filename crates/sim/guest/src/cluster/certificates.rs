@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::{Authority, Credential, Leaf, Pki, PkiError, PrivateKey, tls_time};
+use capstan_apiserver::pki::{
+    Authority, Credential, Leaf, Pki, PkiError, PrivateKey, forget_sessions, tls_time,
+};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::Value;
@@ -89,12 +91,13 @@ fn etcd_config(files: &Files, serving: &Credential, env: &Env) -> Result<Arc<Ser
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .build()
         .map_err(|error| broken(&error))?;
-    let config = ServerConfig::builder_with_details(provider, tls_time(env))
+    let mut config = ServerConfig::builder_with_details(provider, tls_time(env))
         .with_safe_default_protocol_versions()
         .map_err(|error| broken(&error))?
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![serving.certificate.clone()], serving.key.to_rustls())
         .map_err(|error| broken(&error))?;
+    forget_sessions(&mut config);
     Ok(Arc::new(config))
 }
 

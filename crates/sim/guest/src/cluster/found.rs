@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_apiserver::env::Env;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::plane::{Config, Plane, SharedPolicy};
 use capstan_controller::{Client, Deletion};
 use capstan_object::Key;
 use parking_lot::Mutex;
@@ -17,10 +17,14 @@ use super::{GuestCluster, certificates, kinds, kubeadm, life};
 use crate::request::{InitRequest, KubeadmError};
 use crate::site::SiteOptions;
 
+/// What a cluster remembers of its past for watches: its clients are few and quick, and clusters are many.
+const HISTORY_BYTES: u64 = 64 << 10;
+
 /// What a cluster comes from.
 pub(crate) struct Founding {
     pub(crate) env: Env,
     pub(crate) options: SiteOptions,
+    pub(crate) policy: SharedPolicy,
     pub(crate) size: Size,
     pub(crate) request: InitRequest,
 }
@@ -28,12 +32,16 @@ pub(crate) struct Founding {
 impl GuestCluster {
     /// Starts the control plane on its first machine and creates what kubeadm creates.
     pub(crate) async fn found(founding: Founding) -> Result<Arc<Self>, KubeadmError> {
-        let Founding { env, options, size, request } = founding;
+        let Founding { env, options, policy, size, request } = founding;
         let pki = certificates::cluster_pki(&request.pki, &env)?;
         let serving = certificates::serving(&pki, &request.pki, &env)?;
         let ca = certificates::text(&request.pki, "ca.crt")?.to_owned();
         let ports = Arc::new(Ports::default());
-        let config = Config::in_memory().with_env(env.clone()).with_pods(ports.clone());
+        let config = Config::in_memory()
+            .with_env(env.clone())
+            .with_pods(ports.clone())
+            .with_policy(&policy)
+            .with_history_bytes(HISTORY_BYTES);
         let plane = Plane::start(config, pki.clone()).await.map_err(|error| KubeadmError {
             phase: "wait-control-plane",
             why: format!("a kube-apiserver that does not start: {error}"),

@@ -49,7 +49,13 @@ impl Kubeadm {
         let node = request.node.name.clone();
         let endpoint = request.cluster_configuration["controlPlaneEndpoint"].as_str().map(str::to_owned);
         let size = site.size(&self.vm);
-        let founding = Founding { env: site.env.clone(), options: site.options.clone(), size, request };
+        let founding = Founding {
+            env: site.env.clone(),
+            options: site.options.clone(),
+            policy: site.policy.clone(),
+            size,
+            request,
+        };
         let cluster = GuestCluster::found(founding).await?;
         site.joined(&self.vm, &cluster, &node);
         if let Some(endpoint) = endpoint {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::env::Env;
+use capstan_apiserver::plane::SharedPolicy;
 use capstan_controller::Dial;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,8 @@ struct Inner {
     options: SiteOptions,
     machines: Mutex<Machines>,
     network: Mutex<Network>,
+    /// What all of its clusters have alike.
+    policy: SharedPolicy,
     changes: broadcast::Sender<String>,
     /// Rings when somebody may be reachable who was not before.
     reachable: Notify,
@@ -125,6 +128,7 @@ impl Site {
             options,
             machines: Mutex::default(),
             network: Mutex::new(network),
+            policy: SharedPolicy::default(),
             changes: broadcast::Sender::new(BACKLOG),
             reachable: Notify::new(),
         };

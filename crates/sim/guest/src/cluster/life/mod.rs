@@ -6,9 +6,10 @@
 //!   picture.rs  everything at once ──▶ decide: pure, one file per actor ──▶ decision.rs ──▶ the API server
 //! ```
 //!
-//! The task reads the store and is told by it of changes; it holds nothing between two looks, and what it writes is
-//! the difference between what is and what should be. A cluster in which nothing happens therefore costs nothing,
-//! unless its kubelets have heartbeats. While no API server works nobody in the cluster gets anything done.
+//! The task reads the store and is told by it of changes; between two looks it holds at most what it has read, and
+//! that only while there is something to do. What it writes is the difference between what is and what should be. A
+//! cluster in which nothing happens therefore costs nothing, unless its kubelets have heartbeats. While no API server
+//! works nobody in the cluster gets anything done.
 
 mod budgets;
 mod conditions;
@@ -41,7 +42,7 @@ use tokio::task::AbortHandle;
 
 use super::GuestCluster;
 use decision::{Decision, Step};
-use picture::Picture;
+use picture::{Objects, Picture};
 
 /// How long it takes to try again what was refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -54,12 +55,13 @@ pub(super) fn begin(cluster: &Arc<GuestCluster>) -> AbortHandle {
 }
 
 async fn live(cluster: Weak<GuestCluster>, store: capstan_store::Store<Digest>, bell: Arc<Notify>) {
+    let mut read = Objects::default();
     loop {
         let seen = picture::revisions(&store);
         let pause = {
             let Some(cluster) = cluster.upgrade() else { return };
             let served = cluster.state.lock().is_served();
-            if served { look_decide_act(&cluster).await } else { None }
+            if served { look_decide_act(&cluster, &mut read).await } else { None }
         };
         let changed = async {
             // Commits of kinds that nobody here looks at wake nobody.
@@ -86,12 +88,13 @@ async fn live(cluster: Weak<GuestCluster>, store: capstan_store::Store<Digest>, 
     }
 }
 
-/// One round; answers after what time another is due without any change.
-async fn look_decide_act(cluster: &Arc<GuestCluster>) -> Option<Duration> {
-    let picture = Picture::take(cluster);
+/// One round; answers after what time another is due without any change. `read` is what the round before read.
+async fn look_decide_act(cluster: &Arc<GuestCluster>, read: &mut Objects) -> Option<Duration> {
+    let picture = Picture::take(cluster, read);
     let now = picture.now;
     let decision = decide(&picture);
-    drop(picture);
+    // A cluster at rest holds nothing: there may be thousands.
+    *read = if decision.steps.is_empty() { Objects::default() } else { picture.objects };
     let mut pause = decision.again.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
     for step in decision.steps {
         if !act(cluster, step).await {

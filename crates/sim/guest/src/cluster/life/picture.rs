@@ -48,6 +48,9 @@ pub(super) struct Machine {
     pub(super) control_plane: Option<Arc<Value>>,
 }
 
+/// Objects by kind and key, each with the revision it was read at.
+pub(super) type Objects = BTreeMap<&'static str, BTreeMap<Arc<str>, (u64, Arc<Value>)>>;
+
 /// Everything at one moment.
 pub(super) struct Picture {
     pub(super) now: Timestamp,
@@ -57,20 +60,26 @@ pub(super) struct Picture {
     pub(super) machines: Vec<Machine>,
     /// Nodes whose machine was destroyed, and since when nobody has heard of them.
     pub(super) orphans: BTreeMap<String, Timestamp>,
-    pub(super) objects: BTreeMap<&'static str, BTreeMap<String, Value>>,
+    pub(super) objects: Objects,
 }
 
 impl Picture {
-    pub(super) fn take(cluster: &Arc<GuestCluster>) -> Self {
+    /// `earlier` is what the last look read: what has not changed since is not read again.
+    pub(super) fn take(cluster: &Arc<GuestCluster>, earlier: &Objects) -> Self {
         let store = cluster.plane.server().store();
         let mut objects = BTreeMap::new();
         for (kind, bucket, prefix) in LOOKED_AT {
             let snapshot = store.snapshot(bucket);
-            let parsed = snapshot.range(prefix, None).filter_map(|entry| {
-                let object = serde_json::from_slice(&entry.value).ok()?;
-                Some((entry.key.to_string(), object))
+            let earlier = earlier.get(kind);
+            let read = snapshot.range(prefix, None).filter_map(|entry| {
+                let known = earlier.and_then(|earlier| earlier.get(&*entry.key));
+                let object = match known.filter(|(revision, _)| *revision == entry.revision) {
+                    Some((_, object)) => object.clone(),
+                    None => Arc::new(serde_json::from_slice(&entry.value).ok()?),
+                };
+                Some((entry.key.clone(), (entry.revision, object)))
             });
-            objects.insert(kind, parsed.collect());
+            objects.insert(kind, read.collect());
         }
         let state = cluster.state.lock();
         let machines = state.machines.iter().map(|(vm, member)| Machine {
@@ -96,12 +105,12 @@ impl Picture {
 
     /// All objects of a kind, by namespace and name.
     pub(super) fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.objects.get(kind).into_iter().flat_map(BTreeMap::values)
+        self.objects.get(kind).into_iter().flat_map(BTreeMap::values).map(|(_, object)| &**object)
     }
 
     /// An object by its key: `namespace/name`, or the name alone.
     pub(super) fn get(&self, kind: &str, key: &str) -> Option<&Value> {
-        self.objects.get(kind)?.get(key)
+        self.objects.get(kind)?.get(key).map(|(_, object)| &**object)
     }
 
     /// Whose kubelet a Node is: of several machines under one name, one that is alive.
