@@ -22,6 +22,7 @@ pub mod machine_deployment;
 pub mod machine_health_check;
 pub mod machine_set;
 pub mod machines;
+mod members;
 pub mod names;
 pub mod owners;
 pub mod paused;

@@ -139,7 +139,7 @@ pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     // Nodes of a workload cluster are followed once per process.
     let nodes = Nodes::new();
     if runs(Group::Core) {
-        runtime.add(ClusterController::new());
+        runtime.add(ClusterController::new().sharing(nodes.clone()));
         runtime.add(MachineController::new(nodes.clone()));
         runtime.add(MachineSets);
         runtime.add(MachineDeployments);

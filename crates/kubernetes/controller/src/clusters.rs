@@ -20,6 +20,8 @@ use crate::workload::{Health, Stream, WorkloadError, Workloads};
 
 /// A cluster that answered is not asked again for this long; the times are those of upstream's cluster cache.
 const PROBE_EVERY: SignedDuration = SignedDuration::from_secs(10);
+/// The same for a cluster that has never answered: it is being made, and may answer any moment.
+const PROBE_NEW_EVERY: SignedDuration = SignedDuration::from_millis(500);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is asked for, upstream's too: the one document that in-memory API servers of providers have.
 const PROBE: &str = "/";
@@ -98,8 +100,10 @@ impl Clusters {
     async fn probe(&self, cluster: &Key, known: &Known) -> Result<(), WorkloadError> {
         let now = self.env.now();
         let due = {
+            let is_new = known.health.lock().last_success.is_none();
+            let every = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
             let mut probed = known.probed.lock();
-            let due = probed.is_none_or(|at| now.duration_since(at) >= PROBE_EVERY);
+            let due = probed.is_none_or(|at| now.duration_since(at) >= every);
             if due {
                 *probed = Some(now);
             }
@@ -151,5 +155,9 @@ impl Workloads for Clusters {
 
     fn health(&self, cluster: &Key) -> Health {
         self.known.lock().get(cluster).map(|known| *known.health.lock()).unwrap_or_default()
+    }
+
+    fn forget(&self, cluster: &Key) {
+        self.known.lock().remove(cluster);
     }
 }

@@ -70,7 +70,7 @@ impl View {
         Ok(object)
     }
 
-    /// Objects of a kind known only at run time with a label of a value.
+    /// Objects of a kind known only at run time with a label of a value. The label is indexed from the first question on.
     pub async fn external_labelled(
         &self,
         kind: &KindName,
@@ -79,6 +79,7 @@ impl View {
         value: &str,
     ) -> Result<Vec<Arc<Dynamic>>, ObserveError> {
         let cache = self.external.follow(&self.caches, kind);
+        cache.index_label(label);
         cache.synced().await;
         let objects = cache.labelled(namespace, label, value)?;
         self.note(kind, objects.iter().map(|object| object.meta()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_object::{Key, Object, ObjectMeta, Scope};
 use parking_lot::Mutex;
@@ -48,6 +49,21 @@ impl<K: Object> Watches<K> {
         self.caches.ensure::<T>().listen(move |change| {
             for key in keys(change, &caches) {
                 queue.wake(&key, priority(change));
+            }
+        });
+        self
+    }
+
+    /// The same, but many changes within a time are one look at the end of it: for what looks at many objects at once.
+    pub fn related_within<T: Object>(
+        &mut self,
+        time: Duration,
+        keys: impl Fn(&Change<T>, &Caches) -> Vec<Key> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let (queue, caches) = (self.queue.clone(), self.caches.clone());
+        self.caches.ensure::<T>().listen(move |change| {
+            for key in keys(change, &caches) {
+                queue.wake_after(&key, time);
             }
         });
         self

@@ -66,4 +66,7 @@ pub trait Workloads: Send + Sync {
 
     /// How the cluster answers.
     fn health(&self, cluster: &Key) -> Health;
+
+    /// A cluster is gone: what was kept to reach it goes.
+    fn forget(&self, cluster: &Key);
 }

@@ -11,6 +11,7 @@ mod resources;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_core::paused;
 use capstan_capi_types::addons::cluster_resource_set::condition;
@@ -77,6 +78,9 @@ impl Call for Apply {
     }
 }
 
+/// A set looks at all of its clusters: those that change within this time are looked at together.
+const GATHER: Duration = Duration::from_millis(200);
+
 /// What a set depends on of a cluster.
 fn told(cluster: &Cluster) -> impl PartialEq {
     (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_connected(cluster))
@@ -96,8 +100,16 @@ impl Controller for ClusterResourceSetController {
     type Call = Apply;
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSet>) {
-        watches.owned::<ClusterResourceSetBinding>();
-        watches.related::<Cluster>(|change, caches| match (&change.old, &change.new) {
+        watches.related_within::<ClusterResourceSetBinding>(GATHER, |change, caches| {
+            let named = |set: &ClusterResourceSet| {
+                let owned = |binding: &Arc<ClusterResourceSetBinding>| {
+                    binding.metadata.owner_references.iter().any(|owner| owner.uid == set.metadata.uid)
+                };
+                change.both().any(owned)
+            };
+            sets_of(caches, &change.key.namespace, named)
+        });
+        watches.related_within::<Cluster>(GATHER, |change, caches| match (&change.old, &change.new) {
             (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
             _ => sets_of(caches, &change.key.namespace, |set| {
                 change.both().any(|cluster| decide::selects(set, cluster).unwrap_or(false))

@@ -14,11 +14,13 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use capstan_capi_types::core::cluster::condition as own;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, condition, label};
-use capstan_controller::{Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches};
+use capstan_controller::{
+    Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches, Workloads,
+};
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
 
@@ -27,11 +29,15 @@ pub use observe::Seen;
 use crate::conditions::v1beta1;
 use crate::contract::Definition;
 use crate::paused;
+use crate::workload::Nodes;
 
 /// The controller of Clusters.
 pub struct ClusterController {
     /// How long a workload cluster may be silent before it counts as not connected.
     grace: SignedDuration,
+    /// Whose Nodes others follow.
+    nodes: Option<Arc<Nodes>>,
+    workloads: OnceLock<Arc<dyn Workloads>>,
 }
 
 impl ClusterController {
@@ -42,7 +48,13 @@ impl ClusterController {
 
     /// A controller that calls a workload cluster not connected after it was silent this long.
     pub fn with_grace(grace: SignedDuration) -> Self {
-        Self { grace }
+        Self { grace, nodes: None, workloads: OnceLock::new() }
+    }
+
+    /// The same; Nodes of clusters that go are no longer followed.
+    #[must_use]
+    pub fn sharing(self, nodes: Arc<Nodes>) -> Self {
+        Self { nodes: Some(nodes), ..self }
     }
 }
 
@@ -98,6 +110,9 @@ impl Controller for ClusterController {
     }
 
     async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
+        if let Some(workloads) = view.workloads() {
+            self.workloads.get_or_init(|| workloads.clone());
+        }
         observe::observe(object, view).await
     }
 
@@ -108,6 +123,15 @@ impl Controller for ClusterController {
             &mut old.conditions
         });
         decision
+    }
+
+    fn gone(&self, key: &Key) {
+        if let Some(nodes) = &self.nodes {
+            nodes.leave(key);
+        }
+        if let Some(workloads) = self.workloads.get() {
+            workloads.forget(key);
+        }
     }
 }
 

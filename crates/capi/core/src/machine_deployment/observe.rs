@@ -7,7 +7,11 @@ use capstan_controller::{Caches, Change, ObserveError, View, Watches};
 use capstan_object::{Key, LabelSelector};
 
 use crate::contract::{Definition, Found, look_up};
+use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
+
+/// Name of the index of sets that nobody controls, by their namespace.
+const ORPHANS: &str = "orphans";
 
 /// Everything beside the deployment.
 #[derive(Debug, Default)]
@@ -29,11 +33,12 @@ pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen
     let namespace = &deployment.metadata.namespace;
     let cluster = view.get::<Cluster>(&Key::new(namespace, deployment.spec.cluster_name.as_str()))?;
     let selector = &deployment.spec.selector;
-    let mut sets = view.list::<MachineSet>(namespace)?;
-    sets.retain(|set| match set.metadata.controller() {
-        Some(owner) => owner.uid == deployment.metadata.uid,
-        None => selects(selector, &set.metadata.labels),
-    });
+    let mut sets = view.owned_by::<MachineSet>(&deployment.metadata.uid)?;
+    sets.retain(|set| set.metadata.controller().is_some_and(|owner| owner.uid == deployment.metadata.uid));
+    let mut orphans = view.indexed::<MachineSet>(ORPHANS, namespace)?;
+    orphans.retain(|set| selects(selector, &set.metadata.labels));
+    sets.extend(orphans);
+    sets.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     let name = &deployment.metadata.name;
     let mut machines = view.labelled::<Machine>(namespace, label::DEPLOYMENT_NAME, name)?;
     machines.retain(|machine| selects(selector, &machine.metadata.labels));
@@ -74,9 +79,12 @@ pub fn watches(watches: &mut Watches<MachineDeployment>) {
             if !concerns_members(change) {
                 return Vec::new();
             }
-            let of_cluster =
-                |deployment: &Arc<MachineDeployment>| deployment.spec.cluster_name == change.key.name;
-            keys(caches, &change.key.namespace, of_cluster)
+            of_cluster::<MachineDeployment>(caches, &change.key)
+        })
+        .index::<MachineDeployment>(CLUSTER, |deployment| vec![deployment.spec.cluster_name.clone()])
+        .index::<MachineSet>(ORPHANS, |set| match set.metadata.controller() {
+            Some(_) => Vec::new(),
+            None => vec![set.metadata.namespace.clone()],
         })
         .index_label::<Machine>(label::DEPLOYMENT_NAME)
         .read::<Definition>();

@@ -10,6 +10,7 @@ use capstan_object::{Key, ObjectMeta};
 use crate::clone;
 use crate::contract::{Definition, External, Found, contract_version, look_up};
 use crate::machine_deployment::selects;
+use crate::members::{CLUSTER, of_cluster};
 use crate::names::label_value;
 use crate::paused::concerns_members;
 
@@ -109,16 +110,19 @@ pub fn watches(watches: &mut Watches<MachineSet>) {
         .owned::<Machine>()
         .related::<Machine>(adopters)
         .related::<MachineDeployment>(|change, caches| {
-            let is_part =
-                |set: &MachineSet| set.metadata.labels.get(label::DEPLOYMENT_NAME) == Some(&change.key.name);
-            keys(caches, &change.key.namespace, is_part)
+            let parts = caches.of::<MachineSet>().and_then(|sets| {
+                sets.labelled(&change.key.namespace, label::DEPLOYMENT_NAME, &change.key.name)
+            });
+            parts.unwrap_or_default().iter().map(|set| set.metadata.key()).collect()
         })
         .related::<Cluster>(|change, caches| {
             if !concerns_members(change) {
                 return Vec::new();
             }
-            keys(caches, &change.key.namespace, |set| set.spec.cluster_name == change.key.name)
+            of_cluster::<MachineSet>(caches, &change.key)
         })
+        .index::<MachineSet>(CLUSTER, |set| vec![set.spec.cluster_name.clone()])
+        .index_label::<MachineSet>(label::DEPLOYMENT_NAME)
         .index_label::<Machine>(label::CLUSTER_NAME)
         .read::<Definition>();
 }

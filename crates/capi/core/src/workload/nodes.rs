@@ -168,6 +168,11 @@ impl Nodes {
             !(of_node.is_empty() || slept && takes_all_along)
         });
     }
+
+    /// A cluster is gone: nobody follows it any more.
+    pub fn leave(&self, cluster: &Key) {
+        self.clusters.lock().remove(cluster);
+    }
 }
 
 /// Why the Node of a machine cannot be told.

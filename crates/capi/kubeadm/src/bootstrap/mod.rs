@@ -97,9 +97,13 @@ impl Controller for BootstrapController {
     fn watches(&self, watches: &mut Watches<KubeadmConfig>) {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.read::<KubeadmControlPlane>();
-        watches.related::<Machine>(|change, _| change.both().filter_map(config_of).collect());
-        watches.related::<Cluster>(|change, caches| {
-            change.latest().map(|cluster| configs_of(cluster, caches)).unwrap_or_default()
+        watches.related::<Machine>(|change, _| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if told_of_machine(old) == told_of_machine(new) => Vec::new(),
+            _ => change.both().filter_map(config_of).collect(),
+        });
+        watches.related::<Cluster>(|change, caches| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if told_of_cluster(old) == told_of_cluster(new) => Vec::new(),
+            _ => change.latest().map(|cluster| configs_of(cluster, caches)).unwrap_or_default(),
         });
     }
 
@@ -129,6 +133,21 @@ impl Controller for BootstrapController {
     async fn call(&self, call: &TokenCall, object: &Arc<KubeadmConfig>, view: &View) -> Outcome {
         token::make(call, object, view).await
     }
+}
+
+/// What boot data depends on of a machine.
+fn told_of_machine(machine: &Machine) -> impl PartialEq {
+    (&machine.spec, &machine.metadata.labels, machine.metadata.is_deleting(), &machine.status.node_ref)
+}
+
+/// What boot data depends on of a cluster.
+fn told_of_cluster(cluster: &Cluster) -> impl PartialEq {
+    (
+        &cluster.spec,
+        cluster.metadata.is_deleting(),
+        cluster.status.initialization.infrastructure_provisioned,
+        decide::is_initialized(cluster),
+    )
 }
 
 /// The configuration that a machine boots from, if it is one of ours.

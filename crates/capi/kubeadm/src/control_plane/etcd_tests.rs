@@ -88,6 +88,8 @@ impl Workloads for Cluster {
         futures::future::ready(Ok(Box::new(near) as Box<dyn Stream>)).boxed()
     }
 
+    fn forget(&self, _: &Key) {}
+
     fn health(&self, _: &Key) -> Health {
         Health::default()
     }
@@ -127,7 +129,9 @@ fn pki() -> Pki {
 
 fn credentials(authority: &KeyPair) -> Credentials {
     let seed = SeededKeys::new(1).seed("etcd").expect("a seed");
-    Credentials::new(authority, None, &seed, Timestamp::now()).expect("credentials")
+    let now = Timestamp::now();
+    let pass = Credentials::pass(authority, None, &seed, now).expect("a certificate");
+    Credentials::new(authority, &pass, now).expect("credentials")
 }
 
 fn nodes(names: &[&str]) -> Vec<String> {

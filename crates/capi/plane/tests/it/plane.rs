@@ -57,6 +57,8 @@ impl Workloads for Answering {
         Box::pin(async { Err(WorkloadError::NoKubeconfig(cluster.clone())) })
     }
 
+    fn forget(&self, _: &Key) {}
+
     fn health(&self, _: &Key) -> Health {
         Health { last_success: Some(self.env.now()), failures: 0 }
     }

@@ -139,6 +139,9 @@ impl<T: Cached> Cache<T> {
 
     /// Makes objects findable by the value of a label.
     pub fn index_label(&self, label: &str) {
+        if self.state.read().indexes.contains_key(&label_index(label)) {
+            return;
+        }
         let name = label.to_owned();
         self.index(&label_index(label), move |object| {
             object.meta().labels.get(&name).cloned().into_iter().collect()

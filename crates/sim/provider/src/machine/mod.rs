@@ -72,8 +72,9 @@ impl Controller for SimMachines {
 
     fn watches(&self, watches: &mut Watches<SimMachine>) {
         watches.index_label::<SimMachine>(label::CLUSTER_NAME);
-        watches.related::<Machine>(|change, _| {
-            change.latest().and_then(infrastructure_of).into_iter().collect()
+        watches.related::<Machine>(|change, _| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
+            _ => change.latest().and_then(infrastructure_of).into_iter().collect(),
         });
         watches.related::<Cluster>(members);
     }
@@ -112,6 +113,11 @@ impl Controller for SimMachines {
     fn gone(&self, key: &Key) {
         self.follower.forget(key);
     }
+}
+
+/// What a SimMachine depends on of its Machine.
+fn told(machine: &Machine) -> impl PartialEq {
+    (&machine.spec, &machine.metadata.labels)
 }
 
 /// The SimMachine of a Machine.

@@ -1,0 +1,14 @@
+//! What belongs to a cluster, by the cluster that its specification names.
+
+use capstan_controller::Caches;
+use capstan_object::{Key, Object};
+
+/// Name of the index by the cluster that an object names, whatever its labels say.
+pub const CLUSTER: &str = "spec.clusterName";
+
+/// The objects that name a cluster; they must be indexed by [`CLUSTER`].
+pub fn of_cluster<T: Object>(caches: &Caches, cluster: &Key) -> Vec<Key> {
+    let members = caches.of::<T>().and_then(|cache| cache.indexed(CLUSTER, &cluster.name));
+    let keys = members.unwrap_or_default().into_iter().map(|object| object.metadata().key());
+    keys.filter(|key| key.namespace == cluster.namespace).collect()
+}
