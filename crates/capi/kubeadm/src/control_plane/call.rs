@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::etcd::{self, Etcd};
-use super::observe::{cluster_of, etcd_credentials};
+use super::observe::{Passes, cluster_of, etcd_credentials};
 use super::workload::{
     COREDNS, KUBE_PROXY, NAMESPACE, binding_kind, config_map_kind, deployment_kind, kube_proxy_kind, words,
 };
@@ -181,6 +181,8 @@ async fn reach<'a>(
     let seed = keys
         .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
         .map_err(|error| error.to_string())?;
-    let credentials = etcd_credentials(cluster, view, &seed).await.map_err(|error| error.to_string())??;
+    let credentials = etcd_credentials(cluster, view, &seed, &Passes::default())
+        .await
+        .map_err(|error| error.to_string())??;
     Ok(Etcd { workloads: etcd::workloads(view)?, cluster, credentials })
 }

@@ -61,21 +61,25 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// A certificate signed by etcd's authority. If its key is the user's own secret, `client` must be at hand.
-    pub fn new(
+    /// A certificate signed by etcd's authority, valid for a day. If its key is the user's own secret, `client` must be
+    /// at hand.
+    pub fn pass(
         authority: &KeyPair,
         client: Option<&KeyPair>,
         seed: &Seed,
         now: Timestamp,
-    ) -> Result<Self, Error> {
-        let own = if authority.key.is_empty() {
-            client.cloned().ok_or(Error::Key("of etcd's authority is missing, and so is a client's"))?
-        } else {
-            let key = PrivateKey::from_seed(EncryptionAlgorithmType::EcdsaP256, &seed.derive("etcd-client"))?;
-            let signer = Authority::from_pair(authority)?;
-            let certificate = signer.client_certificate(&key, "capstan", &[], 1, now)?;
-            KeyPair { certificate, key: key.to_pem().to_owned() }
-        };
+    ) -> Result<KeyPair, Error> {
+        if authority.key.is_empty() {
+            return client.cloned().ok_or(Error::Key("of etcd's authority is missing, and so is a client's"));
+        }
+        let key = PrivateKey::from_seed(EncryptionAlgorithmType::EcdsaP256, &seed.derive("etcd-client"))?;
+        let signer = Authority::from_pair(authority)?;
+        let certificate = signer.client_certificate(&key, "capstan", &[], 1, now)?;
+        Ok(KeyPair { certificate, key: key.to_pem().to_owned() })
+    }
+
+    /// Shows a certificate to whoever the authority vouches for.
+    pub fn new(authority: &KeyPair, own: &KeyPair, now: Timestamp) -> Result<Self, Error> {
         let unreadable = |_| Error::Certificate("cannot be read");
         let mut roots = rustls::RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(authority.certificate.as_bytes()) {

@@ -70,6 +70,7 @@ use crate::certificates::Keys;
 pub use call::{ControlPlaneCall, Installed};
 pub use decide::decide;
 pub use etcd::EtcdSeen;
+use observe::Passes;
 pub use observe::{MachineSeen, Seen};
 pub use plane::{EtcdMember, Member, Origin, Plane};
 pub use preflight::{Blocked, check as preflight_check};
@@ -114,12 +115,13 @@ pub struct ControlPlaneController {
     settings: Settings,
     keys: Arc<dyn Keys>,
     nodes: Arc<Nodes>,
+    passes: Passes,
 }
 
 impl ControlPlaneController {
     /// A controller that takes its keys from a source.
     pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
-        Self { settings, keys, nodes: Nodes::new() }
+        Self { settings, keys, nodes: Nodes::new(), passes: Passes::default() }
     }
 
     /// The same, with Nodes of workload clusters that other controllers follow too.
@@ -201,7 +203,7 @@ impl Controller for ControlPlaneController {
     }
 
     async fn observe(&self, object: &Arc<KubeadmControlPlane>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, self.keys.as_ref(), &self.nodes).await
+        observe::observe(object, view, self.keys.as_ref(), &self.nodes, &self.passes).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {

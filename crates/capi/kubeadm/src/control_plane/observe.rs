@@ -13,10 +13,13 @@ use capstan_capi_types::controlplane::kubeadm_control_plane::condition::MACHINE_
 use capstan_capi_types::core::{Cluster, Machine, annotation, label};
 use capstan_controller::{Health, ObjectRef, ObserveError, View, catalogue};
 use capstan_object::{Conditions, Key, Object, ObjectMeta, OwnerReference};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use super::etcd::Credentials;
 use super::workload::{self, Question, Workload};
 use super::{Member, Origin, expiry, upkeep};
+use crate::Error;
 use crate::certificates::{KeyPair, Keys, Place, Purpose, Seed, places_for_control_plane};
 use crate::secret::Secret;
 
@@ -84,6 +87,7 @@ pub(super) async fn observe(
     view: &View,
     keys: &dyn Keys,
     nodes: &Nodes,
+    passes: &Passes,
 ) -> Result<Seen, ObserveError> {
     let meta = &control_plane.metadata;
     let namespace = meta.namespace.as_str();
@@ -105,6 +109,9 @@ pub(super) async fn observe(
     let Some(key) = cluster_of(control_plane) else { return Ok(seen) };
     let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(seen) };
     seen.cluster = Some(cluster.clone());
+    if meta.is_deleting() {
+        passes.forget(&key);
+    }
     let spec = &control_plane.spec;
     seen.template = look_up(view, &spec.machine_template.spec.infrastructure_ref, namespace).await?;
     machines(&key, view, &mut seen).await?;
@@ -121,7 +128,7 @@ pub(super) async fn observe(
         && !meta.is_deleting()
         && seen.machines.iter().any(|seen| owned(&seen.machine))
     {
-        seen.workload = look_inside(control_plane, &key, view, nodes, &seen).await?;
+        seen.workload = look_inside(control_plane, &key, view, nodes, passes, &seen).await?;
         // The look itself is a probe.
         seen.health = view.workloads().map(|workloads| workloads.health(&key)).unwrap_or_default();
     }
@@ -173,6 +180,7 @@ async fn look_inside(
     cluster: &Key,
     view: &View,
     nodes: &Nodes,
+    passes: &Passes,
     seen: &Seen,
 ) -> Result<Workload, ObserveError> {
     let initialized = control_plane.status.initialization.control_plane_initialized == Some(true);
@@ -199,7 +207,7 @@ async fn look_inside(
         asked
             .sort_by_key(|machine| !machine.status.conditions.is_condition_true(MACHINE_ETCD_MEMBER_HEALTHY));
         etcd_nodes = asked.iter().map(node).collect();
-        credentials = etcd_credentials(cluster, view, &seen.seed).await?;
+        credentials = etcd_credentials(cluster, view, &seen.seed, passes).await?;
     }
     let outdated = named.iter().any(|machine| machine.spec.version != control_plane.spec.version);
     let undated = seen.machines.iter().filter(|seen| !seen.machine.metadata.is_deleting());
@@ -225,11 +233,12 @@ pub(super) async fn etcd_credentials(
     cluster: &Key,
     view: &View,
     seed: &Seed,
+    passes: &Passes,
 ) -> Result<Result<Credentials, String>, ObserveError> {
-    let Some(authority) = secret(view, cluster, Purpose::EtcdCa).await? else {
+    let Some(found) = secret(view, cluster, Purpose::EtcdCa).await? else {
         return Ok(Err("the certificate of etcd's authority is missing".to_owned()));
     };
-    let authority = match KeyPair::from_secret(&authority) {
+    let authority = match KeyPair::from_secret(&found) {
         Ok(authority) => authority,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -238,6 +247,52 @@ pub(super) async fn etcd_credentials(
         false => None,
     };
     let client = client.as_ref().map(KeyPair::from_secret).transpose();
-    let made = client.and_then(|client| Credentials::new(&authority, client.as_ref(), seed, view.now()));
+    let made = client.and_then(|client| {
+        let pass = passes.of(cluster, &found.metadata, view.now(), || {
+            Credentials::pass(&authority, client.as_ref(), seed, view.now())
+        })?;
+        Credentials::new(&authority, &pass, view.now())
+    });
     Ok(made.map_err(|error| error.to_string()))
+}
+
+/// How long a certificate for etcd is used again; it is valid for twice as long.
+const PASS_FOR: SignedDuration = SignedDuration::from_hours(12);
+
+/// The certificates that etcd was last shown, by cluster: making one costs more than the question it is for.
+#[derive(Default)]
+pub(super) struct Passes(Mutex<BTreeMap<Key, Pass>>);
+
+struct Pass {
+    /// Of the Secret with the authority, which may have been replaced.
+    authority: (String, String),
+    made: Timestamp,
+    pair: KeyPair,
+}
+
+impl Passes {
+    /// The last certificate if it is still good, or a new one.
+    fn of(
+        &self,
+        cluster: &Key,
+        authority: &ObjectMeta,
+        now: Timestamp,
+        make: impl FnOnce() -> Result<KeyPair, Error>,
+    ) -> Result<KeyPair, Error> {
+        let authority = (authority.uid.clone(), authority.resource_version.clone());
+        if let Some(pass) = self.0.lock().get(cluster) {
+            let age = now.duration_since(pass.made);
+            if pass.authority == authority && !age.is_negative() && age < PASS_FOR {
+                return Ok(pass.pair.clone());
+            }
+        }
+        let pair = make()?;
+        self.0.lock().insert(cluster.clone(), Pass { authority, made: now, pair: pair.clone() });
+        Ok(pair)
+    }
+
+    /// A cluster is gone.
+    pub(super) fn forget(&self, cluster: &Key) {
+        self.0.lock().remove(cluster);
+    }
 }
