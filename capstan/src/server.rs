@@ -126,6 +126,8 @@ impl Server {
         capstan_capi_plane::install(&client, &assembly.definitions()).await?;
         assembly.register(&client).await?;
         let mut runtime = assembly.runtime(client, env);
+        let metrics = runtime.metrics().clone();
+        self.plane.server().show_metrics(move || metrics.render());
         runtime.start();
         self.runtime = Some(runtime);
         Ok(())

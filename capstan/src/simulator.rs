@@ -71,8 +71,8 @@ impl Dial for NearDial {
         if self.is_near(host, port) { self.site.dial(host, port) } else { TcpDial.dial(host, port) }
     }
 
-    fn ask_every(&self) -> Option<Duration> {
-        TcpDial.ask_every()
+    fn ask_every(&self, host: &str, port: u16) -> Option<Duration> {
+        if self.is_near(host, port) { None } else { TcpDial.ask_every(host, port) }
     }
 }
 

@@ -100,6 +100,11 @@ impl Server {
         &self.shared.store
     }
 
+    /// Shows further families of metrics, in Prometheus' text format, on `/metrics`.
+    pub fn show_metrics(&self, page: impl Fn() -> String + Send + Sync + 'static) {
+        self.shared.metrics.show_also(Box::new(page));
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -41,7 +41,11 @@ pub(crate) struct Metrics {
     mutating: AtomicI64,
     watches: Mutex<BTreeMap<Box<str>, Arc<AtomicI64>>>,
     events: Mutex<BTreeMap<Box<str>, Arc<AtomicU64>>>,
+    others: Mutex<Vec<Families>>,
 }
+
+/// Further families in the text format, from other parts of the process.
+type Families = Box<dyn Fn() -> String + Send + Sync>;
 
 /// Requests of one combination of labels.
 #[derive(Default, Clone)]
@@ -71,6 +75,11 @@ impl Drop for InFlight<'_> {
 }
 
 impl Metrics {
+    /// Shows what another part of the process counts on the same page.
+    pub fn show_also(&self, page: Families) {
+        self.others.lock().push(page);
+    }
+
     /// Counts a request as being answered. Watches are counted by [`Metrics::watch`] instead.
     pub fn begin(&self, info: &RequestInfo) -> Option<InFlight<'_>> {
         let gauge = match info.verb.as_str() {

@@ -14,6 +14,9 @@ pub(crate) fn expose(shared: &Shared) -> String {
     page.objects(shared);
     page.store(shared);
     page.process();
+    for other in &*shared.metrics.others.lock() {
+        page.0.push_str(&other());
+    }
     page.0
 }
 

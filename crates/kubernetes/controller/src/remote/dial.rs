@@ -12,9 +12,9 @@ pub trait Dial: Send + Sync {
     /// Connects to a port of a host.
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
 
-    /// How often a server that says nothing is asked whether it is still there; never, if connections cannot die
+    /// How often a server that says nothing is asked whether it is still there; never, if connections to it cannot die
     /// unnoticed.
-    fn ask_every(&self) -> Option<Duration> {
+    fn ask_every(&self, _host: &str, _port: u16) -> Option<Duration> {
         None
     }
 }
@@ -32,7 +32,7 @@ impl Dial for TcpDial {
     }
 
     /// client-go's time.
-    fn ask_every(&self) -> Option<Duration> {
+    fn ask_every(&self, _host: &str, _port: u16) -> Option<Duration> {
         Some(Duration::from_secs(30))
     }
 }

@@ -128,7 +128,7 @@ impl Remote {
                 return self.over_http1(stream, request, &credential).await;
             }
             let mut builder = http2::Builder::new(TokioExecutor::new());
-            if let Some(interval) = self.dial.ask_every() {
+            if let Some(interval) = self.dial.ask_every(&self.access.host, self.access.port) {
                 // A watch on a connection that died without a word would wait for ever.
                 builder.timer(TokioTimer::new()).keep_alive_interval(interval).keep_alive_timeout(ANSWER);
             }
