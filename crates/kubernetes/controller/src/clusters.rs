@@ -11,6 +11,7 @@ use capstan_object::Key;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::KindName;
@@ -51,6 +52,18 @@ struct Known {
     probed: Mutex<Option<Timestamp>>,
 }
 
+/// The version of an object.
+#[derive(Deserialize)]
+struct Head {
+    metadata: HeadMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadMeta {
+    resource_version: String,
+}
+
 impl Clusters {
     /// Clusters whose kubeconfigs are found by `kubeconfig`, dialled by `dial`. Writes to them pass the gate of the
     /// management client, if it has one.
@@ -75,11 +88,13 @@ impl Clusters {
             return Err(WorkloadError::NoKubeconfig(cluster.clone()));
         };
         let bad = |why: String| WorkloadError::BadKubeconfig { cluster: cluster.clone(), why };
-        let secret: Value = reply.parse().map_err(|error| bad(error.to_string()))?;
-        let version = secret["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        // A cluster is reached for again and again; its kubeconfig is read once.
+        let Head { metadata } = reply.parse().map_err(|error| bad(error.to_string()))?;
+        let version = metadata.resource_version;
         if let Some(known) = self.known.lock().get(cluster).filter(|known| known.version == version) {
             return Ok(known.clone());
         }
+        let secret: Value = reply.parse().map_err(|error| bad(error.to_string()))?;
         let text = secret["data"][field].as_str().and_then(|text| STANDARD.decode(text).ok());
         let text = text.ok_or_else(|| bad(format!("the Secret has no {field:?}")))?;
         let access = Access::from_kubeconfig(&text).map_err(|error| bad(error.to_string()))?;

@@ -24,7 +24,7 @@ pub trait Controller: Send + Sync + Sized + 'static {
     /// The controller's name: in metrics, logs, events and as field manager.
     const NAME: &'static str;
     /// What it reconciles.
-    type Kind: Object;
+    type Kind: Object + PartialEq;
     /// What it saw beside its own object.
     type Seen: Send + Sync;
     /// What it calls outside the API; [`NoCall`] for nothing.

@@ -64,5 +64,5 @@ pub use remote::{
 };
 pub use runtime::{Options, Runtime};
 pub use view::View;
-pub use watches::Watches;
+pub use watches::{GATHER, Watches};
 pub use workload::{Health, Stream, WorkloadError, Workloads};

@@ -12,6 +12,9 @@ use crate::cache::{Cache, Cached, version};
 use crate::queue::{Priority, Wake, WorkQueue};
 use crate::{Caches, Change, Dynamic, KindName};
 
+/// How long whoever tells of many objects waits for more of them to change: short for people, long for machines.
+pub const GATHER: Duration = Duration::from_millis(200);
+
 /// Collects what a controller of `K` watches and reads.
 pub struct Watches<K> {
     caches: Caches,
@@ -36,6 +39,18 @@ impl<K: Object> Watches<K> {
         let own = KindName::of::<K>();
         self.caches.ensure::<T>().listen(move |change| {
             wake_owners(&own, &queue, change);
+        });
+        self
+    }
+
+    /// The same, but many changes within a time are one look at the end of it.
+    pub fn owned_within<T: Object>(&mut self, time: Duration) -> &mut Self {
+        let queue = self.queue.clone();
+        let own = KindName::of::<K>();
+        self.caches.ensure::<T>().listen(move |change| {
+            for key in owners(&own, change) {
+                queue.wake_after(&key, time);
+            }
         });
         self
     }
@@ -114,13 +129,20 @@ fn priority<T>(change: &Change<T>) -> Priority {
 }
 
 fn wake_owners<T: Cached>(own: &KindName, queue: &WorkQueue, change: &Change<T>) {
-    for object in change.both() {
-        let meta = object.meta();
-        for owner in meta.owner_references.iter().filter(|owner| own.is_kind_of(owner)) {
-            let namespace = if own.scope == Scope::Cluster { "" } else { &meta.namespace };
-            queue.wake(&Key::new(namespace, owner.name.clone()), priority(change));
-        }
+    for key in owners(own, change) {
+        queue.wake(&key, priority(change));
     }
+}
+
+/// The owners of a kind that an object names or named.
+fn owners<T: Cached>(own: &KindName, change: &Change<T>) -> Vec<Key> {
+    let of = |object: &Arc<T>| {
+        let meta = object.meta();
+        let namespace = if own.scope == Scope::Cluster { "" } else { meta.namespace.as_str() };
+        let named = meta.owner_references.iter().filter(|owner| own.is_kind_of(owner));
+        named.map(|owner| Key::new(namespace, owner.name.clone())).collect::<Vec<_>>()
+    };
+    change.both().flat_map(of).collect()
 }
 
 /// The kinds known only at run time that a controller has asked about.

@@ -11,7 +11,6 @@ mod resources;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use capstan_capi_core::paused;
 use capstan_capi_types::addons::cluster_resource_set::condition;
@@ -22,7 +21,7 @@ use capstan_capi_types::addons::{
 use capstan_capi_types::core::cluster::condition as cluster_condition;
 use capstan_capi_types::core::{Cluster, condition as shared};
 use capstan_controller::{
-    Caches, Call, Change, Controller, Decision, Look, ObserveError, Outcome, View, Watches, catalogue,
+    Caches, Call, Change, Controller, Decision, GATHER, Look, ObserveError, Outcome, View, Watches, catalogue,
 };
 use capstan_object::{Conditions as _, Key, Object};
 use parking_lot::Mutex;
@@ -77,9 +76,6 @@ impl Call for Apply {
         format!("apply {} {} to cluster {}", self.kind, self.name, self.cluster)
     }
 }
-
-/// A set looks at all of its clusters: those that change within this time are looked at together.
-const GATHER: Duration = Duration::from_millis(200);
 
 /// What a set depends on of a cluster.
 fn told(cluster: &Cluster) -> impl PartialEq {

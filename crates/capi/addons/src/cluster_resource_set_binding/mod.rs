@@ -40,7 +40,14 @@ impl Controller for ClusterResourceSetBindingController {
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSetBinding>) {
-        watches.related::<Cluster>(|change, _| vec![change.key.clone()]);
+        // A binding is called as its cluster, and cares only whether that stays.
+        let stays = |cluster: &Arc<Cluster>| !cluster.metadata.is_deleting();
+        watches.related::<Cluster>(move |change, _| {
+            if change.old.as_ref().is_some_and(stays) == change.new.as_ref().is_some_and(stays) {
+                return Vec::new();
+            }
+            vec![change.key.clone()]
+        });
     }
 
     async fn observe(

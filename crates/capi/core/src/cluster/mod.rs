@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use capstan_capi_types::core::cluster::condition as own;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, condition, label};
 use capstan_controller::{
-    Caches, Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches, Workloads,
+    Caches, Change, Controller, Decision, GATHER, Look, NoCall, ObserveError, View, Watches, Workloads,
 };
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
@@ -95,10 +95,14 @@ impl Controller for ClusterController {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<MachineSet>(label::CLUSTER_NAME);
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
-        watches
-            .related::<MachineDeployment>(|change, _| cluster_of(change, |object| &object.spec.cluster_name));
-        watches.related::<MachineSet>(|change, _| cluster_of(change, |object| &object.spec.cluster_name));
-        watches.related::<Machine>(machine_matters);
+        // What is told of them together need not be told one by one.
+        watches.related_within::<MachineDeployment>(GATHER, |change, _| {
+            cluster_of(change, |object| &object.spec.cluster_name)
+        });
+        watches.related_within::<MachineSet>(GATHER, |change, _| {
+            cluster_of(change, |object| &object.spec.cluster_name)
+        });
+        watches.related_within::<Machine>(GATHER, machine_matters);
     }
 
     fn conditions(&self) -> &[&'static str] {

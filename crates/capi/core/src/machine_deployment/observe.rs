@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, TEMPLATE_SUFFIX, label};
-use capstan_controller::{Caches, Change, ObserveError, View, Watches};
+use capstan_controller::{Caches, Change, GATHER, ObserveError, View, Watches};
 use capstan_object::{Key, LabelSelector};
 
 use crate::contract::{Definition, Found, look_up};
@@ -66,9 +66,9 @@ pub fn missing(found: &Found, kind: &str) -> Option<String> {
 /// What wakes a deployment: its sets, sets it may adopt, its machines, and its cluster.
 pub fn watches(watches: &mut Watches<MachineDeployment>) {
     watches
-        .owned::<MachineSet>()
+        .owned_within::<MachineSet>(GATHER)
         .related::<MachineSet>(adopters)
-        .related::<Machine>(|change, _| {
+        .related_within::<Machine>(GATHER, |change, _| {
             let name = |machine: &Arc<Machine>| {
                 let name = machine.metadata.labels.get(label::DEPLOYMENT_NAME)?;
                 Some(Key::new(machine.metadata.namespace.as_str(), name.as_str()))

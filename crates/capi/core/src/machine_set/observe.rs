@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
-use capstan_controller::{Caches, Change, ObjectRef, ObserveError, View, Watches};
+use capstan_controller::{Caches, Change, GATHER, ObjectRef, ObserveError, View, Watches};
 use capstan_object::{Key, ObjectMeta};
 
 use crate::clone;
@@ -107,7 +107,7 @@ fn machines(set: &MachineSet, view: &View) -> Result<Vec<Arc<Machine>>, ObserveE
 /// What wakes a set: its machines, machines it may adopt, its deployment and its cluster.
 pub fn watches(watches: &mut Watches<MachineSet>) {
     watches
-        .owned::<Machine>()
+        .owned_within::<Machine>(GATHER)
         .related::<Machine>(adopters)
         .related::<MachineDeployment>(|change, caches| {
             let parts = caches.of::<MachineSet>().and_then(|sets| {

@@ -95,13 +95,14 @@ impl Credentials {
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map_err(|_| Error::Certificate("cannot be used for TLS"))?;
-        let tls = rustls::ClientConfig::builder_with_details(provider, Arc::new(Moment(now)))
+        let mut tls = rustls::ClientConfig::builder_with_details(provider, Arc::new(Moment(now)))
             .with_safe_default_protocol_versions()
             .map_err(unusable)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
             .with_client_auth_cert(chain, key)
             .map_err(unusable)?;
+        tls.resumption = rustls::client::Resumption::disabled();
         Ok(Self { tls: Arc::new(tls) })
     }
 }

@@ -60,7 +60,7 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition as own;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_controller::{
-    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+    Controller, Decision, GATHER, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
@@ -155,7 +155,7 @@ impl Controller for ControlPlaneController {
         watches.read::<Definition>().read::<KubeadmConfig>();
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<KubeadmConfig>(label::CONTROL_PLANE_NAME);
-        watches.owned::<Machine>();
+        watches.owned_within::<Machine>(GATHER);
         // Machines that may be adopted, and workers that hold up a deletion, name their cluster only.
         watches.related::<Machine>(|change, caches| {
             let both = change.both().filter(|machine| {

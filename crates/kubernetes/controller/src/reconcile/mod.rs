@@ -242,6 +242,10 @@ impl<'a, C: Controller> Reconcile<'a, C> {
     }
 
     fn change(&self, look: &Look<C>, decision: &Decision<C>) -> Result<OwnChange, ReconcileError> {
+        // Most looks change nothing, and that is soon told.
+        if decision.object == *look.object {
+            return Ok(OwnChange::default());
+        }
         let seen = serde_json::to_value(&*look.object).map_err(ReconcileError::Encode)?;
         let wanted = serde_json::to_value(&decision.object).map_err(ReconcileError::Encode)?;
         Ok(OwnChange::between(&seen, &wanted, self.tenant.controller.conditions()))

@@ -199,6 +199,8 @@ fn configure(
         None => builder.with_no_client_auth(),
     };
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // One connection is kept for everything; room for sessions to resume would be set aside for every cluster.
+    tls.resumption = rustls::client::Resumption::disabled();
     Ok(tls)
 }
 
