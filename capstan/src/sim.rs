@@ -37,6 +37,9 @@ struct SiteArgs {
     /// Have machines boot and join at once instead of taking a machine's time
     #[arg(long)]
     instant: bool,
+    /// How often kubelets renew their Leases; 0 for never, which makes quiet clusters cost nothing
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    heartbeat: u64,
 }
 
 #[derive(clap::Args)]
@@ -73,7 +76,7 @@ async fn site(args: &SiteArgs) -> Result<()> {
         );
     }
     let port = args.endpoint_port;
-    let pace = Pace { instant: args.instant, heartbeat: SiteOptions::default().heartbeat };
+    let pace = Pace::new(args.instant, args.heartbeat);
     let (site, endpoints) = crate::simulator::open(Env::system(), port, pace, "--endpoint-port").await?;
     let api = listen(args.listen).await?;
     let address = api.local_addr()?;

@@ -84,8 +84,7 @@ impl Simulator {
             remote.check().await.context("start it first, with `capstan sim site`")?;
             return Ok(Self { ground: remote.into(), near: None, door: None });
         }
-        let heartbeat = Some(Duration::from_secs(args.simulator_heartbeat)).filter(|every| !every.is_zero());
-        let pace = Pace { instant: args.simulator_instant, heartbeat };
+        let pace = Pace::new(args.simulator_instant, args.simulator_heartbeat);
         let (site, listener) = open(env, args.simulator_port, pace, "--simulator-port").await?;
         let near = NearDial { site: site.dial(), port: listener.local_addr()?.port() };
         let served = site.clone();
@@ -133,6 +132,13 @@ pub struct Pace {
     pub instant: bool,
     /// How often their kubelets renew their Leases.
     pub heartbeat: Option<Duration>,
+}
+
+impl Pace {
+    /// As flags say it: seconds between two heartbeats, 0 for none.
+    pub fn new(instant: bool, heartbeat: u64) -> Self {
+        Self { instant, heartbeat: Some(Duration::from_secs(heartbeat)).filter(|every| !every.is_zero()) }
+    }
 }
 
 /// A site, and the one port of its clusters; `flag` is what chooses another.

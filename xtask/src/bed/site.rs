@@ -12,32 +12,47 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
 use super::ports::free_port;
-use super::process::{Process, Program};
+use super::process::{Process, Program, Usage};
 use super::wait;
 
 /// A running site; its machines are gone when it is dropped.
 #[derive(Debug)]
 pub struct Site {
-    /// Ends with this.
-    _process: Process,
+    process: Process,
     url: String,
 }
 
 impl Site {
     /// Starts it and waits until it answers.
     pub async fn start(folder: &Path, binary: &Path) -> Result<Self> {
+        Self::start_with(folder, binary, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub async fn start_with(folder: &Path, binary: &Path, arguments: &[&str]) -> Result<Self> {
         let port = free_port()?;
         let process = Program::new("site", binary)
             .args(["sim", "site", "--instant"])
             .arg(format!("--listen=127.0.0.1:{port}"))
             .arg(format!("--endpoint-port={}", free_port()?))
+            .args(arguments.iter().map(|argument| (*argument).to_owned()))
             .start(folder)?;
-        let site = Self { _process: process, url: format!("http://127.0.0.1:{port}") };
+        let site = Self { process, url: format!("http://127.0.0.1:{port}") };
         wait::until("the site answers", Duration::from_secs(60), || async {
             Ok(Some(site.machines().await?))
         })
         .await?;
         Ok(site)
+    }
+
+    /// Fails if it has left.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// Its name, memory and processor time.
+    pub fn usage(&self) -> Result<(String, Usage)> {
+        Ok((self.process.name().to_owned(), self.process.usage()?))
     }
 
     /// What servers and managers are told of it.

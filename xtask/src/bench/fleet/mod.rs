@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! in process   capstan server                               one process: store, API, controllers, simulator
+//! apart        capstan server, capstan sim site             the same, with the machines in a process of their own
 //! over TLS     capstan server --api-only, capstan manager   the same parts as two
 //! upstream     etcd, kube-apiserver, kube-controller-manager, four Go managers with their in-memory provider
 //! ```
@@ -38,7 +39,7 @@ pub struct Options {
     #[arg(long)]
     peer: Option<Peer>,
     /// Only these; with a peer, the first is compared with it
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "in-process,over-tls")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "in-process,apart,over-tls")]
     planes: Vec<Ours>,
     /// Algorithm of the clusters' keys [default: ECDSA-P256, with a peer RSA-2048, which is all its provider takes]
     #[arg(long, value_name = "ALGORITHM")]
@@ -66,6 +67,8 @@ enum Peer {
 enum Ours {
     /// One process.
     InProcess,
+    /// One process, and another for the simulated machines: what the plane itself takes.
+    Apart,
     /// API server and controllers apart, with TLS between them.
     OverTls,
 }
@@ -85,6 +88,7 @@ pub async fn run(options: Options) -> Result<()> {
         .iter()
         .map(|ours| match ours {
             Ours::InProcess => Kind::InProcess,
+            Ours::Apart => Kind::Apart,
             Ours::OverTls => Kind::OverTls,
         })
         .collect();

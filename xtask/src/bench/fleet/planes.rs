@@ -11,6 +11,7 @@ use crate::bed::manager::Manager;
 use crate::bed::managers::plain;
 use crate::bed::ports::free_port;
 use crate::bed::process::Usage;
+use crate::bed::site::Site;
 use crate::bed::{Controllers, Managers, Server};
 use crate::manager::mixed;
 
@@ -18,6 +19,7 @@ use crate::manager::mixed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     InProcess,
+    Apart,
     OverTls,
     Upstream,
 }
@@ -26,6 +28,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::InProcess => "in process",
+            Self::Apart => "apart",
             Self::OverTls => "over TLS",
             Self::Upstream => "upstream",
         }
@@ -34,7 +37,9 @@ impl Kind {
     /// What is made once, and what is made for each cluster. Upstream's nodes need no network to be ready.
     pub fn manifests(self) -> Result<(Vec<Value>, Vec<Value>)> {
         Ok(match self {
-            Self::InProcess | Self::OverTls => (examples(&["cni.yaml"])?, examples(&["sim-cluster.yaml"])?),
+            Self::InProcess | Self::Apart | Self::OverTls => {
+                (examples(&["cni.yaml"])?, examples(&["sim-cluster.yaml"])?)
+            }
             Self::Upstream => (Vec::new(), mixed::in_memory()?),
         })
     }
@@ -46,6 +51,7 @@ pub struct Plane {
     pub kind: Kind,
     pub api: Api,
     server: Server,
+    site: Option<Site>,
     manager: Option<Manager>,
     upstream: Option<Managers>,
 }
@@ -57,14 +63,20 @@ impl Plane {
         let algorithm = format!("--key-algorithm={algorithm}");
         // Upstream's in-memory kubelets have no heartbeat either.
         let simulated = ["--simulator", "--simulator-instant", "--simulator-heartbeat=0", &port, &algorithm];
+        let mut site = None;
         let server = match kind {
+            Kind::Apart => {
+                let site = site.insert(Site::start_with(folder, binary, &["--heartbeat=0"]).await?);
+                let flag = site.flag();
+                Server::capstan_with(folder, binary, free_port()?, &[&flag, &algorithm]).await?
+            }
             Kind::InProcess => Server::capstan_with(folder, binary, free_port()?, &simulated).await?,
             Kind::OverTls => Server::capstan(folder, binary, free_port()?).await?,
             Kind::Upstream => Server::kube(folder, Controllers::Plane).await?,
         };
         let (mut manager, mut upstream) = (None, None);
         match kind {
-            Kind::InProcess => {}
+            Kind::InProcess | Kind::Apart => {}
             Kind::OverTls => {
                 // A single manager has nobody to agree with; its Lease would be written at rest, too.
                 let arguments = [&["--install-crds", "--leader-elect=false"], &simulated[..]].concat();
@@ -75,12 +87,13 @@ impl Plane {
                 upstream = Some(Managers::start(&folder.join("managers"), &server.kubeconfig).await?);
             }
         }
-        Ok(Self { kind, api: server.api()?, server, manager, upstream })
+        Ok(Self { kind, api: server.api()?, server, site, manager, upstream })
     }
 
     /// Fails if one of its processes has left.
     pub fn check(&mut self) -> Result<()> {
         self.server.check()?;
+        self.site.as_mut().map_or(Ok(()), Site::check)?;
         self.manager.as_mut().map_or(Ok(()), Manager::check)?;
         self.upstream.as_mut().map_or(Ok(()), Managers::check)
     }
@@ -88,6 +101,9 @@ impl Plane {
     /// Its processes' memory and processor time.
     pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
         let mut usage = self.server.usage()?;
+        if let Some(site) = &self.site {
+            usage.push(site.usage()?);
+        }
         if let Some(manager) = &self.manager {
             usage.push(manager.usage()?);
         }

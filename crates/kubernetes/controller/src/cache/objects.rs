@@ -437,6 +437,17 @@ mod tests {
     }
 
     #[test]
+    fn the_echo_of_our_own_write_is_progress_and_nothing_else() {
+        let cache = cache();
+        let told = Arc::new(parking_lot::Mutex::new(0));
+        let count = told.clone();
+        cache.listen(move |_| *count.lock() += 1);
+        cache.absorb(&object("x", "1", 9, "web"));
+        cache.present(&object("x", "1", 9, "web"), Source::Watch);
+        assert_eq!((*told.lock(), cache.progress()), (1, 9));
+    }
+
+    #[test]
     fn a_late_event_does_not_bring_back_what_we_deleted_at_once() {
         let cache = cache();
         cache.present(&object("x", "1", 5, "web"), Source::Watch);
