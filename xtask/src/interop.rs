@@ -40,7 +40,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("kubectl-workload", &[]),
     ("e2e", &[]),
     ("upstream-on-capstan", &[]),
-    ("real-cluster", &["--short"]),
+    ("real-cluster", &[]),
 ];
 
 /// Runs every suite even if one fails, and fails if one did or if the budget was not enough.
