@@ -7,6 +7,7 @@ mod api;
 mod bed;
 mod bench;
 mod builtin_tables;
+mod capc_on_sim;
 mod clients;
 mod cloudstack_clients;
 mod cloudstack_golden;
@@ -113,6 +114,8 @@ enum Command {
     CloudstackClients(cloudstack_clients::Options),
     /// Replay recorded replies of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
+    /// Let CAPC and ours make clusters on simulated CloudStacks, and count their calls
+    CapcOnSim(capc_on_sim::Options),
     /// Have real kubeadm accept the boot data we render
     KubeadmAccepts(kubeadm_accepts::Options),
     /// Make a root file system that machines of `capstan server --kvm` boot from
@@ -166,6 +169,7 @@ async fn run(command: Command) -> Result<()> {
         Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
         Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
         Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
+        Command::CapcOnSim(options) => capc_on_sim::run(options).await,
         Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
         Command::NodeImage(options) => node_image::run(&options),
         Command::RealCluster(options) => real_cluster::run(options).await,

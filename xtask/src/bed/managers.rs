@@ -12,57 +12,109 @@ use super::ports::free_port;
 use super::process::{Process, Program, Usage};
 use crate::api::Api;
 use crate::peers::Cache;
-use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
+use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
 
 /// One manager program.
 #[derive(Clone, Copy, Debug)]
 pub struct Manager {
     pub program: &'static str,
-    pub module: &'static str,
-    /// Kustomize folder with its CRDs, webhooks and namespace.
-    pub manifests: &'static str,
-    feature_gates: &'static str,
+    module: &'static str,
+    version: &'static str,
+    /// Kustomize folders with its CRDs, webhooks and namespace.
+    manifests: &'static [&'static str],
+    flags: Flags,
 }
+
+/// What a manager is told on its command line.
+#[derive(Clone, Copy, Debug)]
+enum Flags {
+    ClusterApi {
+        feature_gates: &'static str,
+    },
+    /// Listens for webhooks on a fixed port.
+    Capc,
+}
+
+/// Where CAPC listens for webhooks, whatever it is told.
+const CAPC_WEBHOOKS: u16 = 9443;
 
 /// Cluster API's core.
 const CORE: Manager = Manager {
     program: "capi-core",
     module: CLUSTER_API_MODULE,
-    manifests: "core/config/default",
-    feature_gates: "MachinePool=true,ClusterTopology=true",
+    version: CLUSTER_API,
+    manifests: &["core/config/default"],
+    flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 const BOOTSTRAP: Manager = Manager {
     program: "capi-bootstrap",
     module: CLUSTER_API_MODULE,
-    manifests: "bootstrap/kubeadm/config/default",
-    feature_gates: "MachinePool=true",
+    version: CLUSTER_API,
+    manifests: &["bootstrap/kubeadm/config/default"],
+    flags: Flags::ClusterApi { feature_gates: "MachinePool=true" },
 };
 const CONTROL_PLANE: Manager = Manager {
     program: "capi-controlplane",
     module: CLUSTER_API_MODULE,
-    manifests: "controlplane/kubeadm/config/default",
-    feature_gates: "MachinePool=true,ClusterTopology=true",
+    version: CLUSTER_API,
+    manifests: &["controlplane/kubeadm/config/default"],
+    flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 /// The development provider.
 const CAPD: Manager = Manager {
     program: "capd",
     module: CLUSTER_API_TEST_MODULE,
-    manifests: "infrastructure/docker/config/default",
-    feature_gates: "MachinePool=true,ClusterTopology=true",
+    version: CLUSTER_API,
+    manifests: &["infrastructure/docker/config/default"],
+    flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
 /// The same for a plane whose controllers know neither pools of machines nor classes of clusters.
 pub const CAPD_OF_MACHINES: Manager =
-    Manager { feature_gates: "MachinePool=false,ClusterTopology=false", ..CAPD };
+    Manager { flags: Flags::ClusterApi { feature_gates: "MachinePool=false,ClusterTopology=false" }, ..CAPD };
+/// The CloudStack provider. Its `config/default` wants a file that only its release makes.
+const CLOUDSTACK: Manager = Manager {
+    program: "capc",
+    module: CAPC_MODULE,
+    version: CAPC,
+    manifests: &["config/crd", "config/webhook"],
+    flags: Flags::Capc,
+};
 
 /// Those that drive a provider.
 pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];
 /// Core, kubeadm bootstrap, kubeadm control plane and the development provider.
 pub const MANAGERS: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CAPD];
+/// Core, kubeadm bootstrap, kubeadm control plane and the CloudStack provider.
+pub const ON_CLOUDSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CLOUDSTACK];
 
 impl Manager {
     /// Its manifests as kustomize renders them, kept in the cache: rendering takes seconds.
     pub fn render(&self, cache: &Cache) -> Result<String> {
-        install::rendered(cache, self.program, self.module, &format!("v{CLUSTER_API}"), &[self.manifests])
+        install::rendered(cache, self.program, self.module, &format!("v{}", self.version), self.manifests)
+    }
+
+    fn webhook_port(&self) -> Result<u16> {
+        match self.flags {
+            Flags::ClusterApi { .. } => free_port(),
+            Flags::Capc => Ok(CAPC_WEBHOOKS),
+        }
+    }
+
+    /// It listens on a port of its own choice, so one machine runs one of it.
+    fn only_one(&self) -> bool {
+        [CAPD.program, CLOUDSTACK.program].contains(&self.program)
+    }
+
+    /// What it is told beside what all are told.
+    fn arguments(&self, webhook_port: u16, health_port: u16) -> Vec<String> {
+        match self.flags {
+            Flags::ClusterApi { feature_gates } => vec![
+                format!("--webhook-port={webhook_port}"),
+                format!("--health-addr=127.0.0.1:{health_port}"),
+                format!("--feature-gates={feature_gates}"),
+            ],
+            Flags::Capc => vec![format!("--health-probe-bind-address=127.0.0.1:{health_port}")],
+        }
     }
 }
 
@@ -74,8 +126,8 @@ pub struct Managers {
     /// Where each answers about its metrics, over plain HTTP.
     pub metrics_ports: Vec<u16>,
     processes: Vec<Process>,
-    /// The development provider listens on a fixed port for its debug pages, so one machine runs one of it.
-    _only_one: Option<File>,
+    /// Held as long as those run that a machine runs one of.
+    _only_one: Vec<File>,
 }
 
 impl Managers {
@@ -89,8 +141,8 @@ impl Managers {
         let cache = Cache::locate()?;
         let programs: Result<Vec<_>> = managers.iter().map(|manager| cache.built(manager.program)).collect();
         let programs = programs?;
-        let has_capd = managers.iter().any(|manager| manager.program == CAPD.program);
-        let only_one = has_capd.then(|| only_one(&cache)).transpose()?;
+        let alone = managers.iter().filter(|manager| manager.only_one());
+        let only_one = alone.map(|manager| only_one(&cache, manager.program)).collect::<Result<_>>()?;
         std::fs::create_dir_all(folder)?;
         let pki = Pki::create(&folder.join("pki"))?;
         let api = Api::from_kubeconfig(kubeconfig)?;
@@ -98,7 +150,7 @@ impl Managers {
         let mut manifests = Manifests::default();
         let mut webhook_ports = Vec::new();
         for manager in managers {
-            let port = free_port()?;
+            let port = manager.webhook_port()?;
             webhook_ports.push(port);
             manifests.add(&manager.render(&cache)?, port, &pki.read("ca.crt")?)?;
         }
@@ -116,9 +168,7 @@ impl Managers {
                 Program::new(manager.program, program)
                     .arg(format!("--kubeconfig={}", kubeconfig.display()))
                     .arg(format!("--webhook-cert-dir={}", pki.webhook_folder().display()))
-                    .arg(format!("--webhook-port={webhook_port}"))
-                    .arg(format!("--health-addr=127.0.0.1:{health_port}"))
-                    .arg(format!("--feature-gates={}", manager.feature_gates))
+                    .args(manager.arguments(webhook_port, health_port))
                     .arg(format!("--diagnostics-address=127.0.0.1:{metrics_port}"))
                     .args(["--insecure-diagnostics=true", "--v=0"])
                     .env("POD_IP", "127.0.0.1")
@@ -150,11 +200,11 @@ impl Managers {
     }
 }
 
-fn only_one(cache: &Cache) -> Result<File> {
-    let path = cache.root()?.join("capd.lock");
+fn only_one(cache: &Cache, program: &str) -> Result<File> {
+    let path = cache.root()?.join(format!("{program}.lock"));
     let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
     if file.try_lock().is_err() {
-        println!("another suite runs capd on this machine, waiting for it …");
+        println!("another suite runs {program} on this machine, waiting for it …");
         file.lock().with_context(|| format!("lock {}", path.display()))?;
     }
     Ok(file)

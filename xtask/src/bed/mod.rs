@@ -2,6 +2,7 @@
 
 pub mod capstan;
 pub mod cargo;
+pub mod cloudstack;
 pub mod cluster;
 pub mod install;
 pub mod kubeconfig;
@@ -13,6 +14,7 @@ pub mod ports;
 pub mod process;
 mod server;
 pub mod site;
+pub mod template;
 pub mod tool;
 pub mod wait;
 mod workdir;

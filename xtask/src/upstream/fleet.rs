@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::bed::cluster::is_there;
+use crate::bed::template::substituted;
 use crate::bed::{install, wait};
 use crate::discovery::Discovery;
 use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_TEST_MODULE};
@@ -153,37 +153,5 @@ impl<'a> Fleet<'a> {
             Ok((self.api.get(&path).await?.status == 404).then_some(()))
         })
         .await
-    }
-}
-
-/// clusterctl's template variables: `${NAME}` and `${NAME:=default}`.
-fn substituted(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<String> {
-    let pattern = Regex::new(r"\$\{(\w+)(?::=([^}]*))?\}")?;
-    let mut missing = Vec::new();
-    let text = pattern.replace_all(template, |found: &regex::Captures<'_>| {
-        value(&found[1]).or_else(|| found.get(2).map(|default| default.as_str().to_owned())).unwrap_or_else(
-            || {
-                missing.push(found[1].to_owned());
-                String::new()
-            },
-        )
-    });
-    let text = text.into_owned();
-    if !missing.is_empty() {
-        bail!("the template wants variables nobody set: {}", missing.join(", "));
-    }
-    Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn template_variables_have_values_or_defaults() {
-        let text =
-            substituted("a: ${A}\nb: ${B:=[\"x\"]}\n", |name| (name == "A").then(|| "1".into())).unwrap();
-        assert_eq!(text, "a: 1\nb: [\"x\"]\n");
-        assert!(substituted("${C}", |_| None).unwrap_err().to_string().contains('C'));
     }
 }

@@ -1,6 +1,6 @@
 //! The simulator: a cloud behind HTTP, in this process or over TCP.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+use crate::catalog;
 use crate::cloud::Cloud;
 use crate::faults::{Fault, Faults};
 use crate::front::{self, Query};
@@ -27,6 +28,9 @@ use crate::settings::{Layout, Settings};
 const LARGEST_BODY: usize = 2 << 20;
 /// After how long the cloud notices that a machine went off by itself.
 const NOTICE: Duration = Duration::from_secs(27);
+
+/// What commands are counted as that no command is called.
+const UNKNOWN: &str = "unknown";
 
 /// The connection broke before a reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +68,8 @@ struct Inner {
     cloud: Mutex<Cloud>,
     faults: Mutex<Faults>,
     baseline: Mutex<BTreeSet<Leak>>,
+    /// Requests so far, by command.
+    calls: Mutex<BTreeMap<&'static str, u64>>,
     /// Rings when there may be something to do earlier than before.
     changed: Notify,
 }
@@ -78,6 +84,7 @@ impl Simulator {
             baseline: Mutex::new(cloud.belongings()),
             cloud: Mutex::new(cloud),
             faults: Mutex::default(),
+            calls: Mutex::default(),
             changed: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -92,6 +99,9 @@ impl Simulator {
             Ok(query) => query,
             Err(response) => return Ok(*response),
         };
+        // Names are those of the catalog: whoever sends others has them counted as one.
+        let counted = catalog::command(query.command()).map_or(UNKNOWN, |command| command.name);
+        *self.inner.calls.lock().entry(counted).or_default() += 1;
         let doom = self.inner.faults.lock().strike(query.command());
         if !doom.delay.is_zero() {
             tokio::time::sleep(doom.delay).await;
@@ -260,6 +270,11 @@ impl Simulator {
         for keys in cloud.users.iter_mut().filter_map(|user| user.keys.as_mut()) {
             keys.expired = false;
         }
+    }
+
+    /// Requests so far, by command, whatever became of them.
+    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.inner.calls.lock().clone()
     }
 
     /// Takes what there is now for granted.

@@ -28,7 +28,11 @@ pub(crate) fn answer(simulator: &Simulator, request: &Request<Bytes>) -> Option<
             let query = Params::parse(request.uri().query().unwrap_or_default(), "");
             (StatusCode::OK, json!(simulator.leaks(query.get("account"))))
         }
-        _ => (StatusCode::NOT_FOUND, json!({"error": "GET, POST or DELETE /sim/faults, or GET /sim/leaks"})),
+        (&Method::GET, "calls") => (StatusCode::OK, json!(simulator.calls())),
+        _ => {
+            let paths = "GET, POST or DELETE /sim/faults, GET /sim/leaks, or GET /sim/calls";
+            (StatusCode::NOT_FOUND, json!({"error": paths}))
+        }
     };
     Some(json_response(status, &body))
 }

@@ -39,6 +39,19 @@ async fn a_command_is_refused_as_often_as_ordered() {
 }
 
 #[tokio::test]
+async fn calls_are_counted_by_command_whatever_becomes_of_them() {
+    let world = World::new();
+    let (command, _) = always("listZones");
+    world.simulator.inject(Fault::LostRequest { command, times: Some(1) }).unwrap();
+    assert_eq!(world.try_get("alice", "listZones", &[]).await, Err(ConnectionLost));
+    for command in ["listZones", "listNetworks", "makeCoffee", "makeTea"] {
+        world.get("alice", command, &[]).await;
+    }
+    let counted: Vec<_> = world.simulator.calls().into_iter().collect();
+    assert_eq!(counted, [("listNetworks", 1), ("listZones", 2), ("unknown", 2)]);
+}
+
+#[tokio::test]
 async fn a_stuck_job_stays_pending() {
     let world = World::new();
     let network = world.network("alice", "net1").await;

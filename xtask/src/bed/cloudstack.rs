@@ -1,0 +1,151 @@
+//! `capstan sim cloudstack` as a process of a suite: a cloud that planes share nothing with but its API.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use capstan_cloudstack_client::commands::{
+    DeleteSshKeyPair, ListPublicIpAddresses, Owner, RegisterSshKeyPair,
+};
+use capstan_cloudstack_client::model::AddressState;
+use capstan_cloudstack_client::{Client, Credentials, Endpoint, Https, HttpsOptions, Limits, Rotating};
+use serde_json::{Value, json};
+
+use super::managers::plain;
+use super::ports::free_port;
+use super::process::{Process, Program};
+use super::wait;
+
+/// A running cloud; its machines are gone when it is dropped.
+#[derive(Debug)]
+pub struct CloudStack {
+    process: Process,
+    port: u16,
+    /// Where the API servers of clusters answer.
+    pub endpoint_port: u16,
+    keys: (String, String),
+    /// Addresses that were chosen, and may still look free.
+    chosen: BTreeSet<IpAddr>,
+}
+
+impl CloudStack {
+    /// Starts it with an image of a version and waits until it answers. Keys are those of an account.
+    pub async fn start(folder: &Path, binary: &Path, version: &str, account: &str) -> Result<Self> {
+        let (port, endpoint_port) = (free_port()?, free_port()?);
+        let process = Program::new("cloudstack", binary)
+            .args(["sim", "cloudstack"])
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .arg(format!("--endpoint-port={endpoint_port}"))
+            .arg(format!("--kubernetes={version}"))
+            .start(folder)?;
+        let log = process.log().to_owned();
+        let keys = wait::until("the simulated CloudStack prints keys", Duration::from_secs(60), || async {
+            Ok(keys(&std::fs::read_to_string(&log)?, account))
+        })
+        .await?;
+        let cloud = Self { process, port, endpoint_port, keys, chosen: BTreeSet::new() };
+        wait::until("the simulated CloudStack answers", Duration::from_secs(60), || async {
+            cloud.calls().await.map(Some)
+        })
+        .await?;
+        Ok(cloud)
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/client/api", self.port)
+    }
+
+    /// The Secret that failure domains name.
+    pub fn secret(&self, name: &str) -> Value {
+        let (api_key, secret_key) = &self.keys;
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "stringData": {
+                "api-url": self.url(), "api-key": api_key, "secret-key": secret_key, "verify-ssl": "true",
+            },
+        })
+    }
+
+    /// Fails if it has left.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// What it warned of or called an error.
+    pub fn complaints(&self) -> Result<Vec<String>> {
+        self.process.complaints()
+    }
+
+    /// Requests so far, by command.
+    pub async fn calls(&self) -> Result<BTreeMap<String, u64>> {
+        Ok(serde_json::from_value(self.told("/sim/calls").await?)?)
+    }
+
+    /// What anybody has beyond what was there at the start.
+    pub async fn leaks(&self) -> Result<Vec<Value>> {
+        Ok(serde_json::from_value(self.told("/sim/leaks").await?)?)
+    }
+
+    async fn told(&self, path: &str) -> Result<Value> {
+        let answer = plain(self.port, path).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+        ensure!(head.split_whitespace().nth(1) == Some("200"), "{path}: {head}");
+        Ok(serde_json::from_str(body)?)
+    }
+
+    fn client(&self) -> Result<Client> {
+        let (api_key, secret_key) = &self.keys;
+        let keys = Arc::new(Rotating::new(Credentials::new(api_key.as_str(), secret_key.as_str())));
+        let transport = Arc::new(Https::new(&HttpsOptions::default())?);
+        Ok(Client::new(Arc::new(Endpoint::new(&self.url(), transport, Limits::default())?), keys))
+    }
+
+    /// Registers a public key under a name.
+    pub async fn register_ssh_key(&self, name: &str, publickey: &str) -> Result<()> {
+        let (name, publickey) = (name.to_owned(), publickey.to_owned());
+        let request = RegisterSshKeyPair { name, publickey, owner: Owner::default() };
+        self.client()?.call(&request).await?;
+        Ok(())
+    }
+
+    /// Removes a public key.
+    pub async fn delete_ssh_key(&self, name: &str) -> Result<()> {
+        self.client()?.call(&DeleteSshKeyPair { name: name.to_owned(), owner: Owner::default() }).await?;
+        Ok(())
+    }
+
+    /// A public address that nobody has, never chosen twice.
+    pub async fn free_address(&mut self) -> Result<IpAddr> {
+        let question = ListPublicIpAddresses {
+            state: Some(AddressState::Free),
+            allocatedonly: Some(false),
+            ..ListPublicIpAddresses::default()
+        };
+        let free = self.client()?.list(&question).await?;
+        let mut free = free.iter().map(|address| address.ipaddress);
+        free.find(|address| self.chosen.insert(*address)).context("every public address is taken")
+    }
+}
+
+/// Key and secret of an account, as they are printed.
+fn keys(log: &str, account: &str) -> Option<(String, String)> {
+    let mut lines = log.lines().skip_while(|line| *line != format!("account:    {account}")).skip(1);
+    let mut value = |name: &str| Some(lines.next()?.strip_prefix(name)?.trim().to_owned());
+    Some((value("api-key:")?, value("secret-key:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_once_they_are_printed_whole() {
+        let log =
+            "listening\n\naccount:    a\napi-key:    k\nsecret-key: s\n\naccount:    b\napi-key:    l\n";
+        assert_eq!(keys(log, "a"), Some(("k".to_owned(), "s".to_owned())));
+        assert_eq!(keys(log, "b"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! What one plane does with its cloud.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::manifest::{self, KEYS, Wish};
+use super::report::{Calls, Measured, Phase};
+use super::{Options, idle};
+use crate::api::Api;
+use crate::bed::cloudstack::CloudStack;
+use crate::bed::cluster::{Cluster, examples};
+use crate::bed::{install, wait};
+use crate::discovery::Discovery;
+use crate::text::{Lap, human_duration};
+
+/// How long until the API server of a cluster answers.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// What is still written when a cluster has just become ready.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Published templates beside the plain one. The one with a network in a VPC is not supported yet.
+const OTHERS: &[&str] = &["-managed-ssh", "-ssh-material", "-with-disk-offering", "-with-kube-vip"];
+
+/// A plane and where its files go.
+pub struct Side<'a> {
+    name: &'static str,
+    folder: PathBuf,
+    api: &'a Api,
+    options: &'a Options,
+}
+
+impl<'a> Side<'a> {
+    pub fn new(name: &'static str, folder: &Path, api: &'a Api, options: &'a Options) -> Self {
+        Self { name, folder: folder.to_owned(), api, options }
+    }
+
+    /// Clusters come and go, and the cloud counts.
+    pub async fn live(
+        &mut self,
+        cloud: &mut CloudStack,
+        healthy: &mut impl FnMut() -> Result<()>,
+    ) -> Result<Measured> {
+        self.api.post("/api/v1/namespaces/default/secrets", &cloud.secret(KEYS)).await?.success()?;
+        let mut lap = Lap::start();
+        let mut measured = Measured { plane: self.name, ..Measured::default() };
+
+        let (cluster, phase) = self.created(cloud, ("one", "", (1, 1)), healthy).await?;
+        measured.small = phase;
+        lap.end("1+1 is ready");
+        if let Some(pause) = idle(self.options) {
+            tokio::time::sleep(SETTLE).await;
+            let (before, begin) = (cloud.calls().await?, Instant::now());
+            tokio::time::sleep(pause).await;
+            healthy()?;
+            let calls = Calls::between(&before, &cloud.calls().await?);
+            measured.idle = Some(Phase { calls, took: begin.elapsed() });
+            lap.end("nothing happens");
+        }
+        cluster.delete(healthy).await?;
+        lap.end("1+1 is gone");
+        if !self.options.short {
+            let (cluster, phase) = self.created(cloud, ("three", "", (3, 3)), healthy).await?;
+            measured.large = Some(phase);
+            lap.end("3+3 is ready");
+            cluster.delete(healthy).await?;
+            lap.end("3+3 is gone");
+        }
+        Ok(measured)
+    }
+
+    /// The other published templates become ready too, all at the same time.
+    pub async fn published(
+        &mut self,
+        cloud: &mut CloudStack,
+        healthy: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        if self.options.short {
+            return Ok(());
+        }
+        cloud.register_ssh_key(manifest::SSH_KEY, manifest::SSH_KEY_MATERIAL).await?;
+        let begin = Instant::now();
+        let mut clusters = Vec::new();
+        for template in OTHERS {
+            let name = format!("published{template}");
+            clusters.push(self.applied(cloud, (&name, template, (1, 1))).await?);
+        }
+        for cluster in &clusters {
+            self.networked(cluster).await?;
+        }
+        for cluster in &clusters {
+            cluster.wait_available(1, 1, healthy).await?;
+        }
+        println!("  {} are ready: {}", OTHERS.join(", "), human_duration(begin.elapsed()));
+        for cluster in &clusters {
+            cluster.delete(healthy).await?;
+        }
+        cloud.delete_ssh_key(manifest::SSH_KEY).await
+    }
+
+    /// A cluster from its manifest until it is ready, and what that took.
+    async fn created(
+        &self,
+        cloud: &mut CloudStack,
+        what: (&str, &str, (i64, i64)),
+        healthy: &mut impl FnMut() -> Result<()>,
+    ) -> Result<(Cluster<'a>, Phase)> {
+        let (before, begin) = (cloud.calls().await?, Instant::now());
+        let cluster = self.applied(cloud, what).await?;
+        self.networked(&cluster).await?;
+        let (control_plane, workers) = what.2;
+        let mut all_healthy = || healthy().and_then(|()| cloud.check());
+        cluster.wait_available(control_plane, workers, &mut all_healthy).await?;
+        let mut calls = Calls::between(&before, &cloud.calls().await?);
+        // The suite itself asked for a free address.
+        calls.forgive("listPublicIpAddresses", 1);
+        Ok((cluster, Phase { calls, took: begin.elapsed() }))
+    }
+
+    /// Applies a published template under a name.
+    async fn applied(
+        &self,
+        cloud: &mut CloudStack,
+        (name, template, machines): (&str, &str, (i64, i64)),
+    ) -> Result<Cluster<'a>> {
+        let wish = Wish { name, machines, address: cloud.free_address().await? };
+        let cluster = Cluster::prepare(self.api, name, manifest::published(template, &wish, cloud)?).await?;
+        cluster.create().await?;
+        Ok(cluster)
+    }
+
+    /// Gives a cluster its network as users do: as soon as its API server answers.
+    async fn networked(&self, cluster: &Cluster<'_>) -> Result<()> {
+        let file = self.folder.join("workload.kubeconfig");
+        let workload = wait::until("the cluster's API server answers", PATIENCE, || async {
+            let Ok(workload) = cluster.workload(&file).await else { return Ok(None) };
+            Ok(workload.get("/readyz").await?.status.is_success().then_some(workload))
+        })
+        .await?;
+        let discovery = Discovery::read(&workload).await?;
+        for object in examples(&["cni.yaml"])?.iter().filter(|object| object["kind"] == "ConfigMap") {
+            let text = object["data"]["cni.yaml"].as_str().context("no network in the example")?;
+            for object in install::documents(text)? {
+                discovery.create(&workload, &object, None).await?;
+            }
+        }
+        Ok(())
+    }
+}
