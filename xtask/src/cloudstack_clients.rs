@@ -1,6 +1,6 @@
 //! `cargo xtask cloudstack-clients`: client libraries of CloudStack that nobody here wrote, on the simulator.
 //!
-//! The suite is a program that gets an address, a key and a secret, prints one line per claim and `DONE` at its end.
+//! A suite is a program that gets an address, a key and a secret, prints one line per claim and `DONE` at its end.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,20 +14,34 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::clients::python;
+use crate::peers;
+use crate::peers::catalog::{CLOUDSTACK_GO, CLOUDSTACK_GO_MODULE};
 use crate::text::human_duration;
 
-/// Releases of the clients.
+/// Releases of the clients of PyPI.
 const PACKAGES: &[&str] = &["cs==5.2.0", "apache-libcloud==3.9.1"];
-/// Most that the suite may take.
+/// The program that uses the Go client.
+const GO_SUITE: &str = include_str!("../../tests/clients/cloudstack/suite.go");
+/// Most that one suite may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub struct Options {}
 
 pub async fn run(_: Options) -> Result<()> {
-    let started = Instant::now();
-    let interpreter = python::environment(PACKAGES).await?;
-    // Real time, and jobs that take a moment: clients must poll.
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/clients/cloudstack/suite.py");
+    let mut program = Command::new(python::environment(PACKAGES).await?);
+    program.arg(script);
+    content(&PACKAGES.join(" and "), program).await?;
+    let go_mod = format!(
+        "module capstan.peers/cloudstack-go-suite\n\ngo 1.26.0\n\nrequire {CLOUDSTACK_GO_MODULE} v{CLOUDSTACK_GO}\n"
+    );
+    let program = peers::small_program("cloudstack-go-suite", &go_mod, GO_SUITE)?;
+    content(&format!("cloudstack-go {CLOUDSTACK_GO}"), Command::new(program)).await
+}
+
+/// A cloud of real time, whose jobs take a moment: clients must poll.
+fn cloud() -> Simulator {
     let short = Duration::from_millis(50);
     let timings =
         Timings { submit: short, power: short, router: short, expunge: short, rule: short, network: short };
@@ -41,14 +55,17 @@ pub async fn run(_: Options) -> Result<()> {
     let mut layout = Layout::small(&["v1.36.0"]);
     // Libcloud cannot read offerings without a size.
     layout.service_offerings.retain(|(_, size)| matches!(size, OfferedSize::Fixed(_)));
-    let simulator = Simulator::new(env, &layout, settings, None);
+    Simulator::new(env, &layout, settings, None)
+}
+
+/// Runs a suite on a cloud of its own, where it must leave nothing behind.
+async fn content(clients: &str, mut program: Command) -> Result<()> {
+    let started = Instant::now();
+    let simulator = cloud();
     let keys = simulator.credentials("capstan")?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/clients/cloudstack/suite.py");
-    let mut program = Command::new(interpreter);
     program
-        .arg(script)
         .args([address.to_string(), keys.api_key, keys.secret_key])
         .stdout(Stdio::piped())
         .kill_on_drop(true);
@@ -63,12 +80,12 @@ pub async fn run(_: Options) -> Result<()> {
         println!("  {line}");
     }
     if !output.status.success() || !text.lines().any(|line| line == "DONE") {
-        bail!("{} are not content: {}", PACKAGES.join(" and "), String::from_utf8_lossy(&output.stderr));
+        bail!("{clients} not content: {}", String::from_utf8_lossy(&output.stderr));
     }
     let left: Vec<_> = simulator.leaks(Some("capstan"));
     if !left.is_empty() {
-        bail!("the suite left behind {left:?}");
+        bail!("the suite of {clients} left behind {left:?}");
     }
-    println!("{} are content, {}", PACKAGES.join(" and "), human_duration(started.elapsed()));
+    println!("{clients}: content, {}", human_duration(started.elapsed()));
     Ok(())
 }

@@ -31,6 +31,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("port-forward", &[]),
     ("kubectl-parity", &[]),
     ("clients", &[]),
+    ("cloudstack-clients", &[]),
     ("crash", &["--rounds", "200"]),
     ("quick-start", &[]),
     ("manager", &[]),

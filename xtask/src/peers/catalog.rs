@@ -31,6 +31,11 @@ pub const COREDNS: &str = "1.14.2";
 /// Release of the library that migrates Corefiles, the one that this Cluster API uses.
 pub const COREFILE_MIGRATION: &str = "1.0.34";
 
+/// Release of CloudStack's Go client, the one that this CAPC uses.
+pub const CLOUDSTACK_GO: &str = "2.17.1";
+
+/// Module path of CloudStack's Go client.
+pub const CLOUDSTACK_GO_MODULE: &str = "github.com/apache/cloudstack-go/v2";
 /// Module path of the library that migrates Corefiles.
 pub const COREFILE_MIGRATION_MODULE: &str = "github.com/coredns/corefile-migration";
 /// Module path of Cluster API's managers.
