@@ -115,7 +115,11 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 return Ok((Ending::Success, None));
             }
             let view = self.tenant.view();
-            self.resolve(&object, &view).await?;
+            // Once something has failed nothing more is done, only told: what became of a call that nobody heard the
+            // end of is asked when its object is next looked at.
+            if self.failed.is_none() {
+                self.resolve(&object, &view).await?;
+            }
             let look = self.look(object, &view).await?;
             let mut decision = self.tenant.controller.decide(&look);
             self.told(&look, &view);
