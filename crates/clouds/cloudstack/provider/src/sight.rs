@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 /// How old a look at a machine that is under way may be.
 pub(crate) const MOVING: Duration = Duration::from_millis(2500);
-/// How old a look at a machine that should just run may be: what happens behind our back shows within a minute.
-pub(crate) const SETTLED: Duration = Duration::from_secs(57);
+/// How old a look at a machine that should just run may be: what happens behind our back shows within a minute, and an
+/// account is asked no more than once a minute.
+pub(crate) const SETTLED: Duration = Duration::from_secs(60);
 /// How long it is believed what users of the account may do, and what became of their jobs.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
@@ -54,10 +55,10 @@ struct Memory {
 
 impl Memory {
     fn glance(&self, id: &VirtualMachineId, most: Duration) -> Option<Glance> {
-        if let Some((at, machine)) = self.machines.get(id).filter(|(at, _)| at.elapsed() <= most) {
+        if let Some((at, machine)) = self.machines.get(id).filter(|(at, _)| at.elapsed() < most) {
             return Some(Glance { machine: machine.clone(), age: at.elapsed() });
         }
-        let listed = self.listed.filter(|at| at.elapsed() <= most)?;
+        let listed = self.listed.filter(|at| at.elapsed() < most)?;
         Some(Glance { machine: None, age: listed.elapsed() })
     }
 }
@@ -83,8 +84,9 @@ impl Sight {
             scope: scope.clone(),
             ..ListVirtualMachines::default()
         };
-        let found = client.list(&question).await?;
+        // What happens while the answer is on its way may be missing in it.
         let now = Instant::now();
+        let found = client.list(&question).await?;
         if alone {
             memory.machines.insert(id.clone(), (now, None));
         } else {
@@ -95,7 +97,7 @@ impl Sight {
             memory.machines.insert(machine.id.clone(), (now, Some(Arc::new(machine))));
         }
         let machine = memory.machines.get(id).and_then(|(_, machine)| machine.clone());
-        Ok(Glance { machine, age: Duration::ZERO })
+        Ok(Glance { machine, age: now.elapsed() })
     }
 
     /// Where a deployment is, as of a moment ago.

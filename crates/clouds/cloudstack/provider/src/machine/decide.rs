@@ -286,12 +286,12 @@ fn tell(look: &Look<CloudStackMachines>, vm: &VirtualMachine, age: Duration, dec
         object.status.addresses = addresses.map(internal).collect();
         object.status.failure_domain.clone_from(&object.spec.failure_domain_name);
         object.status.initialization.provisioned = Some(true);
-        decision.again_in(SETTLED.saturating_sub(age) + Duration::from_secs(1));
+        decision.again_in(SETTLED.saturating_sub(age));
         ready(look, decision, True, "Running", "");
         attach(look, vm, decision);
         ssh::keep(look, vm, decision);
     } else if provisioned {
-        decision.again_in(SETTLED.saturating_sub(age) + Duration::from_secs(1));
+        decision.again_in(SETTLED.saturating_sub(age));
         let mend = "start it in CloudStack, or delete the Machine to have it replaced";
         ready(look, decision, False, known, format!("the virtual machine is {known} in CloudStack; {mend}"));
     } else {
