@@ -123,7 +123,10 @@ pub(super) async fn make(
                     access.sight.deploying(&taken.job).await;
                     return Outcome::Done(json!({"id": taken.id, "job": taken.job}));
                 }
-                Err(error) => Err(error),
+                Err(error) => match deploy::lacks_key(object, &access, &error).await {
+                    Some(trouble) => return trouble.outcome(),
+                    None => Err(error),
+                },
             }
         }
         MachineCall::Destroy { id } => destroy(&id.as_str().into(), object, &access).await,

@@ -3,11 +3,11 @@
 use capstan_capi_kubeadm::secret::Secret;
 use capstan_capi_types::core::Machine;
 use capstan_cloudstack_client::commands::{
-    DeployVirtualMachine, ListDiskOfferings, ListNetworks, ListServiceOfferings, ListTemplates,
-    NetworkAddress,
+    DeployVirtualMachine, ListDiskOfferings, ListNetworks, ListServiceOfferings, ListSshKeyPairs,
+    ListTemplates, NetworkAddress,
 };
 use capstan_cloudstack_client::model::{DiskOffering, ServiceOffering, Template};
-use capstan_cloudstack_client::{NetworkId, UserData, ZoneId};
+use capstan_cloudstack_client::{Code, Error, NetworkId, UserData, ZoneId};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::View;
 use capstan_object::Key;
@@ -90,6 +90,23 @@ pub(super) async fn order(
     order.userdata = Some(user_data(object, machine, &domain.spec.name, view).await?);
     order.owner = access.owner.clone();
     Ok(order)
+}
+
+/// Why an order was refused, if that is for the SSH key it names. CloudStack calls it a wrong parameter like any other,
+/// so the key is looked up.
+pub(super) async fn lacks_key(object: &CloudStackMachine, access: &Access, error: &Error) -> Option<Trouble> {
+    let name = Some(&object.spec.ssh_key).filter(|name| !name.is_empty())?;
+    if error.code() != Some(Code::Parameter) {
+        return None;
+    }
+    let question =
+        ListSshKeyPairs { name: Some(name.clone()), scope: access.scope(), ..ListSshKeyPairs::default() };
+    let found = access.client.list(&question).await.ok()?;
+    let missing = || {
+        let message = format!("the account has no SSH key {name:?}: register it, or correct spec.sshKey");
+        Trouble::new(code::NOT_FOUND, "NotFound", message)
+    };
+    found.is_empty().then(missing)
 }
 
 /// The boot data of a machine, as it travels.

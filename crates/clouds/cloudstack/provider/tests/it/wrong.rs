@@ -113,6 +113,13 @@ fn cases() -> Vec<Case> {
             "network.vpc",
         ),
         case(
+            "address",
+            (cluster, "/spec/controlPlaneEndpoint", json!({"host": "192.0.2.77"})),
+            InCluster,
+            code::CAPACITY,
+            "spec.controlPlaneEndpoint.host asks for 192.0.2.77",
+        ),
+        case(
             "template",
             (machine, "/spec", json!({"template": {"name": "no-such-image"}})),
             InMachine,
@@ -165,8 +172,8 @@ fn cases() -> Vec<Case> {
             "ssh-key",
             (machine, "/spec", json!({"sshKey": "no-such-key"})),
             InMachine,
-            code::REFUSED,
-            "keypairs",
+            code::NOT_FOUND,
+            "correct spec.sshKey",
         ),
         case(
             "too-big",
