@@ -13,6 +13,7 @@
 //! recorded on its object, and nothing else is ever deleted.
 
 mod affinity_group;
+mod balancers;
 mod clouds;
 mod cluster;
 pub mod code;
@@ -27,6 +28,7 @@ mod trouble;
 use capstan_controller::Runtime;
 
 pub use affinity_group::AffinityGroups;
+pub use balancers::Balancer;
 pub use clouds::{Clouds, Connect, OverNetwork};
 pub use cluster::CloudStackClusters;
 pub use failure_domain::FailureDomains;
@@ -52,6 +54,9 @@ pub mod annotation {
     pub const ALLOWED_CIDRS: &str = "capstan.dev/api-server-cidrs";
     /// On CloudStackClusters: `true` has a public port from 2222 up lead to port 22 of every machine.
     pub const SSH_FORWARDING: &str = "capstan.dev/ssh-port-forwarding";
+    /// On CloudStackClusters: `true` keeps load balancers and addresses that the cloud controller inside made on networks
+    /// that stay.
+    pub const KEEP_LOAD_BALANCERS: &str = "capstan.dev/keep-load-balancers";
     /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
     pub const MADE: &str = "capstan.dev/cloudstack-made";
     /// On CloudStackMachines: the job that deploys the machine.

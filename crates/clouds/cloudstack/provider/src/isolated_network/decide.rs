@@ -15,6 +15,7 @@ use capstan_object::ConditionStatus::{False, True};
 use super::facts::is_ours;
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
 use crate::annotation;
+use crate::balancers;
 
 type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
@@ -121,7 +122,14 @@ fn waiting(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str,
 fn ask(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str, calls: Vec<NetworkCall>) {
     let failure = calls.iter().find_map(|call| look.failure_of(call));
     let message = match failure {
-        Some(failure) => failure.error.to_string(),
+        Some(failure) => match &failure.call {
+            Some(NetworkCall::Associate { address: Some(address), .. }) => format!(
+                "{}; if spec.controlPlaneEndpoint.host asks for {address}: free it, choose another, or leave it empty to \
+                 have one chosen",
+                failure.error
+            ),
+            _ => failure.error.to_string(),
+        },
         None => calls.iter().map(capstan_controller::Call::summary).collect::<Vec<_>>().join(", "),
     };
     ready(look, decision, Verdict::new(False, reason, message));
@@ -334,7 +342,8 @@ fn delete(
         }
         return;
     }
-    let calls = undo(look, facts, network, &own_tag, others);
+    let mut calls = undo(look, facts, network, &own_tag, others);
+    calls.extend(unbalanced(look, facts, cluster));
     if calls.is_empty() {
         decision.remove_finalizer(FINALIZER);
     } else {
@@ -375,5 +384,33 @@ fn undo(
     if shared && network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(own_tag)) {
         calls.push(NetworkCall::Untag { id: network.id.to_string(), tag: own_tag.to_owned() });
     }
+    calls
+}
+
+/// What the cloud controller inside the cluster made in a network that stays: rules, what lets packets in to them, and
+/// addresses that nothing else is on. An address that somebody had before the cluster came is somebody's.
+fn unbalanced(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluster) -> Vec<NetworkCall> {
+    let known = balancers::known(&look.object.metadata);
+    let (theirs, others): (Vec<_>, Vec<_>) =
+        facts.rules.iter().partition(|rule| known.contains_key(rule.id.as_str()));
+    let mut calls = Vec::new();
+    for rule in theirs {
+        calls.push(NetworkCall::Unbalance { rule: rule.id.to_string() });
+        let leads_in = |opening: &&FirewallRule| {
+            opening.ipaddressid == rule.publicipid
+                && opening.startport == rule.publicport
+                && opening.endport.or(opening.startport) == rule.publicport
+        };
+        let openings = facts.openings.iter().filter(leads_in);
+        calls.extend(openings.map(|opening| NetworkCall::Close { rule: opening.id.to_string() }));
+    }
+    let since = cluster.metadata.creation_timestamp.as_ref().map(|created| created.timestamp());
+    let free = facts.addresses.iter().filter(|address| {
+        let came_later = address.allocated.zip(since).is_some_and(|(allocated, since)| allocated >= since);
+        let used = others.iter().any(|rule| rule.publicipid.as_ref() == Some(&address.id));
+        let ours = known.values().any(|known| *known == address.id.as_str());
+        ours && came_later && !used && !address.issourcenat && !address.isstaticnat
+    });
+    calls.extend(free.map(|address| NetworkCall::Release { address: address.id.to_string() }));
     calls
 }

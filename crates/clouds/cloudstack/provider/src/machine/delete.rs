@@ -4,12 +4,13 @@ use capstan_capi_core::conditions::{Verdict, state};
 use capstan_capi_types::core::reason;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
-use capstan_controller::{Effect, Look, Note};
+use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
 use super::decide::{Decision, SOON, deploy_call, ready, rule, told_state, waiting};
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, ssh};
+use crate::balancers::{self, Balancer};
 use crate::code;
 
 pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
@@ -72,6 +73,16 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
             return waiting(look, decision, reason::DELETING, "CloudStack to expunge the virtual machine");
         }
         _ => {}
+    }
+    if let Some(network) = &look.seen.network {
+        let unknown = |one: &&Balancer| !one.is_known(&network.metadata);
+        let mut unknown = look.seen.balancers.iter().filter(unknown).peekable();
+        if unknown.peek().is_some() {
+            let change = balancers::remembered(unknown);
+            ready(look, decision, False, reason::DELETING, "load balancers that lead to it are written down");
+            decision.then(Effect::merge(ObjectRef::to(&**network), change));
+            return;
+        }
     }
     let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(|it| it.status == True);
     if let Some(rule) = rule(look).filter(|_| attached) {

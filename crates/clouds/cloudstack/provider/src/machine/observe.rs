@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_cloudstack_client::commands::ListLoadBalancerRules;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_client::{Code, JobId, VirtualMachineId};
 use capstan_cloudstack_types::names;
@@ -18,8 +19,10 @@ use capstan_object::Key;
 
 use super::placement;
 use crate::annotation;
+use crate::balancers::Balancer;
 use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
+use crate::isolated_network::Made;
 use crate::sight::{Deployment, MOVING, SETTLED};
 use crate::trouble::Trouble;
 
@@ -65,6 +68,8 @@ pub struct Seen {
     pub group: Option<Arc<CloudStackAffinityGroup>>,
     /// The machine in the cloud.
     pub instance: Instance,
+    /// Load balancers of a cluster that goes, on a network that stays, as far as they lead to this machine.
+    pub balancers: Vec<Balancer>,
     /// The account may expunge machines, where somebody had to ask.
     pub may_expunge: Option<bool>,
 }
@@ -98,6 +103,11 @@ pub(super) async fn observe(
             };
             let destroyed = matches!(&seen.instance, Instance::There { machine, .. }
                 if machine.state == Some(MachineState::Destroyed));
+            if let Some(id) = balanced(object, &seen) {
+                seen.balancers = balancers(id, &access)
+                    .await
+                    .map_err(|trouble| ObserveError::outside(trouble.code, trouble.message))?;
+            }
             if object.metadata.is_deleting() && destroyed {
                 seen.may_expunge = access.sight.may_expunge(&access.client).await.ok();
             }
@@ -105,6 +115,30 @@ pub(super) async fn observe(
         Err(trouble) => seen.instance = Instance::Unknown(trouble),
     }
     Ok(seen)
+}
+
+/// The machine, if something may lead to it that nobody else would remove: the cluster goes, and the network stays.
+fn balanced(object: &CloudStackMachine, seen: &Seen) -> Option<VirtualMachineId> {
+    let Instance::There { machine, .. } = &seen.instance else { return None };
+    let going = matches!(machine.state, Some(MachineState::Destroyed | MachineState::Expunging));
+    let cluster = seen.cluster.as_ref().filter(|cluster| cluster.metadata.is_deleting());
+    let network = seen.network.as_ref().filter(|network| Made::of(&network.metadata).network.is_none());
+    let keep = seen.infrastructure.as_ref().is_some_and(|infrastructure| {
+        let wish = infrastructure.metadata.annotations.get(annotation::KEEP_LOAD_BALANCERS);
+        wish.is_some_and(|wish| wish == "true")
+    });
+    let asked = object.metadata.is_deleting() && cluster.is_some() && network.is_some() && !going && !keep;
+    asked.then(|| machine.id.clone())
+}
+
+async fn balancers(id: VirtualMachineId, access: &Access) -> Result<Vec<Balancer>, Trouble> {
+    let question = ListLoadBalancerRules {
+        virtualmachineid: Some(id),
+        scope: access.scope(),
+        ..ListLoadBalancerRules::default()
+    };
+    let found = access.client.list(&question).await.map_err(|error| access.trouble(&error))?;
+    Ok(found.iter().filter_map(Balancer::of).collect())
 }
 
 /// Everything but the cloud.
