@@ -1,6 +1,6 @@
 //! The Nodes of every workload cluster, followed once per process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ struct Followed {
 }
 
 /// The Nodes of workload clusters, shared by all controllers that look at them. A cluster is followed from the first
-/// look on, until it does not answer or its last machine is gone; the next look that finds it answering follows it again.
+/// look on, until it does not answer; the next look that finds it answering follows it again.
 #[derive(Default)]
 pub struct Nodes {
     clusters: Mutex<BTreeMap<Key, Followed>>,
@@ -159,26 +159,14 @@ impl Nodes {
         of_node.entry(sleeper::<T>(object)).or_insert_with(|| wake.clone());
     }
 
-    /// An object is gone: nothing wakes it any more. With a machine goes its identity, whoever else slept on it; and a
-    /// cluster that nobody sleeps on any more is not followed, or one that was deleted would be asked for ever.
+    /// An object is gone: nothing wakes it any more. With a machine goes its identity, whoever else slept on it.
     pub fn forget<T: Object>(&self, object: &Key) {
         let gone = sleeper::<T>(object);
         let takes_all_along = T::KIND.kind == Machine::KIND.kind;
-        let mut left = BTreeSet::new();
-        let mut sleepers = self.sleepers.lock();
-        sleepers.retain(|(cluster, _), of_node| {
+        self.sleepers.lock().retain(|_, of_node| {
             let slept = of_node.remove(&gone).is_some();
-            if slept {
-                left.insert(cluster.clone());
-            }
             !(of_node.is_empty() || slept && takes_all_along)
         });
-        left.retain(|cluster| {
-            let next = sleepers.range((cluster.clone(), String::new())..).next();
-            next.is_none_or(|((known, _), _)| known != cluster)
-        });
-        drop(sleepers);
-        self.clusters.lock().retain(|cluster, _| !left.contains(cluster));
     }
 
     /// A cluster is gone: nobody follows it any more.
