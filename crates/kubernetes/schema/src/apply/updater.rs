@@ -40,6 +40,19 @@ impl Typed<'_> {
     }
 }
 
+/// What a write does to the fields that others own, in one version.
+struct Changed {
+    /// Added or made another.
+    written: Set,
+    removed: Set,
+}
+
+impl Changed {
+    fn of(comparison: &Comparison) -> Self {
+        Self { written: comparison.modified.union(&comparison.added), removed: comparison.removed.clone() }
+    }
+}
+
 /// The rules for one request.
 pub(super) struct Updater<'a> {
     pub versions: &'a dyn Versions,
@@ -130,13 +143,13 @@ impl<'a> Updater<'a> {
             .into_iter()
             .map(|version| (self.convert(&old, &version), self.convert(&new, &version), version))
             .collect();
-        let mut versions: BTreeMap<String, Option<Comparison>> = BTreeMap::new();
-        versions.insert(self.api_version.to_owned(), Some(changed.clone()));
+        let mut versions: BTreeMap<String, Option<Changed>> = BTreeMap::new();
+        versions.insert(self.api_version.to_owned(), Some(Changed::of(&changed)));
         for (old, new, version) in converted {
             let old = old.map_err(|e| Failure::Internal(format!("failed to convert old object: {e}")))?;
             let new = new.map_err(|e| Failure::Internal(format!("failed to convert new object: {e}")))?;
             let comparison = match (old, new) {
-                (Some(old), Some(new)) => Some(compare(&old, &new)?),
+                (Some(old), Some(new)) => Some(Changed::of(&compare(&old, &new)?)),
                 _ => None,
             };
             versions.insert(version, comparison);
@@ -146,7 +159,7 @@ impl<'a> Updater<'a> {
         for (id, owned) in managers.iter().filter(|(id, _)| Some(*id) != workflow) {
             match versions.get(&owned.api_version).and_then(Option::as_ref) {
                 Some(changed) => {
-                    let conflict = owned.set.intersection(&changed.modified.union(&changed.added));
+                    let conflict = owned.set.intersection(&changed.written);
                     if !conflict.is_empty() {
                         conflicts.insert(id.clone(), conflict);
                     }
@@ -168,7 +181,9 @@ impl<'a> Updater<'a> {
             if let Some(conflict) = conflicts.get(id) {
                 owned.set = owned.set.difference(conflict);
             }
-            if let Some(Some(changed)) = versions.get(&owned.api_version) {
+            if let Some(Some(changed)) = versions.get(&owned.api_version)
+                && !changed.removed.is_empty()
+            {
                 owned.set = owned.set.difference(&changed.removed);
             }
         }

@@ -37,7 +37,7 @@ impl Comparison {
 /// Compares two values of one type.
 ///
 /// # Errors
-/// When neither value has the declared kind somewhere.
+/// When neither value has the declared kind somewhere, and they differ there.
 pub fn compare(old: &Value, new: &Value, of: Type<'_>) -> Result<Comparison, TypedErrors> {
     let mut walk = Compare { path: Path::new(), out: Comparison::default(), errors: TypedErrors::default() };
     walk.values(Some(old), Some(new), of);
@@ -143,6 +143,10 @@ impl Compare {
     ) {
         for (name, left) in old.into_iter().flatten() {
             let right = new.and_then(|new| new.get(name));
+            // Most of an object stays as it is, and what is the same need not be walked through.
+            if right == Some(left) {
+                continue;
+            }
             self.below(PathElement::field(name.as_str()), Some(left), right, atom.child(name));
         }
         for (name, right) in new.into_iter().flatten() {

@@ -6,19 +6,25 @@ use crate::apply::fieldpath::{Path, PathElement, Set};
 /// The set as the type now divides the object; `None` when nothing changes. (Leaves that became
 /// divisible are left alone: their owner keeps the whole, as upstream.)
 pub fn reconcile(set: &Set, of: Type<'_>) -> Option<Set> {
-    let mut walk = Reconcile { path: Path::new(), leaves: None };
+    let mut walk = Reconcile { path: Vec::new(), leaves: None };
     walk.level(Some(set), of, false);
     // The root of a leaf is both taken out with all below it and put back.
     walk.leaves.map(|leaves| set.recursive_difference(&leaves).union(&leaves))
 }
 
-struct Reconcile {
-    path: Path,
+struct Reconcile<'s> {
+    path: Vec<&'s PathElement>,
     leaves: Option<Set>,
 }
 
-impl Reconcile {
-    fn level(&mut self, set: Option<&Set>, of: Type<'_>, leaf: bool) {
+impl<'s> Reconcile<'s> {
+    /// What the path leads to is a leaf now.
+    fn leaf(&mut self) {
+        let path: Path = self.path.iter().copied().cloned().collect();
+        self.leaves.get_or_insert_default().insert(&path);
+    }
+
+    fn level(&mut self, set: Option<&'s Set>, of: Type<'_>, leaf: bool) {
         match of.atom().kind() {
             AtomKind::Map(atom) => self.map(set, atom, leaf),
             AtomKind::List(atom) => self.list(set, atom, leaf),
@@ -26,13 +32,13 @@ impl Reconcile {
         }
     }
 
-    fn map(&mut self, set: Option<&Set>, atom: MapAtom<'_>, leaf: bool) {
+    fn map(&mut self, set: Option<&'s Set>, atom: MapAtom<'_>, leaf: bool) {
         if atom.element.is_deduced() && atom.declares_nothing() {
             return;
         }
         if !leaf && atom.atomic {
             if set.is_some_and(|set| !set.is_empty()) {
-                self.leaves.get_or_insert_default().insert(&self.path);
+                self.leaf();
             }
             return;
         }
@@ -48,9 +54,9 @@ impl Reconcile {
         }
     }
 
-    fn list(&mut self, set: Option<&Set>, atom: ListAtom<'_>, leaf: bool) {
+    fn list(&mut self, set: Option<&'s Set>, atom: ListAtom<'_>, leaf: bool) {
         if !leaf && !atom.associative {
-            self.leaves.get_or_insert_default().insert(&self.path);
+            self.leaf();
             return;
         }
         let Some(set) = set else { return };
@@ -59,10 +65,10 @@ impl Reconcile {
         }
     }
 
-    fn below(&mut self, set: &Set, element: &PathElement, of: Type<'_>) {
+    fn below(&mut self, set: &'s Set, element: &'s PathElement, of: Type<'_>) {
         let children = set.children.get(element);
         let leaf = set.members.contains(element) && children.is_none();
-        self.path.push(element.clone());
+        self.path.push(element);
         self.level(children, of, leaf);
         self.path.pop();
     }

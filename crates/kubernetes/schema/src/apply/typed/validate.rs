@@ -23,29 +23,40 @@ pub enum Duplicates {
 /// Everything that is wrong, except that an undeclared field ends the search in its object and an entry
 /// that cannot be told apart ends it in its list.
 pub fn validate(value: &Value, of: Type<'_>, duplicates: Duplicates) -> Result<(), TypedErrors> {
-    let mut walk = Validate { duplicates, path: Path::new(), errors: Vec::new() };
+    let mut walk = Validate { duplicates, path: Vec::new(), errors: Vec::new() };
     walk.value(value, of);
     if walk.errors.is_empty() { Ok(()) } else { Err(TypedErrors(walk.errors)) }
 }
 
-struct Validate {
+struct Validate<'v> {
     duplicates: Duplicates,
-    path: Path,
+    path: Vec<Step<'v>>,
     errors: Vec<TypedError>,
 }
 
-impl Validate {
+/// One step of a path that nobody may ever want to see: nearly every value is of its type.
+enum Step<'v> {
+    Field(&'v str),
+    Element(PathElement),
+}
+
+impl<'v> Validate<'v> {
     fn error(&mut self, message: impl Into<String>) {
-        self.errors.push(TypedError { path: PathText(&self.path).to_string(), message: message.into() });
+        let element = |step: &Step<'v>| match step {
+            Step::Field(name) => PathElement::field(*name),
+            Step::Element(element) => element.clone(),
+        };
+        let path: Path = self.path.iter().map(element).collect();
+        self.errors.push(TypedError { path: PathText(&path).to_string(), message: message.into() });
     }
 
-    fn below(&mut self, element: PathElement, value: &Value, of: Type<'_>) {
-        self.path.push(element);
+    fn below(&mut self, step: Step<'v>, value: &'v Value, of: Type<'_>) {
+        self.path.push(step);
         self.value(value, of);
         self.path.pop();
     }
 
-    fn value(&mut self, value: &Value, of: Type<'_>) {
+    fn value(&mut self, value: &'v Value, of: Type<'_>) {
         match of.atom().for_value(value).kind() {
             AtomKind::Map(map) => self.map(value, map),
             AtomKind::Scalar(scalar) => {
@@ -58,7 +69,7 @@ impl Validate {
         }
     }
 
-    fn map(&mut self, value: &Value, atom: MapAtom<'_>) {
+    fn map(&mut self, value: &'v Value, atom: MapAtom<'_>) {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => return,
@@ -67,9 +78,9 @@ impl Validate {
         for (name, value) in map {
             let of = atom.child(name);
             if of.is_declared() {
-                self.below(PathElement::field(name.as_str()), value, of);
+                self.below(Step::Field(name), value, of);
             } else {
-                self.path.push(PathElement::field(name.as_str()));
+                self.path.push(Step::Field(name));
                 self.error("field not declared in schema");
                 self.path.pop();
                 return;
@@ -77,7 +88,7 @@ impl Validate {
         }
     }
 
-    fn list(&mut self, value: &Value, atom: ListAtom<'_>) {
+    fn list(&mut self, value: &'v Value, atom: ListAtom<'_>) {
         let items = match value {
             Value::Array(items) => items,
             Value::Null => return,
@@ -99,7 +110,7 @@ impl Validate {
             } else {
                 PathElement::Index(i64::try_from(i).unwrap_or(i64::MAX))
             };
-            self.below(element, item, atom.element);
+            self.below(Step::Element(element), item, atom.element);
         }
     }
 }
