@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use capstan_view::{Link, Why, age, one_line};
+use capstan_controller::Backoff;
+use capstan_view::{Link, Why, age, one_line, whole};
 use jiff::Timestamp;
 
 use crate::codes;
@@ -55,32 +56,46 @@ pub fn explain(why: &Why, now: Timestamp) -> String {
     let mut text = String::new();
     for (depth, link) in why.chain.iter().enumerate() {
         let arrow = if depth == 0 { "" } else { "└─ because " };
+        // Those above repeat what the last one says.
+        let words = if depth + 1 == why.chain.len() { whole } else { one_line };
         let _ = writeln!(
             text,
             "{}{arrow}{}{}",
             "   ".repeat(depth.saturating_sub(1)),
             link.part,
-            says(link, now)
+            says(link, now, words)
         );
     }
-    let turn = if why.cause.failed { "failed" } else { "is not there yet" };
-    let _ = writeln!(text, "\n{} {turn}", why.cause.part);
-    if let Some(code) = why.cause.code.as_deref().and_then(codes::entry) {
+    let cause = &why.cause;
+    let state = match (cause.failed, cause.going) {
+        (true, _) => "failed",
+        (false, true) => "is not gone yet",
+        (false, false) => "is not there yet",
+    };
+    let _ = writeln!(text, "\n{} {state}", cause.part);
+    let code = cause.code.as_deref().and_then(codes::entry);
+    if let Some(code) = code {
+        let _ = writeln!(text, "{}: {}", code.id(), code.0.title);
+    }
+    let advice = code.map(|code| (code.0.fault.to_string(), code.0.mend));
+    let advice = advice.or_else(|| cause.advice.map(|advice| (advice.turn.to_owned(), advice.mend)));
+    if let Some((turn, mend)) = advice {
+        let _ = writeln!(text, "whose turn: {turn}\nmend: {mend}");
+    }
+    let told = why.chain.last().is_some_and(|link| link.message.contains("next try at"));
+    if (cause.failed || cause.going) && !told {
+        let latest = Backoff::default().most.as_secs() / 60;
         let _ = writeln!(
             text,
-            "{}: {} (whose turn: {})\nmend: {}",
-            code.id(),
-            code.0.title,
-            code.0.fault,
-            code.0.mend
+            "next try: by itself, when something about it changes, and within {latest} minutes"
         );
     }
     text
 }
 
-fn says(link: &Link, now: Timestamp) -> String {
-    let words = if link.message.is_empty() { &link.reason } else { &link.message };
-    let what = [link.condition.as_str(), words].into_iter().filter(|word| !word.is_empty());
+fn says(link: &Link, now: Timestamp, words: fn(&str) -> String) -> String {
+    let message = if link.message.is_empty() { &link.reason } else { &link.message };
+    let what = [link.condition.as_str(), message].into_iter().filter(|word| !word.is_empty());
     let since = link.since.map(|since| format!(" (since {})", age(since, now))).unwrap_or_default();
-    what.fold(String::new(), |text, word| format!("{text}: {}", one_line(word))) + &since
+    what.fold(String::new(), |text, word| format!("{text}: {}", words(word))) + &since
 }

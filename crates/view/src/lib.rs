@@ -25,6 +25,6 @@ pub use fold::{Row, rows};
 pub use part::{Part, Standing};
 pub use progress::{Facts, progress};
 pub use table::{Columns, table};
-pub use text::{Paint, age, clipped, draw, one_line};
+pub use text::{Paint, age, clipped, draw, one_line, whole};
 pub use tree::Tree;
-pub use why::{Cause, Link, Why, why};
+pub use why::{Advice, Cause, Link, Why, why};

@@ -19,7 +19,7 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
     let end = operation.ended.map_or(now, |ended| ended.timestamp());
     let taken = span(end.duration_since(operation.started.timestamp()));
     let left = match time_left(operation, history, now) {
-        Some(left) if !operation.is_over() => format!(", about {} left", span(left)),
+        Some(left) if !operation.is_over() && left.as_secs() > 0 => format!(", about {} left", span(left)),
         _ => String::new(),
     };
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];

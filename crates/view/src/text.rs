@@ -97,7 +97,8 @@ fn beside(row: &Row<'_>, now: Timestamp, paint: Paint) -> String {
     let mut words = vec![coloured(part.standing(), &word(part), paint)];
     if row.parts.len() > 1 {
         let names: Vec<&str> = row.parts.iter().map(|part| part.name.as_str()).collect();
-        words.push(one_line(&names.join(", ")));
+        let same = if part.standing() <= Standing::Silent { "" } else { "says the same: " };
+        words.push(one_line(&format!("{same}{}", names.join(", "))));
         return words.join("  ");
     }
     if let Some((ready, wanted)) = part.copies {
@@ -142,12 +143,21 @@ pub(crate) fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
 
 /// One line of bounded length, without control characters: messages can come from anywhere.
 pub fn one_line(text: &str) -> String {
+    within(text, SENTENCE)
+}
+
+/// The same, with all that anybody may want to read of it.
+pub fn whole(text: &str) -> String {
+    within(text, 8 * SENTENCE)
+}
+
+fn within(text: &str, most: usize) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let clean: String = line.chars().filter(|c| !c.is_control()).collect();
-    if clean.chars().count() <= SENTENCE {
+    if clean.chars().count() <= most {
         return clean;
     }
-    clean.chars().take(SENTENCE - 1).chain(['…']).collect()
+    clean.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

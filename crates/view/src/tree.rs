@@ -37,6 +37,14 @@ impl Tree {
         Some(Self::grow(top?, &mut owned))
     }
 
+    /// Whether it is as wanted in all its parts, says so, and nothing is being done about it.
+    pub fn is_as_wanted(&self) -> bool {
+        let part = &self.part;
+        part.summary().is_some_and(|summary| summary.is_true())
+            && part.operation.as_ref().is_none_or(|operation| operation.is_over())
+            && crate::why(self).is_none()
+    }
+
     /// Its parts from the top down.
     pub fn walk(&self) -> Box<dyn Iterator<Item = &Part> + '_> {
         Box::new(std::iter::once(&self.part).chain(self.children.iter().flat_map(Self::walk)))

@@ -28,12 +28,54 @@ pub struct Link {
 pub struct Cause {
     /// The part that is stuck.
     pub part: String,
+    /// It goes, and something keeps it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub going: bool,
     /// Its error code, if it carries one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Whether something failed, rather than is not there yet.
     pub failed: bool,
+    /// What its words mean, where Cluster API has no code for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
 }
+
+/// Whose turn it is, and what they can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Advice {
+    /// Who can go on.
+    pub turn: &'static str,
+    /// How.
+    pub mend: &'static str,
+}
+
+/// Words of Cluster API's conditions, which any of its controllers may have written, and what they mean to whoever
+/// waits.
+const ADVICE: [(&str, Advice); 4] = [
+    (
+        "disruption budget",
+        Advice {
+            turn: "user",
+            mend: "have the Pods' owner run more copies, or lower what the PodDisruptionBudget demands; \
+                   spec.deletion.nodeDrainTimeoutSeconds of the Machine ends the wait by force",
+        },
+    ),
+    (
+        "Waiting for a Node with spec.providerID",
+        Advice {
+            turn: "cluster",
+            mend: "if it takes longer than a boot: read the machine's console (`capstan console`, or the cloud's own) \
+                   for what kubeadm says, correct the bootstrap configuration, and delete the Machine",
+        },
+    ),
+    (
+        "does not exist",
+        Advice { turn: "user", mend: "make what does not exist, or correct the reference to it" },
+    ),
+    ("spec.paused", Advice { turn: "user", mend: "`capstan resume` has controllers go on" }),
+];
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,7 +98,11 @@ pub fn why(tree: &Tree) -> Option<Why> {
     }
     let code = at.part.complaint().and_then(code).map(str::to_owned);
     let failed = code.is_some() || at.part.standing() == Standing::Failing;
-    Some(Why { chain, cause: Cause { part: at.part.title(), code, failed } })
+    let words = chain.last().map(|link| link.message.as_str()).unwrap_or_default();
+    let advice = ADVICE.iter().find(|(says, _)| words.contains(says)).map(|(_, advice)| *advice);
+    let advice = advice.filter(|_| code.is_none());
+    let going = at.part.deleted.is_some();
+    Some(Why { chain, cause: Cause { part: at.part.title(), going, code, failed, advice } })
 }
 
 /// The tree itself if anything in it is not as wanted.
@@ -69,10 +115,13 @@ fn settled(part: &Part) -> bool {
 }
 
 /// The child that explains it: one that fails before one that waits, what is needed first before what comes after. What
-/// goes is explained by what still stands below it.
+/// goes is explained by what still stands below it, unless nobody has asked that to go yet and it says itself why not.
 fn worst(tree: &Tree) -> Option<&Tree> {
     let goes = tree.part.deleted.is_some();
-    let open = tree.children.iter().filter(|child| goes || open(child).is_some());
+    let says = tree.part.complaint().is_some_and(|complaint| !complaint.message.is_empty());
+    let asked = tree.children.iter().any(|child| child.part.deleted.is_some());
+    let stands = goes && (asked || !says);
+    let open = tree.children.iter().filter(|child| stands || open(child).is_some());
     open.enumerate()
         .min_by_key(|(place, child)| (!fails(child), settled(&child.part), *place))
         .map(|(_, child)| child)

@@ -42,6 +42,26 @@ fn what_waits_is_opened_and_its_healthy_siblings_share_a_row() {
 }
 
 #[test]
+fn of_machines_with_the_same_trouble_one_is_opened_and_the_others_share_a_row() {
+    let mut objects = healthy();
+    for name in ["demo-cp-a", "demo-cp-b", "demo-cp-c"] {
+        let says = format!("E-CS-QUOTA: no room for {name}");
+        say(&mut objects, &format!("Machine/{name}"), &[("Ready", "False", "Refused", &says)]);
+    }
+    let picture = picture(&objects, false);
+    let rows: Vec<&str> = picture.lines().skip(3).collect();
+    assert_eq!(rows.len(), 4, "{picture}");
+    assert!(
+        rows[0].contains("Machine/demo-cp-a") && rows[1].contains("KubeadmConfig/demo-cp-a"),
+        "{picture}"
+    );
+    assert!(
+        rows[3].contains("2 × Machine") && rows[3].ends_with("Failing  says the same: demo-cp-b, demo-cp-c"),
+        "{picture}"
+    );
+}
+
+#[test]
 fn everything_can_be_shown() {
     let all = picture(&healthy(), true);
     assert_eq!(all.lines().count(), 12, "{all}");

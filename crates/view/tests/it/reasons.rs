@@ -146,3 +146,18 @@ fn a_change_that_nobody_has_looked_at_is_not_done() {
         "KubeadmControlPlane/demo-cp : its controller has not seen the last change yet"
     );
 }
+
+#[test]
+fn a_machine_that_says_why_it_does_not_go_is_the_cause_while_nothing_below_it_was_asked_to_go() {
+    let mut objects = healthy();
+    let drain = "Drain not completed yet: * Pod default/web: cannot evict pod as it would violate the pod's \
+                 disruption budget. The disruption budget web needs 3 healthy pods and has 3 currently";
+    say(&mut objects, "Machine/demo-cp-a", &[("Deleting", "True", "DrainingNode", drain)]);
+    change(&mut objects, "Machine/demo-cp-a", |object| {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:50Z");
+    });
+    let why = why(&tree(&objects)).expect("it goes");
+    assert_eq!((why.cause.part.as_str(), why.cause.going), ("Machine/demo-cp-a", true));
+    let advice = why.cause.advice.expect("what to do");
+    assert!(advice.turn == "user" && advice.mend.contains("PodDisruptionBudget"), "{advice:?}");
+}

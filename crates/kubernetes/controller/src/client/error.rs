@@ -60,6 +60,19 @@ struct RawStatus {
 #[serde(default, rename_all = "camelCase")]
 struct RawDetails {
     retry_after_seconds: Option<u32>,
+    causes: Vec<RawCause>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawCause {
+    message: String,
+}
+
+/// A refusal for now, with what it is about: which budget forbids an eviction is told as its cause alone.
+fn with_causes(code: u16, message: String, causes: &[RawCause]) -> String {
+    let untold = causes.iter().filter(|cause| code == 429 && !message.contains(&cause.message));
+    untold.fold(message.clone(), |text, cause| format!("{text} {}", cause.message))
 }
 
 impl ApiError {
@@ -72,7 +85,7 @@ impl ApiError {
                 String::from_utf8_lossy(&body[..body.len().min(200)]).trim()
             )
         } else {
-            status.message
+            with_causes(code, status.message, &status.details.causes)
         };
         Self::Status { code, reason: status.reason, message, retry_after: status.details.retry_after_seconds }
     }
@@ -125,6 +138,14 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_eviction_names_its_budget() {
+        let body = br#"{"reason": "TooManyRequests", "message": "Cannot evict pod.",
+                        "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web"}]}}"#;
+        assert_eq!(ApiError::from_body(429, body).to_string(), "Cannot evict pod. The disruption budget web");
+        assert_eq!(ApiError::from_body(422, body).to_string(), "Cannot evict pod.");
+    }
 
     #[test]
     fn what_may_have_happened_is_told_from_what_did_not() {

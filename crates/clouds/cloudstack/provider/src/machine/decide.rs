@@ -197,7 +197,8 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
     let call = deploy_call(look);
     if let Some(failed) = FailedDeployment::of(look) {
         let next = failed.next();
-        ready(look, decision, False, "DeployFailed", format!("{}: {}", code::DEPLOY, failed.message));
+        let message = format!("{}: {}; next try at {next:.0}", code::DEPLOY, failed.message);
+        ready(look, decision, False, "DeployFailed", message);
         if look.now < next {
             decision.again_at(look.now, next);
             let mut wait = Wait::on("DeployFailed", failed.message).code(code::DEPLOY);
