@@ -34,6 +34,16 @@ impl Admission for CloudStackIsolatedNetwork {}
 impl Admission for CloudStackAffinityGroup {}
 
 impl Admission for CloudStackCluster {
+    /// A manifest that left the choice of the endpoint to the provider can be applied again after it was made: CAPC
+    /// refuses that, because a required field that is left empty would empty it.
+    fn default(&mut self, old: Option<&Self>) -> Result<(), FieldError> {
+        let endpoint = &mut self.spec.control_plane_endpoint;
+        if let Some(old) = old.filter(|_| endpoint.host.is_empty()) {
+            endpoint.host.clone_from(&old.spec.control_plane_endpoint.host);
+        }
+        Ok(())
+    }
+
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let Some(old) = old else {

@@ -110,6 +110,18 @@ fn an_endpoint_is_written_once() {
     }
 }
 
+#[test]
+fn a_manifest_that_leaves_the_endpoint_open_can_be_applied_again() {
+    let domains = json!([domain("a")]);
+    let at = |host: &str| cluster(domains.clone(), json!({ "host": host, "port": 6443 }));
+    let rules = rules(GROUP, "CloudStackCluster").unwrap();
+    for (old, new, host) in [("1.2.3.4", "", "1.2.3.4"), ("", "", ""), ("1.2.3.4", "4.3.2.1", "4.3.2.1")] {
+        let mut again = at(new);
+        (rules.default)(&mut again, Some(&at(old))).unwrap();
+        assert_eq!(again["spec"]["controlPlaneEndpoint"]["host"], host);
+    }
+}
+
 fn machine() -> Value {
     json!({
         "offering": { "name": "o" },
