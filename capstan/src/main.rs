@@ -89,7 +89,7 @@ enum Command {
     Pause(pause::Args),
     /// Have controllers look after a paused cluster again
     Resume(pause::ResumeArgs),
-    /// Compare records with workload clusters and clouds, and say what differs; changes nothing
+    /// Compare records with workload clusters and clouds, and say what differs; removes nothing unless told to
     Orphans(orphans::Args),
     /// Write a consistent copy of a server, running or not, to one file
     Backup(backup::BackupArgs),

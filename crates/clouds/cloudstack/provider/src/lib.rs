@@ -21,6 +21,7 @@ mod failure_domain;
 mod isolated_network;
 mod machine;
 mod machine_template;
+mod removal;
 mod sight;
 mod survey;
 mod trouble;
@@ -35,6 +36,7 @@ pub use failure_domain::FailureDomains;
 pub use isolated_network::IsolatedNetworks;
 pub use machine::CloudStackMachines;
 pub use machine_template::MachineTemplates;
+pub use removal::{Removal, Removed};
 pub use survey::{Survey, Thing};
 pub use trouble::Trouble;
 

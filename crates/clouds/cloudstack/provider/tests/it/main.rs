@@ -4,6 +4,7 @@
 mod check;
 mod cloud;
 mod manifests;
+mod removal;
 mod stories;
 mod story;
 mod templates;

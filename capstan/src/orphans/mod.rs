@@ -1,4 +1,4 @@
-//! `capstan orphans`: where records and reality differ. Looks and changes nothing.
+//! `capstan orphans`: where records and reality differ. Looks, and removes nothing unless it is told to.
 //!
 //! ```text
 //! Machines ──────────────── compared with ── Nodes of each workload cluster      (every provider)
@@ -6,13 +6,15 @@
 //! CloudStackIsolatedNetworks                 of each account that is used
 //! ```
 
+mod removal;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Result;
 use capstan_capi_kubeadm::secret::Secret;
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_cloudstack_provider::{Clouds, OverNetwork, Survey};
+use capstan_cloudstack_provider::{Clouds, OverNetwork, Removal, Survey, Thing};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackFailureDomain, CloudStackIsolatedNetwork, CloudStackMachine,
 };
@@ -25,6 +27,7 @@ use crate::exit::Exit;
 use crate::kinds::list;
 use crate::output::{How, OutputArgs, Show, talk};
 use crate::reach::{Management, Reach};
+use removal::{Account, DeleteArgs, remove};
 
 /// Arguments of `capstan orphans`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,8 @@ pub struct Args {
     /// Clusters of all namespaces
     #[arg(long, short = 'A', conflicts_with = "cluster")]
     all_namespaces: bool,
+    #[command(flatten)]
+    delete: DeleteArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -86,9 +91,9 @@ impl Show for Differences {
     }
 }
 
-/// Compares, and says what differs.
+/// Compares, says what differs, and removes what nobody has recorded if that is asked for.
 pub fn run(args: &Args) -> Result<Exit> {
-    let found = args.reach.run(async |mut management| {
+    args.reach.run(async |mut management| {
         let mut clusters = match &args.cluster {
             Some(name) => vec![management.find::<Cluster>(name).await?],
             None => {
@@ -99,19 +104,22 @@ pub fn run(args: &Args) -> Result<Exit> {
             }
         };
         clusters.sort_by_key(Object::key);
+        let clouds = Clouds::new(Arc::new(OverNetwork));
         let mut found = Vec::new();
+        let mut accounts = Vec::new();
         for cluster in &clusters {
             found.extend(workload(&management.client, cluster).await?);
         }
         if args.cluster.is_none() {
-            found.extend(cloudstack(&management).await?);
+            let (differences, unrecorded) = cloudstack(&management, &clouds).await?;
+            found.extend(differences);
+            accounts = unrecorded;
         }
         talk(&format!("{} clusters compared, {} differences", clusters.len(), found.len()));
-        Ok(found)
-    })?;
-    let exit = if found.is_empty() { Exit::Done } else { Exit::Differs };
-    args.output.show(&Differences(found))?;
-    Ok(exit)
+        let exit = if found.is_empty() { Exit::Done } else { Exit::Differs };
+        args.output.show(&Differences(found))?;
+        if args.delete.delete { remove(&args.delete, &clouds, &accounts).await } else { Ok(exit) }
+    })
 }
 
 /// Records of a cluster beside the Nodes it has.
@@ -189,16 +197,17 @@ fn node_name(machine: &Machine) -> &str {
     &machine.status.node_ref.name
 }
 
-/// Records beside the accounts that failure domains work with. Records of all namespaces count: they can share an account.
-async fn cloudstack(management: &Management) -> Result<Vec<Difference>> {
+/// Records beside the accounts that failure domains work with, and what of each account is in no record. Records of all
+/// namespaces count: they can share an account.
+async fn cloudstack(management: &Management, clouds: &Clouds) -> Result<(Vec<Difference>, Vec<Account>)> {
     let client = &management.client;
     let Some(domains) = served::<CloudStackFailureDomain>(client, &management.namespace).await? else {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     };
     let machines = served::<CloudStackMachine>(client, "").await?.unwrap_or_default();
     let networks = served::<CloudStackIsolatedNetwork>(client, "").await?.unwrap_or_default();
-    let clouds = Clouds::new(Arc::new(OverNetwork));
     let mut found = BTreeSet::new();
+    let mut accounts: Vec<Account> = Vec::new();
     let mut looked = BTreeSet::new();
     let mut present = Vec::new();
     for domain in &domains {
@@ -209,12 +218,22 @@ async fn cloudstack(management: &Management) -> Result<Vec<Difference>> {
         }
         let place = format!("cloudstack {}", secret.name);
         let survey = match client.get::<Secret>(&secret).await? {
-            Some(keys) => clouds.survey(spec, &keys).await.map_err(|trouble| trouble.message),
+            Some(keys) => match clouds.survey(spec, &keys).await {
+                Ok(survey) => Ok((survey, keys)),
+                Err(trouble) => Err(trouble.message),
+            },
             None => Err(format!("there is no Secret {secret}")),
         };
         match survey {
-            Ok(survey) => {
-                found.extend(unrecorded(&place, &survey, &machines, &networks));
+            Ok((survey, keys)) => {
+                let mut removal = unrecorded(&survey, &machines, &networks);
+                found.extend(differences(&place, &removal));
+                // Failure domains can share an account: nothing is removed twice.
+                for other in &accounts {
+                    removal.machines.retain(|thing| !other.removal.machines.contains(thing));
+                    removal.networks.retain(|thing| !other.removal.networks.contains(thing));
+                }
+                accounts.push(Account { domain: spec.clone(), keys, removal });
                 present.push(survey.present);
             }
             Err(why) => {
@@ -233,29 +252,41 @@ async fn cloudstack(management: &Management) -> Result<Vec<Difference>> {
     if !unknown {
         found.extend(gone(&present, &machines, &management.namespace));
     }
-    Ok(found.into_iter().collect())
+    Ok((found.into_iter().collect(), accounts))
 }
 
-/// What carries the mark and is in no record.
+/// What carries the mark and is in no record, neither by its id nor, if that is not known yet, by its name: what is just
+/// being made has a record without an id.
 fn unrecorded(
-    place: &str,
     survey: &Survey,
     machines: &[CloudStackMachine],
     networks: &[CloudStackIsolatedNetwork],
-) -> Vec<Difference> {
-    let instances: BTreeSet<&str> =
-        machines.iter().filter_map(|machine| machine.spec.instance_id.as_deref()).collect();
-    let ids: BTreeSet<&str> = networks.iter().map(|network| network.spec.id.as_str()).collect();
-    let difference = |kind: &str, name: &str, id: &str| Difference {
-        how: Kind::Unrecorded,
-        what: format!("{kind}/{name}"),
-        place: place.to_owned(),
-        says: format!("{id}; another management plane may have it"),
+) -> Removal {
+    let record = |thing: &Thing, id: &str, name: &str| {
+        if id.is_empty() { thing.name == name } else { thing.id == id }
     };
-    let things = survey.machines.iter().filter(|thing| !instances.contains(thing.id.as_str()));
-    let lost = survey.networks.iter().filter(|thing| !ids.contains(thing.id.as_str()));
-    let things = things.map(|thing| difference("VirtualMachine", &thing.name, &thing.id));
-    things.chain(lost.map(|thing| difference("Network", &thing.name, &thing.id))).collect()
+    let of_machine = |thing: &Thing| {
+        machines.iter().any(|machine| {
+            record(thing, machine.spec.instance_id.as_deref().unwrap_or_default(), &machine.metadata.name)
+        })
+    };
+    let of_network =
+        |thing: &Thing| networks.iter().any(|network| record(thing, &network.spec.id, &network.spec.name));
+    Removal {
+        machines: survey.machines.iter().filter(|thing| !of_machine(thing)).cloned().collect(),
+        networks: survey.networks.iter().filter(|thing| !of_network(thing)).cloned().collect(),
+    }
+}
+
+fn differences(place: &str, found: &Removal) -> Vec<Difference> {
+    let difference = |kind: &str, thing: &Thing| Difference {
+        how: Kind::Unrecorded,
+        what: format!("{kind}/{}", thing.name),
+        place: place.to_owned(),
+        says: format!("{}; another management plane may have it", thing.id),
+    };
+    let machines = found.machines.iter().map(|thing| difference("VirtualMachine", thing));
+    machines.chain(found.networks.iter().map(|thing| difference("Network", thing))).collect()
 }
 
 /// What is recorded and in no account.
@@ -284,7 +315,6 @@ async fn served<T: Object>(client: &Client, namespace: &str) -> Result<Option<Ve
 
 #[cfg(test)]
 mod tests {
-    use capstan_cloudstack_provider::Thing;
     use serde_json::json;
 
     use super::*;
@@ -322,21 +352,23 @@ mod tests {
         let thing = |id: &str| Thing { id: id.to_owned(), name: format!("n{id}") };
         let survey = Survey {
             networks: vec![thing("net-1"), thing("net-2")],
-            machines: vec![thing("1"), thing("2")],
+            machines: vec![thing("1"), thing("2"), thing("4")],
             present: ["1", "2", "9"].map(str::to_owned).into(),
         };
         let recorded = |id: &str| {
             let mut machine = CloudStackMachine::default();
             machine.metadata.name = format!("m{id}");
-            machine.spec.instance_id = Some(id.to_owned());
+            machine.spec.instance_id = Some(id.to_owned()).filter(|id| !id.is_empty());
             machine
         };
         let mut network = CloudStackIsolatedNetwork::default();
         network.spec.id = "net-1".to_owned();
-        let machines = [recorded("1"), recorded("3")];
+        let mut being_made = recorded("");
+        being_made.metadata.name = "n4".to_owned();
+        let machines = [recorded("1"), recorded("3"), being_made];
         let what = |found: Vec<Difference>| -> Vec<String> { found.into_iter().map(|it| it.what).collect() };
         assert_eq!(
-            what(unrecorded("cloudstack", &survey, &machines, &[network])),
+            what(differences("cloudstack", &unrecorded(&survey, &machines, &[network]))),
             ["VirtualMachine/n2", "Network/nnet-2"]
         );
         assert_eq!(what(gone(&[survey.present], &machines, "")), ["CloudStackMachine/m3"]);

@@ -1,0 +1,103 @@
+//! Removing what a cloud has of clusters and no record knows, for somebody who has looked and wants it gone.
+
+use capstan_capi_kubeadm::secret::Secret;
+use capstan_cloudstack_client::commands::{
+    DeleteNetwork, DestroyVirtualMachine, GetVirtualMachineUserData, ListCapabilities,
+};
+use capstan_cloudstack_client::{Client, Error};
+use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
+
+use crate::clouds::{Clouds, secret_of};
+use crate::survey::Thing;
+use crate::trouble::Trouble;
+
+/// What is to go from an account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Virtual machines.
+    pub machines: Vec<Thing>,
+    /// Networks, with the addresses and rules on them.
+    pub networks: Vec<Thing>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Virtual machines that are gone, or on their way out.
+    pub machines: usize,
+    /// Networks that are gone.
+    pub networks: usize,
+    /// What is still there, and why.
+    pub kept: Vec<(Thing, String)>,
+}
+
+/// Largest boot data that is read.
+const LARGEST: usize = 4 << 20;
+
+impl Clouds {
+    /// Removes things from the account of a failure domain with the keys of its Secret. The marks are looked at once more:
+    /// what does not carry them stays, whoever asks.
+    pub async fn remove(
+        &self,
+        domain: &CloudStackFailureDomainSpec,
+        keys: &Secret,
+        wanted: &Removal,
+    ) -> Result<Removed, Trouble> {
+        let marked = self.survey(domain, keys).await?;
+        let (client, _) = self.open(domain, keys).await?;
+        let key = secret_of(&domain.acs_endpoint);
+        let trouble = |error: Error| Trouble::of(&error, &key);
+        let expunge = client.call(&ListCapabilities {}).await.map_err(trouble)?.allowuserexpungerecovervm;
+        let mut removed = Removed::default();
+        for machine in &wanted.machines {
+            if !marked.machines.contains(machine) {
+                removed.keep(machine, "it is gone, or no longer in a network that carries the mark");
+            } else if !is_node(&client, machine).await.map_err(trouble)? {
+                removed
+                    .keep(machine, "it does not boot with data of Cluster API: somebody else put it there");
+            } else {
+                let id = machine.id.as_str().into();
+                let request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };
+                match client.run(&request).await {
+                    Ok(_) => removed.machines += 1,
+                    Err(error) => removed.keep(machine, trouble(error).message),
+                }
+            }
+        }
+        for network in &wanted.networks {
+            if !marked.networks.contains(network) {
+                removed.keep(network, "it is gone, or does not carry the mark");
+                continue;
+            }
+            match client.run(&DeleteNetwork { id: network.id.as_str().into(), forced: None }).await {
+                Ok(_) => removed.networks += 1,
+                Err(error) => removed.keep(network, trouble(error).message),
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Removed {
+    fn keep(&mut self, thing: &Thing, why: impl Into<String>) {
+        self.kept.push((thing.clone(), why.into()));
+    }
+}
+
+/// Whether a machine boots as a node of a cluster that Cluster API made: machines themselves carry no mark.
+async fn is_node(client: &Client, machine: &Thing) -> Result<bool, Error> {
+    let question = GetVirtualMachineUserData { virtualmachineid: machine.id.as_str().into() };
+    let data = client.call(&question).await?.userdata;
+    Ok(data.is_some_and(|data| of_cluster_api(data.expose())))
+}
+
+/// Whether boot data leaves the sign that Cluster API's bootstrap providers leave.
+fn of_cluster_api(base64: &str) -> bool {
+    const SIGN: &str = "/run/cluster-api/bootstrap-success.complete";
+    let Some(bytes) = capstan_user_data::base64(base64.as_bytes()) else { return false };
+    let text = match capstan_user_data::gunzip(&bytes, LARGEST) {
+        Ok(plain) => plain,
+        Err(_) => bytes,
+    };
+    String::from_utf8_lossy(&text).contains(SIGN)
+}

@@ -1,0 +1,135 @@
+//! Removing what no record knows: only what carries the mark goes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use capstan_capi_kubeadm::secret::Secret;
+use capstan_cloudstack_client::commands::{
+    CreateNetwork, DeployVirtualMachine, ListNetworks, ListVirtualMachines, Owner,
+};
+use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_client::{Client, NetworkId, UserData};
+use capstan_cloudstack_provider::{Clouds, Removal, Thing};
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailureDomainSpec};
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+
+use crate::cloud::Cloud;
+use crate::manifests::{KEYS, NAMESPACE};
+use crate::story::Act::Create;
+use crate::story::{Story, failed};
+use crate::trouble::Told;
+
+/// What nodes boot with, as far as anybody looks.
+const OF_A_NODE: &[u8] =
+    b"#cloud-config\nruncmd:\n- echo success > /run/cluster-api/bootstrap-success.complete\n";
+const OF_SOMEBODY: &[u8] = b"#cloud-config\npackages: [nginx]\n";
+
+fn expect(holds: bool, what: impl Into<String>) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation::new("removal", what)) }
+}
+
+fn domain(world: &World<'_>) -> Result<CloudStackFailureDomainSpec, Violation> {
+    let found = world.objects()?.list(&KindName::of::<CloudStackFailureDomain>());
+    let spec = found.first().map(|domain| domain["spec"].clone()).unwrap_or_default();
+    serde_json::from_value(spec).map_err(failed)
+}
+
+/// A machine beside another, made by hand.
+async fn deploy(
+    client: &Client,
+    like: &VirtualMachine,
+    name: &str,
+    network: NetworkId,
+    data: &[u8],
+) -> Result<(), Violation> {
+    let parts = (like.zoneid.clone(), like.serviceofferingid.clone(), like.templateid.clone());
+    let (Some(zone), Some(offering), Some(template)) = parts else {
+        return Err(Violation::new("removal", "a machine without a zone, an offering or a template"));
+    };
+    let request = DeployVirtualMachine {
+        name: Some(name.to_owned()),
+        networkids: vec![network],
+        userdata: Some(UserData::gzip(data).map_err(failed)?),
+        startvm: Some(false),
+        ..DeployVirtualMachine::new(zone, offering, template)
+    };
+    client.run(&request).await.map(drop).map_err(failed)
+}
+
+#[test]
+fn only_what_carries_the_mark_is_removed_whoever_asks() {
+    fn clear<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let clouds = Clouds::new(Arc::new(cloud.clone()));
+            let keys = world.user()?.get::<Secret>(&Key::new(NAMESPACE, KEYS)).await.map_err(failed)?;
+            let (keys, domain) = (keys.unwrap_or_default(), domain(world)?);
+            let recorded = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            expect(recorded.machines.len() == 2 && recorded.networks.len() == 1, format!("{recorded:?}"))?;
+
+            let hand = cloud.client("capstan");
+            let details = vec!["all".to_owned()];
+            let question = ListVirtualMachines { details, ..ListVirtualMachines::default() };
+            let all = hand.list(&question).await.map_err(failed)?;
+            let like = all.first().cloned().ok_or_else(|| failed("no machine"))?;
+            let ours: NetworkId = recorded.networks[0].id.as_str().into();
+            let theirs = network_like(&hand, &ours, "theirs").await?;
+            deploy(&hand, &like, "lost", ours.clone(), OF_A_NODE).await?;
+            deploy(&hand, &like, "guest", ours, OF_SOMEBODY).await?;
+            deploy(&hand, &like, "stranger", theirs, OF_A_NODE).await?;
+
+            let now = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            let unrecorded =
+                now.machines.into_iter().filter(|it| !recorded.machines.contains(it)).collect::<Vec<_>>();
+            let names: BTreeSet<&str> = unrecorded.iter().map(|it| it.name.as_str()).collect();
+            expect(names == BTreeSet::from(["guest", "lost"]), format!("{names:?}"))?;
+            // Somebody asks for more than there should be asked for.
+            let stranger = cloud.simulator.leaks(Some("capstan")).into_iter();
+            let stranger = stranger.filter(|it| it.name == "stranger" || it.name == "theirs");
+            let mut wanted = Removal { machines: unrecorded, networks: Vec::new() };
+            for leak in stranger {
+                let thing = Thing { id: leak.id, name: leak.name };
+                if leak.kind == "network" {
+                    wanted.networks.push(thing);
+                } else if leak.kind == "virtualmachine" {
+                    wanted.machines.push(thing);
+                }
+            }
+            let removed = clouds.remove(&domain, &keys, &wanted).await.map_err(|it| failed(it.message))?;
+            expect((removed.machines, removed.networks) == (1, 0), format!("{removed:?}"))?;
+            let kept: BTreeSet<&str> = removed.kept.iter().map(|(thing, _)| thing.name.as_str()).collect();
+            expect(kept == BTreeSet::from(["guest", "stranger", "theirs"]), format!("{kept:?}"))?;
+            let left = clouds.survey(&domain, &keys).await.map_err(|it| failed(it.message))?;
+            expect(
+                recorded.machines.iter().all(|it| left.machines.contains(it))
+                    && left.networks == recorded.networks,
+                format!("what is recorded is touched: {left:?}"),
+            )
+        })
+    }
+    let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+/// A network where another is, and of its kind, without the mark.
+async fn network_like(hand: &Client, network: &NetworkId, name: &str) -> Result<NetworkId, Violation> {
+    let question = ListNetworks { id: Some(network.clone()), ..ListNetworks::default() };
+    let found = hand.list(&question).await.map_err(failed)?;
+    let like = found.first().cloned().ok_or_else(|| failed("no network"))?;
+    let (Some(zoneid), Some(networkofferingid)) = (like.zoneid, like.networkofferingid) else {
+        return Err(failed("a network without a zone or an offering"));
+    };
+    let request = CreateNetwork {
+        name: name.to_owned(),
+        displaytext: None,
+        networkofferingid,
+        zoneid,
+        gateway: None,
+        netmask: None,
+        vpcid: None,
+        aclid: None,
+        owner: Owner::default(),
+    };
+    Ok(hand.call(&request).await.map_err(failed)?.id)
+}
