@@ -84,8 +84,12 @@ impl<'a> Applier<'a> {
         if let Some(known) = self.known.get(&(api.clone(), kind.clone())) {
             return Ok(known.clone());
         }
+        let served = match self.client.served(&api, &kind).await {
+            Err(error) if error.is_not_found() => None,
+            served => served?,
+        };
         let unknown = || format!("{}: the server has no kind {kind} in {api}", title(object));
-        let name = self.client.served(&api, &kind).await.with_context(unknown)?.with_context(unknown)?;
+        let name = served.with_context(unknown)?;
         self.known.insert((api, kind), name.clone());
         Ok(name)
     }

@@ -4,8 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use capstan_object::Conditions as _;
-use capstan_view::{Facts, Standing, Tree, clipped, draw, why};
+use capstan_view::{Facts, Tree, clipped, draw, why};
 use jiff::Timestamp;
 
 use crate::output::{colours, say};
@@ -124,15 +123,6 @@ fn size() -> (usize, usize) {
     told.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
 }
 
-/// A cluster is as wanted, and nothing is being done about it.
-fn is_ready(tree: &Tree) -> bool {
-    let part = &tree.part;
-    part.conditions.is_condition_true("Available")
-        && part.standing() == Standing::Well
-        && part.operation.as_ref().is_none_or(|operation| operation.is_over())
-        && why(tree).is_none()
-}
-
 /// The error that is in the way.
 fn error(tree: &Tree) -> Option<String> {
     let blocked =
@@ -155,7 +145,7 @@ pub async fn follow(
     loop {
         let Some(tree) = picture::seek(management, cluster).await? else { return Ok(Ending::Gone) };
         screen.show(&tree, Timestamp::now())?;
-        found = if is_ready(&tree) { found + 1 } else { 0 };
+        found = if tree.is_as_wanted() { found + 1 } else { 0 };
         if found >= limits.looks.max(1) {
             return Ok(Ending::Ready);
         }

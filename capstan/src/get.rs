@@ -1,13 +1,13 @@
 //! `capstan get`: objects of one kind, with the columns that tell most about them.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use capstan_controller::KindName;
 use capstan_object::Key;
 use capstan_view::{Columns, table};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::kinds::{known, list};
+use crate::kinds::list;
 use crate::output::{How, OutputArgs, Show, talk};
 use crate::reach::{Management, Reach, missing};
 
@@ -94,7 +94,7 @@ async fn items(management: &Management, args: &Args) -> Result<Vec<Value>> {
 
 /// The kind that a word means.
 pub async fn kind(management: &Management, word: &str) -> Result<KindName> {
-    let kinds = known(&management.client).await.context("the kinds of the server cannot be listed")?;
+    let kinds = management.kinds().await?;
     if let Some(known) = kinds.iter().find(|known| known.is(word)) {
         return Ok(known.kind.clone());
     }

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use capstan_controller::{Access, Client, Env, ListOptions, Remote, TcpDial};
+use capstan_controller::{Access, Client, Env, ListOptions, Remote, TcpDial, TransportError};
 use capstan_object::{Key, Object};
+use tokio::sync::OnceCell;
+
+use crate::kinds::{Known, known};
 
 /// The data directory that commands look into when nothing else is said.
 pub const DATA_DIR: &str = "capstan-data";
@@ -35,6 +38,8 @@ pub struct Management {
     pub namespace: String,
     /// `host:port` of its server.
     pub authority: String,
+    /// The kinds that it has, once somebody asked.
+    kinds: Arc<OnceCell<Vec<Known>>>,
 }
 
 impl Reach {
@@ -70,7 +75,7 @@ impl Reach {
         let authority = access.authority();
         let remote = Remote::new(access, Arc::new(TcpDial), &Env::system())?;
         let client = Client::new(Arc::new(remote), "capstan-cli");
-        Ok(Management { client, namespace: self.namespace.clone(), authority })
+        Ok(Management::new(client, self.namespace.clone(), authority))
     }
 
     /// Opens it and runs a command on it to its end.
@@ -79,13 +84,28 @@ impl Reach {
         let server = format!("the management cluster at {}", management.authority);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(command(management)).map_err(|error| {
-            let silent = error.chain().any(|cause| cause.is::<capstan_controller::TransportError>());
-            if silent { error.context(format!("{server} cannot be reached")) } else { error }
+            if is_silence(&error) { error.context(format!("{server} cannot be reached")) } else { error }
         })
     }
 }
 
 impl Management {
+    /// A namespace of the server that `client` leads to.
+    pub fn new(client: Client, namespace: String, authority: String) -> Self {
+        Self { client, namespace, authority, kinds: Arc::default() }
+    }
+
+    /// Another namespace of it.
+    pub fn within(&self, namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), ..self.clone() }
+    }
+
+    /// The kinds of Cluster API that the server has. It is asked once: whoever follows a cluster looks twice a second.
+    pub async fn kinds(&self) -> Result<&[Known]> {
+        let asked = self.kinds.get_or_try_init(|| known(&self.client)).await;
+        Ok(asked.context("the kinds of the server cannot be listed")?)
+    }
+
     /// An object of a kind that has a type here; an error that names those there are if it is not among them.
     pub async fn find<T: Object>(&self, name: &str) -> Result<T> {
         if let Some(found) = self.client.get::<T>(&Key::new(&self.namespace, name)).await? {
@@ -95,6 +115,11 @@ impl Management {
         let names: Vec<&str> = others.iter().map(|other| other.metadata().name.as_str()).collect();
         bail!("{}", missing(&T::KIND.kind.to_lowercase(), name, &self.namespace, &names));
     }
+}
+
+/// Whether an error says that no server answered.
+pub fn is_silence(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<TransportError>())
 }
 
 /// Says that something is not there, and what is.

@@ -10,7 +10,7 @@ use crate::apply::{Applier, LARGEST, read};
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow};
 use crate::output::{say, talk};
-use crate::reach::{Management, Reach};
+use crate::reach::{Management, Reach, is_silence};
 use crate::wait::duration;
 
 /// Arguments of `capstan up`.
@@ -61,10 +61,7 @@ pub fn run(args: &Args) -> Result<Exit> {
             return Ok(Exit::Done);
         }
         for (namespace, cluster) in &clusters {
-            let there = Management {
-                namespace: namespace.clone().unwrap_or_else(|| management.namespace.clone()),
-                ..management.clone()
-            };
+            let there = management.within(namespace.as_deref().unwrap_or(&management.namespace));
             let exit = until_ready(&there, cluster, args).await?;
             if exit != Exit::Done {
                 return Ok(exit);
@@ -106,8 +103,10 @@ async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
     let mut applier = Applier::new(&management.client, &management.namespace).dry();
     let mut refused = Vec::new();
     for object in objects {
-        if let Err(error) = applier.apply(object).await {
-            refused.push(format!("{error:#}"));
+        match applier.apply(object).await {
+            Err(error) if is_silence(&error) => return Err(error),
+            Err(error) => refused.push(format!("{error:#}")),
+            Ok(()) => {}
         }
     }
     match refused.as_slice() {

@@ -172,7 +172,7 @@ fn state(tree: Option<&Tree>, goal: &Goal) -> State {
     };
     let part = &tree.part;
     let reached = match goal {
-        Goal::Ready => part.summary().is_some_and(|summary| summary.is_true()) && why(tree).is_none(),
+        Goal::Ready => tree.is_as_wanted(),
         Goal::Deleted => false,
         Goal::Condition { kind, status } => {
             part.conditions.iter().any(|it| it.kind == *kind && format!("{:?}", it.status) == *status)

@@ -80,7 +80,7 @@ async fn gather(management: &Management) -> Result<Vec<Entry>> {
         }
     }
     for (namespace, name) in clusters {
-        let there = Management { namespace: namespace.clone(), ..management.clone() };
+        let there = management.within(&namespace);
         if let Some(tree) = picture::seek(&there, &name).await? {
             let now = jiff::Timestamp::now();
             let mut text = capstan_view::draw(&tree, true, now, capstan_view::Paint::Plain);

@@ -91,8 +91,7 @@ async fn demonstrate(args: &Args, mut state: State) -> Result<Exit> {
         Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
     let client = server.client("capstan-demo");
     server.control(env).await?;
-    let management =
-        Management { client, namespace: NAMESPACE.to_owned(), authority: server.address().to_string() };
+    let management = Management::new(client, NAMESPACE.to_owned(), server.address().to_string());
     say(&format!(
         "management cluster: https://{}\nsimulated CloudStack: {}  (log: {})\n",
         server.address(),
@@ -117,13 +116,18 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
     let mut applier = Applier::new(&management.client, &management.namespace);
     applier.apply(&keys(cloud)).await?;
     if !state.applied {
-        for text in [NETWORK, CLUSTER] {
-            for mut object in read(text)? {
-                if object["kind"] == "CloudStackCluster" {
-                    object["spec"]["controlPlaneEndpoint"]["port"] = state.endpoint_port.into();
-                }
-                applier.apply(&object).await?;
+        let mut objects = [read(NETWORK)?, read(CLUSTER)?].concat();
+        // What refers to others comes after them, or the first thing to be seen is that they are missing.
+        objects.sort_by_key(|object| match object["kind"].as_str() {
+            Some("Cluster") => 2,
+            Some("KubeadmControlPlane" | "MachineDeployment") => 1,
+            _ => 0,
+        });
+        for mut object in objects {
+            if object["kind"] == "CloudStackCluster" {
+                object["spec"]["controlPlaneEndpoint"]["port"] = state.endpoint_port.into();
             }
+            applier.apply(&object).await?;
         }
         state.applied = true;
         state.write(&args.data_dir)?;

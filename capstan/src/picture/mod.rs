@@ -3,14 +3,14 @@
 mod describe;
 mod why;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::ListOptions;
 use capstan_object::{Key, Object as _};
 use capstan_view::{Part, Tree};
 use futures::future::try_join_all;
 
-use crate::kinds::{known, list};
+use crate::kinds::list;
 use crate::reach::{Management, missing};
 
 pub use describe::{Args as DescribeArgs, run as describe};
@@ -36,7 +36,7 @@ pub async fn seek(management: &Management, name: &str) -> Result<Option<Tree>> {
             None => return Ok(None),
         },
     };
-    let kinds = known(&management.client).await.context("the kinds of the server cannot be listed")?;
+    let kinds = management.kinds().await?;
     let lists = kinds.iter().map(|known| list(&management.client, &known.kind, &management.namespace));
     let parts = try_join_all(lists).await?.iter().flatten().filter_map(Part::of).collect();
     Ok(Tree::below(&uid, parts))
