@@ -4,7 +4,9 @@
 mod backups;
 mod demo;
 mod manager;
+mod older;
 mod program;
 mod sample;
+mod site;
 mod verbs;
 mod why;

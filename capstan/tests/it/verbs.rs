@@ -12,12 +12,17 @@ use tempfile::TempDir;
 
 use crate::program::{Server, ask, capstan, failed, succeeded};
 use crate::sample::{quick, simulated};
+use crate::site::Site;
 
 /// Runs a command on a server.
 pub fn on(server: &Server, arguments: &[&str]) -> Output {
-    let dir = server.dir.to_str().unwrap();
+    on_dir(&server.dir, arguments)
+}
+
+/// Runs a command on whatever server a data directory belongs to.
+pub fn on_dir(dir: &Path, arguments: &[&str]) -> Output {
     let (verb, rest) = arguments.split_first().unwrap();
-    capstan(&[&[*verb, "--data-dir", dir], rest].concat())
+    capstan(&[&[*verb, "--data-dir", dir.to_str().unwrap()], rest].concat())
 }
 
 fn code(output: &Output) -> i32 {
@@ -211,6 +216,8 @@ async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_
     let (file, back_text) = (file.to_str().unwrap(), back.to_str().unwrap());
     succeeded(on(&server, &["backup", "--to", file]));
     succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--wait", "--timeout", "5m"]));
+    let before = site.machines().await;
+    assert_eq!(before.len(), 3);
     drop(server);
     let said = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
     assert!(said.contains("1 clusters are paused") && said.contains("capstan orphans -A"), "{said}");
@@ -219,48 +226,9 @@ async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_
     let text = String::from_utf8_lossy(&compared.stdout).into_owned();
     assert_eq!(code(&compared), 2, "{text}");
     assert!(text.lines().count() == 1 && text.starts_with("in no record"), "the later worker: {text}");
-    assert_eq!(site.machines().await, 3, "no machine was touched");
+    assert_eq!(site.machines().await, before, "no machine was touched");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "cluster default/quick resumed\n");
     succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
-    assert_eq!(site.machines().await, 3, "none was deleted and none replaced");
+    assert_eq!(site.machines().await, before, "none was deleted and none replaced");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "no cluster is paused by a restore\n");
-}
-
-/// A running `capstan sim site`; killed when dropped.
-struct Site {
-    process: std::process::Child,
-    _stdout: std::io::BufReader<std::process::ChildStdout>,
-    url: String,
-}
-
-impl Site {
-    fn start() -> Self {
-        let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_capstan"))
-            .args(["sim", "site", "--listen", "127.0.0.1:0", "--endpoint-port", "0", "--instant"])
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stdout = std::io::BufReader::new(process.stdout.take().unwrap());
-        let mut first = String::new();
-        std::io::BufRead::read_line(&mut stdout, &mut first).unwrap();
-        let url = first.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
-        Self { process, _stdout: stdout, url }
-    }
-
-    /// How many machines there are.
-    async fn machines(&self) -> usize {
-        let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
-            .build_http::<http_body_util::Empty<bytes::Bytes>>();
-        let answer = client.get(format!("{}/v1/machines", self.url).parse().unwrap()).await.unwrap();
-        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
-        serde_json::from_slice::<Vec<Value>>(&body).unwrap().len()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

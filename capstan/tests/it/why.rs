@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use crate::program::{Server, succeeded};
 use crate::sample::{create, example, of_kind, simulated};
-use crate::verbs::on;
+use crate::verbs::{on, on_dir};
 
 /// Asks why until the answer holds what it should, and says it.
 fn why(server: &Server, cluster: &str, expected: &str) -> String {
@@ -69,7 +69,14 @@ async fn the_keys_to_the_cloud_are_not_there() {
     broken(&server, "cloudstack-cluster.yaml", |_| {}).await;
     let answer = why(&server, "cloudy", "E-CS-SECRET");
     assert!(answer.contains("there is no Secret default/cloudstack-credentials"), "{answer}");
-    assert!(answer.contains("\nmend: "), "{answer}");
+    for words in ["\nwhose turn: user\n", "\nmend: ", "\nnext try: "] {
+        assert!(answer.contains(words), "{words:?} is not in: {answer}");
+    }
+    let file = format!("{}/../examples/cloudstack-cluster.yaml", env!("CARGO_MANIFEST_DIR"));
+    let blocked = on(&server, &["up", "-f", &file, "--patience", "1s"]);
+    let said = String::from_utf8_lossy(&blocked.stderr).into_owned();
+    assert_eq!(blocked.status.code(), Some(4), "{said}");
+    assert!(said.contains("E-CS-SECRET stands in the way of cluster cloudy; `capstan why cloudy"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,4 +108,16 @@ async fn what_is_slow_is_timed_out_and_not_blocked() {
     let said = String::from_utf8_lossy(&waited.stderr).into_owned();
     assert_eq!(waited.status.code(), Some(3), "{said}");
     assert!(said.contains("quick is not ready after 1s"), "{said}");
+    let empty = dir.path().join("nothing.yaml");
+    let cluster = of_kind(&mut example("sim-cluster.yaml"), "Cluster").to_string();
+    std::fs::write(&empty, cluster).unwrap();
+    let late = on(&server, &["up", "-f", empty.to_str().unwrap(), "--timeout", "1s"]);
+    let said = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert_eq!(late.status.code(), Some(3), "{said}");
+    assert!(said.contains("cluster quick is not ready after 1s; `capstan why quick"), "{said}");
+    drop(server);
+    let nobody = on_dir(dir.path(), &["up", "-f", empty.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert_eq!(nobody.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be reached") && !said.contains("no kind"), "{said}");
 }
