@@ -3,10 +3,12 @@
 //! A table of specifications is rendered as a machine would get them: cloud-config or Ignition with everything in
 //! it. The files are laid out in a scratch root, and kubeadm, confined to it, validates its configuration and runs
 //! the phases of `init` that need no node: certificates, kubeconfigs, control plane, etcd. Specifications that are
-//! wrong must be refused.
+//! wrong must be refused. A second table holds configurations that the kubeadm of simulated machines judges as well:
+//! its verdicts must be the real one's.
 
 mod machine;
 mod scratch;
+mod verdicts;
 
 use std::path::Path;
 use std::time::Instant;
@@ -55,7 +57,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut workdir = Workdir::new("kubeadm-accepts")?;
     let (mut accepted, mut refused) = (0, 0);
     let mut failures = Vec::new();
-    for case in cases("accepted.yaml")?.iter().filter(|case| case.name.contains(&options.only)) {
+    for case in table::<Vec<Case>>("accepted.yaml")?.iter().filter(|case| case.name.contains(&options.only)) {
         let certificates = Certificates::make(&case.spec)?;
         for role in Role::ALL {
             let folder = workdir.folder(&format!("{accepted:03}-{role:?}"))?;
@@ -66,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         println!("accepted: {}", case.name);
     }
-    for case in cases("refused.yaml")?.iter().filter(|case| case.name.contains(&options.only)) {
+    for case in table::<Vec<Case>>("refused.yaml")?.iter().filter(|case| case.name.contains(&options.only)) {
         let folder = workdir.folder(&format!("refused-{refused:03}"))?;
         match is_refused(case, &Scratch::new(folder, kubeadm.clone())) {
             Ok(()) => refused += 1,
@@ -85,6 +87,8 @@ pub fn run(options: &Options) -> Result<()> {
         }
         println!("refused: {name}");
     }
+    let (judged, wrong) = verdicts::ask(&mut workdir, &kubeadm, &options.only)?;
+    failures.extend(wrong);
     for failure in &failures {
         println!("\nFAILED {failure}");
     }
@@ -92,18 +96,18 @@ pub fn run(options: &Options) -> Result<()> {
         failures.is_empty(),
         "{} of {} did not go as they must",
         failures.len(),
-        failures.len() + accepted + refused
+        failures.len() + accepted + refused + judged
     );
-    ensure!(accepted > 0, "no case was run");
+    ensure!(accepted + judged > 0, "no case was run");
     workdir.passed();
     println!(
-        "kubeadm accepts {accepted} machines and refuses {refused} wrong ones, in {}",
+        "kubeadm accepts {accepted} machines, refuses {refused} wrong ones and judges {judged} configurations as expected, in {}",
         human_duration(begin.elapsed())
     );
     Ok(())
 }
 
-fn cases(file: &str) -> Result<Vec<Case>> {
+fn table<T: serde::de::DeserializeOwned>(file: &str) -> Result<T> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/kubeadm-accepts").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let value: Value = serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;

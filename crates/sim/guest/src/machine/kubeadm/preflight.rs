@@ -119,7 +119,7 @@ impl Kubeadm<'_, '_> {
     }
 
     fn check_node(&self, checks: &mut Checks, node: &Node) {
-        let socket = node.cri_socket.trim_start_matches("unix://");
+        let socket = node.cri_socket.trim_start_matches("unix:").trim_start_matches("//");
         let containerd = self.guest.services.contains("containerd.service");
         if !self.guest.files.exists(socket) || !containerd {
             checks.error(

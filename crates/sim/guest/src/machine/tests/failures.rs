@@ -105,8 +105,8 @@ async fn a_configuration_that_kubeadm_does_not_take_ends_it_in_its_words() {
         ),
         (
             "init",
-            CLUSTER.replace("| lower", "| upper"),
-            "error: nodeRegistration.name: Invalid value: \"NODE-1\": a lowercase RFC 1123 subdomain",
+            CLUSTER.replace("'{{ ds.meta_data.local_hostname | lower }}'", "node_1"),
+            "error: nodeRegistration.name: Invalid value: \"node_1\": a lowercase RFC 1123 subdomain",
         ),
         ("init", CLUSTER.replace("[addon/kube-proxy]", "[dinner]"), "error: invalid phase name: dinner"),
         (

@@ -5,6 +5,7 @@ mod kubeadm;
 mod rendered;
 mod site;
 mod user_data;
+mod verdicts;
 
 use std::net::Ipv4Addr;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::keys::Algorithm;
 use super::super::version::Version;
 use super::super::{Abort, Kubeadm};
-use super::go_duration;
+use super::{Arguments, go_duration};
 
 /// The configuration of a cluster with its defaults.
 #[derive(Debug, Clone)]
@@ -107,6 +107,12 @@ impl Cluster {
             .flatten()
             .filter_map(Value::as_str)
             .collect()
+    }
+
+    /// Flags of a component, such as `etcd.local`.
+    pub(super) fn arguments(&self, component: &str) -> Option<Arguments> {
+        let held = self.value.pointer(&format!("/{}/extraArgs", component.replace('.', "/")))?;
+        serde_json::from_value(held.clone()).ok()
     }
 
     pub(in super::super) fn version(&self) -> Option<Version> {

@@ -1,5 +1,6 @@
 //! kubeadm's configuration: documents of a file, checked, completed and put into one form.
 
+mod addresses;
 mod cluster;
 mod documents;
 mod duration;
@@ -87,6 +88,7 @@ pub(super) struct Node {
     pub(super) taints: Option<Vec<Value>>,
     pub(super) kubelet_extra_args: Option<Arguments>,
     pub(super) ignore_preflight_errors: Vec<String>,
+    pub(super) image_pull_policy: String,
 }
 
 /// Flags of a component: a map in v1beta3, a list in v1beta4.
@@ -119,7 +121,7 @@ impl Arguments {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Endpoint {
     pub(super) advertise_address: String,
-    pub(super) bind_port: u32,
+    pub(super) bind_port: i64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -162,11 +164,15 @@ impl Kubeadm<'_, '_> {
     pub(super) fn complete_init(&mut self, mut init: Init, cluster: Value) -> Result<(Init, Cluster), Abort> {
         let cluster = Cluster::completed(cluster, &self.version)?;
         self.default_node(&mut init.node_registration);
-        self.default_endpoint(&mut init.local_api_endpoint);
+        self.default_endpoint(&mut init.local_api_endpoint)?;
+        let endpoint = cluster.text("/controlPlaneEndpoint");
+        if let Some(why) = addresses::endpoint_fault(endpoint).filter(|_| !endpoint.is_empty()) {
+            return Err(Abort(why));
+        }
         self.check_versions(&cluster)?;
         let mut errors = validate::Errors::default();
         errors.init(&init);
-        errors.cluster(&cluster);
+        errors.cluster(&cluster, &self.version);
         errors.into_result()?;
         Ok((init, cluster))
     }
@@ -206,7 +212,7 @@ impl Kubeadm<'_, '_> {
         }
         self.default_node(&mut join.node_registration);
         if let Some(control_plane) = &mut join.control_plane {
-            self.default_endpoint(&mut control_plane.local_api_endpoint);
+            self.default_endpoint(&mut control_plane.local_api_endpoint)?;
         }
         let mut errors = validate::Errors::default();
         errors.join(&join, &self.guest.files);
@@ -215,12 +221,11 @@ impl Kubeadm<'_, '_> {
     }
 
     fn default_node(&mut self, node: &mut Node) {
-        if node.name.is_empty() {
-            node.name = self.guest.hostname.trim().to_lowercase();
-        }
+        let name = if node.name.is_empty() { &self.guest.hostname } else { &node.name };
+        node.name = name.trim().to_lowercase();
         if node.cri_socket.is_empty() {
             node.cri_socket = "unix:///var/run/containerd/containerd.sock".to_owned();
-        } else if node.cri_socket.starts_with('/') {
+        } else if !node.cri_socket.starts_with("unix") {
             let line = format!(
                 "Usage of CRI endpoints without URL scheme is deprecated and can cause kubelet errors in the future. \
                  Automatically prepending scheme \"unix\" to the \"criSocket\" with value {:?}. Please update your configuration!",
@@ -231,13 +236,24 @@ impl Kubeadm<'_, '_> {
         }
     }
 
-    fn default_endpoint(&self, endpoint: &mut Endpoint) {
-        if endpoint.advertise_address.is_empty() || endpoint.advertise_address == "0.0.0.0" {
-            endpoint.advertise_address = self.guest.address.to_string();
+    /// Where the API server listens: an address that others reach.
+    fn default_endpoint(&self, endpoint: &mut Endpoint) -> Result<(), Abort> {
+        if endpoint.advertise_address.is_empty() {
+            endpoint.advertise_address = "0.0.0.0".to_owned();
         }
+        let Some(given) = addresses::address(&endpoint.advertise_address) else {
+            return Err(Abort(format!(
+                "couldn't use {:?} as \"apiserver-advertise-address\", must be ipv4 or ipv6 address",
+                endpoint.advertise_address
+            )));
+        };
+        let is_reached = !given.is_unspecified() && !given.is_loopback();
+        endpoint.advertise_address =
+            if is_reached { given.to_string() } else { self.guest.address.to_string() };
         if endpoint.bind_port == 0 {
             endpoint.bind_port = 6443;
         }
+        Ok(())
     }
 
     /// A document of kubeadm's own kinds: its version known, its fields of the right types. Unknown fields are

@@ -1,9 +1,11 @@
 //! Fields of kubeadm's kinds in the versions that it reads.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::go_duration;
-use Shape::{Any, Bool, Duration, Fields, List, Map, Number, Text};
+use crate::machine::screen::is_token;
+use Shape::{Any, Bool, Duration, Fields, List, Map, Number, Text, Time, Token};
 
 /// Versions that no kubeadm of ours reads, and the last one that did.
 pub(super) const OLD: [(&str, &str); 5] = [
@@ -20,6 +22,8 @@ pub(super) enum Shape {
     Bool,
     Number,
     Duration,
+    Time,
+    Token,
     Any,
     List(&'static Shape),
     Map(&'static Shape),
@@ -41,10 +45,10 @@ const VOLUMES: Shape = List(&Fields(&[
 const TEXTS: Shape = List(&Text);
 const TAINTS: Shape = List(&Fields(&[("key", Text), ("value", Text), ("effect", Text), ("timeAdded", Any)]));
 const TOKENS: Shape = List(&Fields(&[
-    ("token", Text),
+    ("token", Token),
     ("description", Text),
     ("ttl", Duration),
-    ("expires", Text),
+    ("expires", Time),
     ("usages", TEXTS),
     ("groups", TEXTS),
 ]));
@@ -309,6 +313,15 @@ fn walk(
         }
         (Duration, Value::String(text)) if go_duration(text).is_some() => Ok(()),
         (Duration, Value::String(text)) => Err(format!("time: invalid duration {text:?}")),
+        (Token, Value::String(text)) if is_token(text) => Ok(()),
+        (Token, Value::String(_)) => Err(
+            r#"the bootstrap token "<redacted>" was not of the form "\\A([a-z0-9]{6})\\.([a-z0-9]{16})\\z""#
+                .to_owned(),
+        ),
+        (Time, Value::String(text)) if text.parse::<Timestamp>().is_ok() => Ok(()),
+        (Time, Value::String(text)) => Err(format!(
+            r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#
+        )),
         (List(item), Value::Array(items)) => {
             for (index, value) in items.iter().enumerate() {
                 walk(value, item, kind, &format!("{path}[{index}]"), unknown)?;
@@ -331,7 +344,8 @@ fn walk(
             }
             Ok(())
         }
-        (Text, _) => wrong("string"),
+        (Text | Token, _) => wrong("string"),
+        (Time, _) => wrong("v1.Time"),
         (Bool, _) => wrong("bool"),
         (Number, _) => wrong("int32"),
         (Duration, _) => wrong("v1.Duration"),

@@ -1,28 +1,16 @@
 //! Validation of configurations, in kubeadm's words. Values of tokens and keys are left out.
 
-use std::net::IpAddr;
+mod cluster;
+mod networks;
 
 use capstan_schema::meta::dns1123_subdomain;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::Abort;
-use super::super::keys::Algorithm;
-use super::{Arguments, Cluster, Endpoint, Init, Join, Node};
+use super::addresses::{scheme, split_host_port};
+use super::{Endpoint, Init, Join, Node};
 use crate::machine::files::Files;
 use crate::machine::screen::is_token;
-
-/// Gates that some kubeadm since 1.22 knew.
-const GATES: [&str; 9] = [
-    "ControlPlaneKubeletLocalMode",
-    "EtcdLearnerMode",
-    "IPv6DualStack",
-    "NodeLocalCRISocket",
-    "PublicKeysECDSA",
-    "RootlessControlPlane",
-    "UnversionedKubeletConfigMap",
-    "UpgradeAddonsBeforeControlPlane",
-    "WaitForAllControlPlaneComponents",
-];
 
 /// What is wrong with a configuration.
 #[derive(Debug, Default)]
@@ -50,20 +38,48 @@ impl Errors {
     pub(super) fn init(&mut self, init: &Init) {
         self.node(&init.node_registration);
         for (index, token) in init.bootstrap_tokens.iter().enumerate() {
-            let given = token.get("token").and_then(Value::as_str).unwrap_or_default();
-            if !given.is_empty() && !is_token(given) {
-                self.invalid_secret(
-                    &format!("bootstrapTokens.{index}.token"),
-                    "the bootstrap token is invalid",
-                );
-            }
-            if token.get("expires").is_some() && token.get("ttl").is_some() {
-                let why = "the BootstrapToken .TTL and .Expires fields are mutually exclusive";
-                self.invalid(&format!("bootstrapTokens.{index}"), "", why);
-            }
+            self.token(token, &format!("bootstrapTokens.{index}"));
         }
         self.endpoint(&init.local_api_endpoint, "localAPIEndpoint");
         self.certificate_key(&init.certificate_key, "certificateKey");
+    }
+
+    /// A token to make; that it has the form of one was seen when it was read.
+    fn token(&mut self, token: &Value, path: &str) {
+        let list = |name: &str, default: Value| token.get(name).cloned().unwrap_or(default);
+        let usages = list("usages", json!(["signing", "authentication"]));
+        let groups = list("groups", json!(["system:bootstrappers:kubeadm:default-node-token"]));
+        let texts = |list: &Value| -> Vec<String> {
+            let items = list.as_array().into_iter().flatten();
+            items.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let unknown: Vec<String> = texts(&usages)
+            .into_iter()
+            .filter(|usage| !["signing", "authentication"].contains(&usage.as_str()))
+            .collect();
+        if !unknown.is_empty() {
+            self.0.push(format!(
+                "{path}.usages: Invalid value: {usages}: invalid bootstrap token usage string: {}, valid usage options: \
+                 signing,authentication",
+                unknown.join(",")
+            ));
+        }
+        if !texts(&groups).is_empty() && !texts(&usages).iter().any(|usage| usage == "authentication") {
+            self.0.push(format!(
+                "{path}.groups: Invalid value: {groups}: token groups cannot be specified unless --usages includes \
+                 \"authentication\""
+            ));
+        }
+        for group in texts(&groups).iter().filter(|group| !is_bootstrap_group(group)) {
+            self.0.push(format!(
+                "{path}.groups: Invalid value: {groups}: bootstrap group {group:?} is invalid (must match \
+                 \\Asystem:bootstrappers:[a-z0-9:-]{{0,255}}[a-z0-9]\\z)"
+            ));
+        }
+        if token.get("expires").is_some() && token.get("ttl").is_some() {
+            let why = "the BootstrapToken .TTL and .Expires fields are mutually exclusive";
+            self.invalid(path, "", why);
+        }
     }
 
     pub(super) fn join(&mut self, join: &Join, files: &Files) {
@@ -87,8 +103,7 @@ impl Errors {
             if !is_token(&token.token) {
                 self.invalid_secret("discovery.bootstrapToken.token", "the bootstrap token is invalid");
             }
-            if !is_host_port(&token.api_server_endpoint) {
-                let why = format!("address {}: missing port in address", token.api_server_endpoint);
+            if let Err(why) = split_host_port(&token.api_server_endpoint) {
                 self.invalid("discovery.bootstrapToken.apiServerEndpoint", &token.api_server_endpoint, &why);
             }
         }
@@ -128,79 +143,6 @@ impl Errors {
         }
     }
 
-    pub(super) fn cluster(&mut self, cluster: &Cluster) {
-        for why in dns1123_subdomain(cluster.text("/networking/dnsDomain")) {
-            self.invalid("networking.dnsDomain", cluster.text("/networking/dnsDomain"), &why);
-        }
-        for (path, pointer) in [
-            ("networking.serviceSubnet", "/networking/serviceSubnet"),
-            ("networking.podSubnet", "/networking/podSubnet"),
-        ] {
-            let subnets = cluster.text(pointer);
-            let parts: Vec<&str> = subnets.split(',').collect();
-            if subnets.is_empty() {
-                continue;
-            }
-            if !parts.iter().all(|subnet| is_subnet(subnet)) {
-                self.invalid(path, subnets, "couldn't parse subnet");
-            } else if parts.len() > 2
-                || (parts.len() == 2 && parts[0].contains(':') == parts[1].contains(':'))
-            {
-                let why = "expected one (IPv4 or IPv6) CIDR or two CIDRs from each family for dual-stack networking";
-                self.invalid(path, subnets, why);
-            }
-        }
-        for (path, pointer) in [
-            ("apiServer.certSANs", "/apiServer/certSANs"),
-            ("etcd.local.serverCertSANs", "/etcd/local/serverCertSANs"),
-            ("etcd.local.peerCertSANs", "/etcd/local/peerCertSANs"),
-        ] {
-            for name in cluster.texts(pointer) {
-                let plain = name.strip_prefix("*.").unwrap_or(name);
-                let reasons = dns1123_subdomain(&plain.to_lowercase());
-                if !reasons.is_empty() && name.parse::<IpAddr>().is_err() {
-                    let why = format!(
-                        "altname is not a valid IP address, DNS label or a DNS label with subdomain wildcards: {}",
-                        reasons.join("; ")
-                    );
-                    self.invalid(path, name, &why);
-                }
-            }
-        }
-        for (path, pointer) in
-            [("certificatesDir", "/certificatesDir"), ("etcd.local.dataDir", "/etcd/local/dataDir")]
-        {
-            let held = cluster.text(pointer);
-            if !held.is_empty() && !held.starts_with('/') {
-                self.invalid(path, held, "path is not absolute");
-            }
-        }
-        let endpoint = cluster.text("/controlPlaneEndpoint");
-        if !endpoint.is_empty() && !is_endpoint(endpoint) {
-            self.invalid("controlPlaneEndpoint", endpoint, "endpoint is not valid");
-        }
-        let gates = cluster.value.get("featureGates").and_then(Value::as_object);
-        for gate in gates.into_iter().flatten().map(|(gate, _)| gate) {
-            if !GATES.contains(&gate.as_str()) {
-                self.invalid("featureGates", gate, &format!("{gate} is not a valid feature name."));
-            }
-        }
-        let external = cluster.value.pointer("/etcd/external");
-        if external.is_some() && cluster.has_local_etcd() {
-            self.invalid("etcd", "", ".Etcd.Local and .Etcd.External are mutually exclusive");
-        }
-        if external.is_some() && cluster.texts("/etcd/external/endpoints").is_empty() {
-            self.invalid("etcd.external.endpoints", "", "at least one endpoint must be specified");
-        }
-        let algorithm = cluster.given_algorithm();
-        if Algorithm::named(algorithm).is_none() {
-            let why = format!(
-                "Invalid encryption algorithm {algorithm:?}. Must be one of [ECDSA-P256 ECDSA-P384 RSA-2048 RSA-3072 RSA-4096]"
-            );
-            self.invalid("encryptionAlgorithm", algorithm, &why);
-        }
-    }
-
     fn node(&mut self, node: &Node) {
         if node.name.is_empty() {
             let why = "--node-name or .nodeRegistration.name in the config file is a required value.";
@@ -210,31 +152,25 @@ impl Errors {
                 self.invalid("nodeRegistration.name", &node.name, &why);
             }
         }
-        if !node.cri_socket.starts_with("unix://") {
-            let scheme = node.cri_socket.split_once("://").map_or("", |(scheme, _)| scheme);
-            let why = format!("only URL scheme \"unix\" is supported, got {scheme:?}");
-            self.invalid("nodeRegistration.criSocket", &node.cri_socket, &why);
-        }
-        for (index, (name, _)) in node.kubelet_extra_args.iter().flat_map(Arguments::pairs).enumerate() {
-            if name.is_empty() {
-                self.invalid(
-                    "nodeRegistration.kubeletExtraArgs",
-                    &format!("index {index}"),
-                    "argument has no name",
-                );
+        match scheme(&node.cri_socket) {
+            Err(why) => {
+                let why = format!("URL parsing error: {why}");
+                self.invalid("nodeRegistration.criSocket", &node.cri_socket, &why);
             }
+            Ok("unix") => {}
+            Ok(scheme) => {
+                let why = format!("only URL scheme \"unix\" is supported, got {scheme:?}");
+                self.invalid("nodeRegistration.criSocket", &node.cri_socket, &why);
+            }
+        }
+        self.arguments(node.kubelet_extra_args.as_ref(), "nodeRegistration.kubeletExtraArgs");
+        if !["", "Always", "IfNotPresent", "Never"].contains(&node.image_pull_policy.as_str()) {
+            self.invalid("nodeRegistration.imagePullPolicy", &node.image_pull_policy, "invalid pull policy");
         }
     }
 
     fn endpoint(&mut self, endpoint: &Endpoint, path: &str) {
-        if endpoint.advertise_address.parse::<IpAddr>().is_err() {
-            self.invalid(
-                &format!("{path}.advertiseAddress"),
-                &endpoint.advertise_address,
-                "ip address is not valid",
-            );
-        }
-        if endpoint.bind_port == 0 || endpoint.bind_port > 65_535 {
+        if !(1..=65_535).contains(&endpoint.bind_port) {
             self.0.push(format!(
                 "{path}.bindPort: Invalid value: {}: port number is not valid",
                 endpoint.bind_port
@@ -248,6 +184,8 @@ impl Errors {
         }
         if !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             self.invalid_secret(path, "certificate key decoding error: encoding/hex: invalid byte");
+        } else if !key.len().is_multiple_of(2) {
+            self.invalid_secret(path, "certificate key decoding error: encoding/hex: odd length hex string");
         } else if key.len() != 64 {
             let why = format!(
                 "invalid certificate key size {}, the key must be an AES key of size 32",
@@ -258,31 +196,11 @@ impl Errors {
     }
 }
 
-fn is_subnet(text: &str) -> bool {
-    text.trim().split_once('/').is_some_and(|(address, bits)| {
-        let most = match address.parse() {
-            Ok(IpAddr::V4(_)) => 32,
-            Ok(IpAddr::V6(_)) => 128,
-            Err(_) => return false,
-        };
-        bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+/// A group that tokens may put nodes into.
+fn is_bootstrap_group(name: &str) -> bool {
+    name.strip_prefix("system:bootstrappers:").is_some_and(|rest| {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b":-".contains(&byte);
+        let ends_well = rest.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit());
+        rest.len() <= 256 && ends_well && rest.bytes().all(allowed)
     })
-}
-
-fn is_host_port(text: &str) -> bool {
-    text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-}
-
-/// A host name or address, with or without a port.
-fn is_endpoint(text: &str) -> bool {
-    if text.parse::<IpAddr>().is_ok() {
-        return true;
-    }
-    let host = match text.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok_and(|port| port > 0) => host,
-        Some(_) => return false,
-        None => text,
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse::<IpAddr>().is_ok() || dns1123_subdomain(host).is_empty()
 }

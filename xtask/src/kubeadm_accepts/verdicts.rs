@@ -1,0 +1,71 @@
+//! Configurations that real kubeadm judges as the kubeadm of simulated machines does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::bed::Workdir;
+
+/// Plain documents and what is laid over them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    plain: BTreeMap<String, Value>,
+    cases: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    cluster: Option<Value>,
+    init: Option<Value>,
+    join: Option<Value>,
+    /// A part of what kubeadm says when it refuses; nothing if it accepts.
+    #[serde(default)]
+    says: String,
+}
+
+impl Case {
+    /// Its documents, as one file.
+    fn configuration(&self, plain: &BTreeMap<String, Value>) -> Result<String> {
+        let documents = match &self.join {
+            Some(join) => vec![("join", Some(join))],
+            None => vec![("cluster", self.cluster.as_ref()), ("init", self.init.as_ref())],
+        };
+        let mut text = String::new();
+        for (name, over) in documents {
+            let mut document = plain.get(name).with_context(|| format!("no plain {name}"))?.clone();
+            super::overlay(&mut document, over.unwrap_or(&Value::Null));
+            text.push_str(&format!("---\n{document}\n"));
+        }
+        Ok(text)
+    }
+}
+
+/// How many verdicts are as expected, and which are not.
+pub fn ask(workdir: &mut Workdir, kubeadm: &Path, only: &str) -> Result<(usize, Vec<String>)> {
+    let table: Table = super::table("verdicts.yaml")?;
+    let file = workdir.folder("verdicts")?.join("kubeadm.yaml");
+    let (mut judged, mut failures) = (0, Vec::new());
+    for case in table.cases.iter().filter(|case| case.name.contains(only)) {
+        std::fs::write(&file, case.configuration(&table.plain)?)?;
+        match verdict(kubeadm, &file, &case.says) {
+            Ok(()) => judged += 1,
+            Err(error) => failures.push(format!("{}: {error:#}", case.name)),
+        }
+    }
+    Ok((judged, failures))
+}
+
+fn verdict(kubeadm: &Path, file: &Path, says: &str) -> Result<()> {
+    let output = Command::new(kubeadm).args(["config", "validate", "--config"]).arg(file).output()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    ensure!(output.status.success() == says.is_empty(), "kubeadm says: {said}");
+    ensure!(said.contains(says), "kubeadm does not say {says:?}: {said}");
+    Ok(())
+}
