@@ -2,8 +2,9 @@
 #
 # From the environment: IMAGE (folder to make), DEBIAN (folder of the root file system, made if it is not there),
 # BIN (folder of built programs), SUFFIX (end of the names of those that this image has instead, may be empty),
-# DEBOOTSTRAP (its folder), VERSION (of Kubernetes, such as v1.36.3), MIRROR (of Debian, may be empty). Nothing of the
-# host is changed; mounts live in a namespace of their own.
+# DEBOOTSTRAP (its folder), VERSION (of Kubernetes, such as v1.36.3), MIRROR (of Debian, may be empty), OTHER_VERSION and
+# OTHER_SUFFIX (of a release whose add-ons the image has as well, may be empty). Nothing of the host is changed; mounts
+# live in a namespace of their own.
 #
 # With access to a registry of images the last part is `kubeadm config images pull` instead; here they are put
 # together from the same programs that the registry's images hold.
@@ -12,8 +13,14 @@ umask 022
 work=$IMAGE.unfinished
 
 # Where a program is: the release's own if there is one.
-built() { # name
-  if [ -e "$BIN/$1$SUFFIX" ]; then echo "$BIN/$1$SUFFIX"; else echo "$BIN/$1"; fi
+built() { # name [suffix]
+  suffix=${2-$SUFFIX}
+  if [ -e "$BIN/$1$suffix" ]; then echo "$BIN/$1$suffix"; else echo "$BIN/$1"; fi
+}
+
+# The images that a release asks for.
+references() { # version [suffix]
+  "$(built kubeadm "${2-$SUFFIX}")" config images list --kubernetes-version "$1" 2> /dev/null
 }
 
 rm -rf "$work"
@@ -39,8 +46,11 @@ done
 for plugin in bridge host-local loopback portmap; do
   cp -L "$BIN/$plugin" "$kit/opt/cni/bin/"
 done
-cat > "$kit/etc/containerd/config.toml" <<'TOML'
+cat > "$kit/etc/containerd/config.toml" <<TOML
 version = 4
+# What containerd asks for by itself may be of another release.
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = '$(references "$VERSION" | grep /pause:)'
 [plugins.'io.containerd.cri.v1.runtime']
   # A host may keep the right to lower it to itself.
   restrict_oom_score_adj = true
@@ -126,18 +136,29 @@ until [ -S "$socket" ]; do
 done
 
 layer base "$DEBIAN"
-for reference in $("$(built kubeadm)" config images list --kubernetes-version "$VERSION" 2> /dev/null); do
-  name=${reference%:*}
+# The image of a reference, from the program of a release.
+assemble() { # reference [suffix]
+  name=${1%:*}
   name=${name##*/}
   case $name in
-    pause) program pause pause "$BIN/pause"; image "$reference" /pause pause ;;
-    coredns) program coredns coredns "$BIN/coredns"; image "$reference" /coredns coredns ;;
-    kube-proxy) program kube-proxy usr/local/bin/kube-proxy "$(built kube-proxy)"
-      image "$reference" /usr/local/bin/kube-proxy base kube-proxy ;;
-    etcd) program etcd usr/local/bin/etcd "$BIN/etcd"; image "$reference" /usr/local/bin/etcd etcd ;;
-    *) program "$name" "usr/local/bin/$name" "$(built "$name")"; image "$reference" "/usr/local/bin/$name" "$name" ;;
+    pause) program pause pause "$BIN/pause"; image "$1" /pause pause ;;
+    coredns) program coredns coredns "$BIN/coredns"; image "$1" /coredns coredns ;;
+    kube-proxy) program kube-proxy usr/local/bin/kube-proxy "$(built kube-proxy "${2-$SUFFIX}")"
+      image "$1" /usr/local/bin/kube-proxy base kube-proxy ;;
+    etcd) program etcd usr/local/bin/etcd "$BIN/etcd"; image "$1" /usr/local/bin/etcd etcd ;;
+    *) program "$name" "usr/local/bin/$name" "$(built "$name")"; image "$1" "/usr/local/bin/$name" "$name" ;;
   esac
+}
+
+for reference in $(references "$VERSION"); do
+  assemble "$reference"
 done
+# While a cluster is upgraded its nodes run add-ons of the release it was and of the one it becomes.
+if [ -n "$OTHER_VERSION" ]; then
+  for reference in $(references "$OTHER_VERSION" "$OTHER_SUFFIX" | grep -e /kube-proxy: -e /coredns:); do
+    assemble "$reference" "$OTHER_SUFFIX"
+  done
+fi
 program kubectl usr/local/bin/kubectl "$BIN/kubectl"
 image capstan.local/node-routes:v1 /bin/sh base kubectl
 program web web "$BIN/web"

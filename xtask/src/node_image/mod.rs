@@ -48,7 +48,8 @@ pub struct Options {
     /// Make the image anew even if it is there
     #[arg(long)]
     again: bool,
-    /// Make the image of the release that clusters are upgraded from as well
+    /// Make the images of an upgrade: of the release that clusters come from and of this one, each with the other's
+    /// add-ons
     #[arg(long)]
     before: bool,
 }
@@ -72,6 +73,14 @@ impl Release {
         format!("v{version}")
     }
 
+    /// The release at the other end of an upgrade.
+    fn other(self) -> Self {
+        match self {
+            Release::Current => Release::Before,
+            Release::Before => Release::Current,
+        }
+    }
+
     /// What the names of its programs end with in the cache of peers.
     fn suffix(self) -> &'static str {
         match self {
@@ -81,14 +90,27 @@ impl Release {
     }
 
     /// Everything its image is made of.
-    fn peers(self) -> Result<Vec<Peer>> {
+    fn peers(self, company: Company) -> Result<Vec<Peer>> {
         let mut names = PEERS.map(str::to_owned).to_vec();
-        if self == Release::Before {
-            let of_family = |peer: &&Peer| peer.family == catalog::Family::KubernetesBefore;
-            names.extend(catalog::PEERS.iter().filter(of_family).map(|peer| peer.name.to_owned()));
+        let of_family = |peer: &&Peer| peer.family == catalog::Family::KubernetesBefore;
+        let before = catalog::PEERS.iter().filter(of_family).map(|peer| peer.name.to_owned());
+        match (self, company) {
+            (Release::Before, _) => names.extend(before),
+            (Release::Current, Company::Other) => {
+                names.extend(["kubeadm", "kube-proxy"].map(|name| format!("{name}{}", catalog::BEFORE)));
+            }
+            (Release::Current, Company::None) => {}
         }
         catalog::select(&names)
     }
+}
+
+/// Whose add-ons an image has beside its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    None,
+    /// Those of the release at the other end of an upgrade: nodes run both for a while.
+    Other,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -96,9 +118,12 @@ pub fn run(options: &Options) -> Result<()> {
         Some(folder) => std::path::absolute(folder)?,
         None => images()?,
     };
-    make(&images, Release::Current, options.mirror.as_deref(), options.again)?;
-    if options.before {
-        make(&images, Release::Before, options.mirror.as_deref(), options.again)?;
+    let wanted: &[(Release, Company)] = match options.before {
+        false => &[(Release::Current, Company::None)],
+        true => &[(Release::Before, Company::Other), (Release::Current, Company::Other)],
+    };
+    for (release, company) in wanted {
+        make(&images, *release, *company, options.mirror.as_deref(), options.again)?;
     }
     Ok(())
 }
@@ -108,19 +133,33 @@ pub fn images() -> Result<PathBuf> {
     Cache::locate()?.folder("node-images")
 }
 
-/// Makes the image of a release in a folder unless it is there.
-pub fn ensure(images: &Path, release: Release) -> Result<()> {
-    make(images, release, None, false)
+/// Makes the image of this release in a folder unless it is there.
+pub fn ensure(images: &Path) -> Result<()> {
+    make(images, Release::Current, Company::None, None, false)
 }
 
-fn make(images: &Path, release: Release, mirror: Option<&str>, again: bool) -> Result<()> {
-    let image = images.join(format!("kubernetes-{}", release.version()));
-    let peers = release.peers()?;
+/// Makes the images of an upgrade in a folder unless they are there.
+pub fn ensure_upgrade(images: &Path) -> Result<()> {
+    [Release::Before, Release::Current]
+        .into_iter()
+        .try_for_each(|release| make(images, release, Company::Other, None, false))
+}
+
+/// What an image is made from: if this changes, it is made again.
+fn source(release: Release, company: Company) -> Result<String> {
     let mut source = RECIPE.to_owned();
-    source.extend(peers::stamps(&peers));
+    source.extend(peers::stamps(&release.peers(company)?));
     source.extend(SMALL.map(|(_, text)| text));
+    Ok(source)
+}
+
+fn make(images: &Path, release: Release, company: Company, mirror: Option<&str>, again: bool) -> Result<()> {
+    let image = images.join(format!("kubernetes-{}", release.version()));
     let mark = image.join("made-from");
-    if std::fs::read_to_string(&mark).is_ok_and(|text| text == source) && !again {
+    let made = std::fs::read_to_string(&mark).unwrap_or_default();
+    // One with another's add-ons is as good as one without.
+    let serves = made == source(release, Company::Other)? || made == source(release, company)?;
+    if serves && !again {
         println!("node-image: {} is there", image.display());
         return Ok(());
     }
@@ -128,7 +167,7 @@ fn make(images: &Path, release: Release, mirror: Option<&str>, again: bool) -> R
         bail!("a root file system takes root to make: run as root");
     }
     let mut lap = Lap::start();
-    let names: Vec<String> = peers.iter().map(|peer| peer.name.to_owned()).collect();
+    let names: Vec<String> = release.peers(company)?.iter().map(|peer| peer.name.to_owned()).collect();
     peers::build(&names)?;
     let cache = Cache::locate()?;
     let programs = cache.folder("bin")?;
@@ -139,6 +178,7 @@ fn make(images: &Path, release: Release, mirror: Option<&str>, again: bool) -> R
     lap.end("programs");
     std::fs::create_dir_all(images)?;
     let debootstrap = debian::unpacked("debootstrap", &cache.folder("src/debootstrap")?)?;
+    let other = (company == Company::Other).then(|| release.other());
     let status = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", RECIPE])
         .env("IMAGE", &image)
@@ -147,13 +187,15 @@ fn make(images: &Path, release: Release, mirror: Option<&str>, again: bool) -> R
         .env("SUFFIX", release.suffix())
         .env("DEBOOTSTRAP", debootstrap)
         .env("VERSION", release.version())
+        .env("OTHER_VERSION", other.map(Release::version).unwrap_or_default())
+        .env("OTHER_SUFFIX", other.map_or("", Release::suffix))
         .env("MIRROR", mirror.unwrap_or_default())
         .status()
         .context("run unshare (of util-linux)")?;
     if !status.success() {
         bail!("the image could not be made ({status})");
     }
-    std::fs::write(mark, source)?;
+    std::fs::write(mark, source(release, company)?)?;
     lap.end("image");
     Ok(())
 }

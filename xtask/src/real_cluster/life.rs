@@ -37,11 +37,14 @@ pub struct Life {
     since: Instant,
 }
 
-/// A Pod that runs: name, address, node.
+/// A Pod of the Deployment.
 struct Pod {
     name: String,
+    uid: String,
     address: String,
     node: String,
+    restarts: u64,
+    ready: bool,
 }
 
 impl Life {
@@ -73,8 +76,8 @@ impl Life {
         println!("  {what}: {} after the manifest", human_duration(self.since.elapsed()));
     }
 
-    /// One manifest, and two nodes that are ready.
-    pub async fn begin(&mut self, release: Release) -> Result<()> {
+    /// One manifest, and its nodes that are ready: so many of the control plane, and a worker.
+    pub async fn begin(&mut self, release: Release, control_planes: usize) -> Result<()> {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
         let manifest = std::fs::read_to_string(examples.join("kvm-cluster.yaml"))?;
         let current = Release::Current.version();
@@ -83,6 +86,8 @@ impl Life {
             "the example has another release than the node image, {current}"
         );
         let file = self.folder.join("cluster.yaml");
+        // The first count is the control plane's.
+        let manifest = manifest.replacen("replicas: 1", &format!("replicas: {control_planes}"), 1);
         std::fs::write(&file, manifest.replace(&current, &release.version()))?;
         self.since = Instant::now();
         for path in [examples.join("kvm-cni.yaml"), file] {
@@ -92,8 +97,8 @@ impl Life {
             self.tools.clusterctl.run(&self.management, &["get", "kubeconfig", NAME]).await.map(Some)
         });
         std::fs::write(&self.workload, config.await?)?;
-        self.nodes_ready(2).await?;
-        self.told("1 control plane + 1 worker ready");
+        self.nodes_ready(control_planes + 1).await?;
+        self.told(&format!("{control_planes} + 1 nodes ready"));
         self.system_healthy().await?;
         self.told("kube-system healthy");
         println!("{}", self.cluster(&["get", "nodes", "-o", "wide"]).await?.trim_end());
@@ -133,7 +138,8 @@ impl Life {
         self.cluster(&["apply", "-f", file.to_str().context("path")?]).await?;
         let pods = until("two Pods of the Deployment ready", PATIENCE, || async {
             let pods = self.web().await?;
-            ensure!(pods.len() == 2, "{} of 2 Pods are ready", pods.len());
+            let ready = pods.iter().filter(|pod| pod.ready).count();
+            ensure!((ready, pods.len()) == (2, 2), "{ready} of {} Pods are ready", pods.len());
             Ok(Some(pods))
         });
         let pods = pods.await?;
@@ -169,10 +175,13 @@ impl Life {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let pod = |pod: &Value| Pod {
             name: text(&pod["metadata"]["name"]),
+            uid: text(&pod["metadata"]["uid"]),
             address: text(&pod["status"]["podIP"]),
             node: text(&pod["spec"]["nodeName"]),
+            restarts: pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or(0),
+            ready: is_ready(pod),
         };
-        Ok(pods.iter().filter(|pod| is_ready(pod)).map(pod).collect())
+        Ok(pods.iter().map(pod).collect())
     }
 
     async fn get(&self, from: &Pod, url: &str) -> Result<String> {
@@ -209,7 +218,7 @@ impl Life {
         let start = Instant::now();
         self.plane(&["scale", "kubeadmcontrolplane/real", "--replicas=3"]).await?;
         self.nodes_ready(4).await?;
-        println!("  3 control planes + 1 worker ready: {} after 1 + 1", human_duration(start.elapsed()));
+        println!("  3 + 1 nodes ready: {} after 1 + 1", human_duration(start.elapsed()));
         println!("{}", self.members(3).await?.trim_end());
         Ok(())
     }
@@ -279,7 +288,7 @@ impl Life {
     /// A machine of the control plane dies: it is replaced, and meanwhile the API answers and the Pods run on.
     pub async fn lose_one(&self) -> Result<()> {
         let before = self.control_planes().await?;
-        let restarts = self.restarts().await?;
+        let pods = self.web().await?;
         let (lost, folder) = before.first().context("no control plane machine")?.clone();
         let pid = std::fs::read_to_string(folder.join("pid"))?;
         let pid = pid.split_whitespace().next().context("a process")?;
@@ -307,17 +316,15 @@ impl Life {
         );
         println!("{}", self.members(3).await?.trim_end());
         self.machines_there(4).await?;
-        let now = self.restarts().await?;
-        ensure!(now == restarts, "Pods were restarted: {restarts} before, {now} now");
-        ensure!(!self.web().await?.is_empty(), "no Pod of the Deployment is ready");
+        let now = self.web().await?;
+        let elsewhere: Vec<&Pod> = pods.iter().filter(|pod| pod.node != lost).collect();
+        for pod in &elsewhere {
+            let same = |it: &&Pod| it.uid == pod.uid && it.restarts == pod.restarts;
+            ensure!(now.iter().any(|it| same(&it)), "{} on {} did not run on", pod.name, pod.node);
+        }
+        ensure!(!elsewhere.is_empty(), "every Pod of the Deployment was on {lost}");
+        println!("  {} of {} Pods were on other nodes and ran on", elsewhere.len(), pods.len());
         Ok(())
-    }
-
-    /// How often containers of the Deployment on workers were started again.
-    async fn restarts(&self) -> Result<u64> {
-        let pods = self.of_cluster(&["get", "pods", "-l", "app=web"]).await?;
-        let count = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or(0);
-        Ok(pods.iter().map(count).sum())
     }
 
     /// What nodes and plane use.

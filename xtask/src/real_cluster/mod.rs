@@ -29,6 +29,9 @@ pub struct Options {
     /// Only the first control plane machine, the first worker and their Pods
     #[arg(long, conflicts_with = "upgrade")]
     short: bool,
+    /// How many control plane machines the manifest asks for
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "short", value_parser = clap::value_parser!(u8).range(1..=5))]
+    control_planes: u8,
     /// A cluster of the minor release before and its upgrade instead
     #[arg(long)]
     upgrade: bool,
@@ -43,9 +46,9 @@ pub async fn run(options: Options) -> Result<()> {
         Some(images) => std::path::absolute(images)?,
         None => node_image::images()?,
     };
-    node_image::ensure(&images, Release::Current)?;
-    if options.upgrade {
-        node_image::ensure(&images, Release::Before)?;
+    match options.upgrade {
+        true => node_image::ensure_upgrade(&images)?,
+        false => node_image::ensure(&images)?,
     }
     let cache = Cache::locate()?;
     let mut workdir = Workdir::new("real-cluster")?;
@@ -78,7 +81,7 @@ pub async fn run(options: Options) -> Result<()> {
         life::Life::new(tools, server.kubeconfig.clone(), workdir.path().to_owned(), state.clone());
     let played = match options.upgrade {
         true => upgraded_life(&mut life).await,
-        false => first_life(&mut life, &server, options.short).await,
+        false => first_life(&mut life, &server, options.short, options.control_planes).await,
     };
     if played.is_err() {
         life.explain().await;
@@ -94,9 +97,9 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 /// A cluster that grows, loses a machine and goes.
-async fn first_life(life: &mut life::Life, server: &Server, short: bool) -> Result<()> {
+async fn first_life(life: &mut life::Life, server: &Server, short: bool, control_planes: u8) -> Result<()> {
     println!("a cluster of {}", Release::Current.version());
-    life.begin(Release::Current).await.context("one control plane machine and one worker")?;
+    life.begin(Release::Current, control_planes.into()).await.context("the first machines")?;
     life.pods().await.context("Pods")?;
     if !short {
         life.scale_workers().await.context("workers")?;
@@ -112,7 +115,7 @@ async fn first_life(life: &mut life::Life, server: &Server, short: bool) -> Resu
 /// A cluster that becomes one of the next release while it is used.
 async fn upgraded_life(life: &mut life::Life) -> Result<()> {
     println!("a cluster of {} that becomes one of {}", Release::Before.version(), Release::Current.version());
-    life.begin(Release::Before).await.context("a cluster of the release before")?;
+    life.begin(Release::Before, 1).await.context("a cluster of the release before")?;
     life.pods().await.context("Pods")?;
     life.upgrade().await.context("the upgrade")?;
     life.end().await.context("the end of the cluster")
