@@ -15,6 +15,7 @@ mod cloudstack_replay;
 mod clusterctl;
 mod corefile_goldens;
 mod crash;
+mod demo;
 mod diff;
 mod discovery;
 mod e2e;
@@ -25,8 +26,10 @@ mod kubeadm_accepts;
 mod kubectl_workload;
 mod manager;
 mod node_image;
+mod older_data;
 mod parity;
 mod peers;
+mod picture;
 mod planner;
 mod port_forward;
 mod quick_start;
@@ -78,6 +81,12 @@ enum Command {
     UpstreamOnCapstan(upstream::Options),
     /// Type what the README says, with kubectl and clusterctl
     QuickStart(quick_start::Options),
+    /// Sit before `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
+    Demo(demo::Options),
+    /// Draw what `capstan demo` shows, for the README
+    Picture(picture::Options),
+    /// Keep a data directory of today's format, for the test that opens it with tomorrow's program
+    OlderData(older_data::Options),
     /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
     Manager(manager::Options),
     /// Let Cluster API's Go managers drive our simulated machines
@@ -151,6 +160,9 @@ async fn run(command: Command) -> Result<()> {
         Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::UpstreamOnCapstan(options) => upstream::run(options).await,
         Command::QuickStart(options) => quick_start::run(options).await,
+        Command::Demo(options) => demo::run(options).await,
+        Command::Picture(options) => picture::run(options).await,
+        Command::OlderData(options) => older_data::run(options).await,
         Command::Manager(options) => manager::run(options).await,
         Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
         Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,

@@ -21,11 +21,18 @@ pub struct Program {
     path: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
+    typed_to: bool,
 }
 
 impl Program {
     pub fn new(name: &str, path: impl Into<PathBuf>) -> Self {
-        Self { name: name.to_owned(), path: path.into(), arguments: Vec::new(), environment: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            path: path.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            typed_to: false,
+        }
     }
 
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
@@ -43,6 +50,12 @@ impl Program {
         self
     }
 
+    /// Somebody will type something.
+    pub fn typed_to(mut self) -> Self {
+        self.typed_to = true;
+        self
+    }
+
     /// Starts it with output appended to `<logs>/<name>.log`.
     pub fn start(self, logs: &Path) -> Result<Process> {
         let log = logs.join(format!("{}.log", self.name));
@@ -54,7 +67,7 @@ impl Program {
         let child = Command::new(&self.path)
             .args(&self.arguments)
             .envs(self.environment)
-            .stdin(Stdio::null())
+            .stdin(if self.typed_to { Stdio::piped() } else { Stdio::null() })
             .stdout(output.try_clone()?)
             .stderr(output)
             .process_group(0)
@@ -100,6 +113,23 @@ impl Process {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Types something.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        use std::io::Write as _;
+        let input = self.child.stdin.as_mut().context("nobody can type to this program")?;
+        input.write_all(bytes).and_then(|()| input.flush()).with_context(|| format!("type to {}", self.name))
+    }
+
+    /// Asks it and its group to leave with a signal of one's choice.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process_group(self.group, signal).with_context(|| format!("signal {}", self.name))
+    }
+
+    /// How it ended, once it has been waited for.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.status
     }
 
     pub fn log(&self) -> &Path {

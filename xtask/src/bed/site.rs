@@ -60,12 +60,16 @@ impl Site {
         format!("--simulator-url={}", self.url)
     }
 
+    /// What it answers to a question.
+    pub async fn told(&self, path: &str) -> Result<Value> {
+        let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+        let reply = client.get(format!("{}{path}", self.url).parse()?).await?;
+        Ok(serde_json::from_slice(&reply.into_body().collect().await?.to_bytes())?)
+    }
+
     /// Ids of its machines.
     pub async fn machines(&self) -> Result<BTreeSet<String>> {
-        let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
-        let reply = client.get(format!("{}/v1/machines", self.url).parse()?).await?;
-        let body = reply.into_body().collect().await?.to_bytes();
-        let machines: Vec<Value> = serde_json::from_slice(&body)?;
+        let machines: Vec<Value> = serde_json::from_value(self.told("/v1/machines").await?)?;
         let id =
             |machine: &Value| machine["id"].as_str().map(ToOwned::to_owned).context("a machine without id");
         machines.iter().map(id).collect()

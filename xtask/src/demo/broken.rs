@@ -1,0 +1,135 @@
+//! Clusters that are broken on purpose, and what `capstan why` and `capstan describe` say of them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::plane::Demo;
+use super::sample;
+use crate::bed::tool::Tool;
+use crate::bed::{Workdir, wait};
+
+/// Copies that must not be away, in the words of a user.
+const BUDGET: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: 'example.org/web:v1'}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec:
+  minAvailable: 3
+  selector: {matchLabels: {app: web}}
+";
+
+/// Breaks five clusters, has them explained, and mends them or has them go.
+pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result<()> {
+    let made = [
+        ("image", manifest(demo, workdir, "image", "ubuntu-2404-kube-v1.35.0", "no-such-image")?),
+        ("keys", manifest(demo, workdir, "keys", "cloudstack-credentials", "wrong-keys")?),
+        ("silent", manifest(demo, workdir, "silent", JOIN, &format!("{JOIN}{WRONG_HASH}"))?),
+    ];
+    let secret = format!(
+        r#"{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "wrong-keys"}},
+            "stringData": {{"api-url": "{}", "api-key": "nobody", "secret-key": "nothing"}}}}"#,
+        demo.cloud_url()?
+    );
+    let keys = workdir.path().join("keys.json");
+    std::fs::write(&keys, secret)?;
+    demo.good(&["up", "-f", keys.to_str().context("path")?, "--no-wait"])?;
+    for (_, file) in &made {
+        demo.good(&["up", "-f", file, "--no-wait"])?;
+    }
+
+    why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "whose turn: user", "mend: ", "next try: "])
+        .await?;
+    opened(demo, "image", &["CloudStackMachine/image-", "Failing"])?;
+    let blocked = demo.run(&["up", "-f", &made[0].1, "--lines", "--patience", "2s"])?;
+    ensure!(
+        blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND stands in the way of cluster image"),
+        "up ended with {}: {}",
+        blocked.code,
+        blocked.err
+    );
+    why(demo, "keys", &["E-CS-CREDENTIALS", "default/wrong-keys", "whose turn: user", "mend: "]).await?;
+    opened(demo, "keys", &["CloudStackFailureDomain/", "Failing"])?;
+    why(
+        demo,
+        "silent",
+        &["because Machine/silent-workers-", "Waiting for a Node with spec.providerID", "mend: "],
+    )
+    .await?;
+
+    let config = demo.data.join("demo.kubeconfig");
+    let budget = workdir.path().join("budget.yaml");
+    std::fs::write(&budget, BUDGET)?;
+    kubectl.run(&config, &["apply", "-f", budget.to_str().context("path")?]).await?;
+    kubectl.run(&config, &["rollout", "status", "deployment/web", "--timeout=60s"]).await?;
+    demo.good(&["scale", "demo", "--workers", "workers=0"])?;
+    let answer = why(
+        demo,
+        "demo",
+        &["The disruption budget web needs 3 healthy pods", "whose turn: user", "is not gone yet", "mend: "],
+    )
+    .await?;
+    ensure!(
+        answer.lines().any(|line| line.starts_with("Machine/demo-workers-")),
+        "the cause is a Machine:\n{answer}"
+    );
+    kubectl.run(&config, &["delete", "-f", budget.to_str().context("path")?, "--timeout=60s"]).await?;
+    demo.good(&["wait", "demo", "--timeout", "3m"])?;
+
+    demo.good(&["scale", "demo", "--workers", "workers=24"])?;
+    why(demo, "demo", &["E-CS-QUOTA", "Account Resource Limit", "whose turn: cloud", "raise the limit"])
+        .await?;
+    let tree = opened(demo, "demo", &["× Machine", "says the same: "])?;
+    ensure!(tree.lines().count() < 40, "twenty machines with one trouble are not folded:\n{tree}");
+    demo.good(&["scale", "demo", "--workers", "workers=1", "--wait", "--timeout", "3m"])?;
+
+    for (cluster, _) in &made {
+        demo.good(&["delete", cluster, "--wait", "--timeout", "3m"])?;
+    }
+    Ok(())
+}
+
+/// Where a worker's way into the cluster is told, and a wrong hash of its authority.
+const JOIN: &str = "    spec:\n      joinConfiguration:\n";
+const WRONG_HASH: &str = "        discovery:\n          bootstrapToken:\n            caCertHashes: \
+    [\"sha256:0000000000000000000000000000000000000000000000000000000000000000\"]\n";
+
+/// The sample with one thing changed, in a file.
+fn manifest(demo: &Demo, workdir: &Workdir, name: &str, from: &str, to: &str) -> Result<String> {
+    let text = sample(name, demo.endpoint_port)?;
+    ensure!(text.contains(from), "the example has no {from:?}");
+    let file = workdir.path().join(format!("{name}.yaml"));
+    std::fs::write(&file, text.replace(from, to))?;
+    Ok(file.to_str().context("path")?.to_owned())
+}
+
+/// Asks why until the answer holds all that it should.
+async fn why(demo: &Demo, cluster: &str, expected: &[&str]) -> Result<String> {
+    wait::until(&format!("why {cluster}"), Duration::from_secs(90), || async {
+        let answer = demo.good(&["why", cluster])?;
+        let missing = expected.iter().find(|words| !answer.contains(**words));
+        ensure!(missing.is_none(), "{missing:?} is not in:\n{answer}");
+        Ok(Some(answer))
+    })
+    .await
+}
+
+/// What is broken is opened in the tree.
+fn opened(demo: &Demo, cluster: &str, expected: &[&str]) -> Result<String> {
+    let tree = demo.good(&["describe", cluster])?;
+    let missing = expected.iter().find(|words| !tree.contains(**words));
+    ensure!(missing.is_none(), "{missing:?} is not in:\n{tree}");
+    Ok(tree)
+}

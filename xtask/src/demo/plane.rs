@@ -1,0 +1,180 @@
+//! A demonstration in a folder of its own: its process, its commands, and what its cloud has.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::terminal::Terminal;
+use crate::bed::managers::plain;
+use crate::bed::ports::free_port;
+use crate::bed::process::{Process, Program, at_signal};
+use crate::bed::wait;
+
+/// How much faster than real ones machines are here.
+const SPEED: &str = "200";
+
+/// Where a demonstration is, and how it is started.
+pub struct Demo {
+    binary: PathBuf,
+    folder: PathBuf,
+    /// Its data directory.
+    pub data: PathBuf,
+    /// Port of its management cluster.
+    pub port: u16,
+    /// Port of its clusters.
+    pub endpoint_port: u16,
+    runs: usize,
+}
+
+/// What a command said.
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Demo {
+    /// Nothing is started yet.
+    pub fn new(folder: &Path, binary: &Path) -> Result<Self> {
+        let data = folder.join("data");
+        let marker = data.join("cloud.json");
+        at_signal(move || drop(std::fs::remove_file(marker)));
+        Ok(Self {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            data,
+            port: free_port()?,
+            endpoint_port: free_port()?,
+            runs: 0,
+        })
+    }
+
+    fn arguments(&self) -> Result<Vec<String>> {
+        let data = self.data.to_str().context("path")?.to_owned();
+        let mut all = vec!["demo".to_owned(), "--data-dir".to_owned(), data];
+        all.extend(["--speed", SPEED].map(str::to_owned));
+        all.extend(["--listen".to_owned(), format!("127.0.0.1:{}", self.port)]);
+        all.extend(["--endpoint-port".to_owned(), self.endpoint_port.to_string()]);
+        Ok(all)
+    }
+
+    fn name(&mut self, what: &str) -> String {
+        self.runs += 1;
+        format!("{}-{what}", self.runs)
+    }
+
+    /// Runs it on a terminal.
+    pub fn on_a_terminal(&mut self, columns: usize) -> Result<Terminal> {
+        let name = self.name("demo");
+        let arguments = self.arguments()?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Terminal::start(&self.folder, &name, columns, &self.binary, &words)
+    }
+
+    /// Runs it without one.
+    pub fn headless(&mut self) -> Result<Process> {
+        let name = self.name("demo");
+        let arguments = self.arguments()?;
+        Program::new(&name, &self.binary).args(arguments).arg("--headless").start(&self.folder)
+    }
+
+    /// A command about its management cluster, on a terminal.
+    pub fn command_on_a_terminal(&mut self, arguments: &[&str]) -> Result<Terminal> {
+        let name = self.name(arguments[0]);
+        let data = self.data.to_str().context("path")?;
+        let words = [arguments, &["--data-dir", data]].concat();
+        Terminal::start(&self.folder, &name, 120, &self.binary, &words)
+    }
+
+    /// A command about its management cluster, to its end.
+    pub fn run(&self, arguments: &[&str]) -> Result<Said> {
+        let data = self.data.to_str().context("path")?;
+        self.capstan(&[arguments, &["--data-dir", data]].concat())
+    }
+
+    /// A command as it is.
+    pub fn capstan(&self, arguments: &[&str]) -> Result<Said> {
+        let output: Output =
+            Command::new(&self.binary).args(arguments).stdin(Stdio::null()).output().context("capstan")?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Said {
+            code: output.status.code().unwrap_or(-1),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        })
+    }
+
+    /// The same, which must succeed; what it prints.
+    pub fn good(&self, arguments: &[&str]) -> Result<String> {
+        let said = self.run(arguments)?;
+        ensure!(said.code == 0, "capstan {} ended with {}: {}", arguments.join(" "), said.code, said.err);
+        Ok(said.out)
+    }
+
+    fn cloud(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&std::fs::read(self.data.join("cloud.json"))?)?)
+    }
+
+    /// Where the cloud's API answers.
+    pub fn cloud_url(&self) -> Result<String> {
+        Ok(format!("http://{}/client/api", self.cloud()?["address"].as_str().context("an address")?))
+    }
+
+    /// The Secret with which the cloud is used, as a manifest.
+    pub fn keys(&self) -> Result<String> {
+        let cloud = self.cloud()?;
+        let data = json!({"api-url": self.cloud_url()?, "api-key": cloud["apiKey"], "secret-key": cloud["secretKey"]});
+        let metadata = json!({"name": "cloudstack-credentials"});
+        Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
+            .to_string())
+    }
+
+    /// What the tenant has in the cloud, as (kind, id).
+    pub async fn belongings(&self) -> Result<BTreeSet<(String, String)>> {
+        let cloud = self.cloud()?;
+        let address = cloud["address"].as_str().context("an address")?;
+        let port = address.rsplit_once(':').context("a port")?.1.parse()?;
+        let answer = plain(port, "/sim/leaks?account=capstan").await?;
+        let body = answer.split_once("\r\n\r\n").context("an answer without a body")?.1;
+        let leaks: Vec<Value> = serde_json::from_str(body)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(leaks.iter().map(|leak| (text(&leak["kind"]), text(&leak["id"]))).collect())
+    }
+
+    /// Ids of the tenant's virtual machines.
+    pub async fn machines(&self) -> Result<BTreeSet<String>> {
+        let all = self.belongings().await?;
+        Ok(all.into_iter().filter(|(kind, _)| kind == "virtualmachine").map(|(_, id)| id).collect())
+    }
+
+    /// Names of the Machines of a cluster.
+    pub fn recorded(&self, cluster: &str) -> Result<Vec<String>> {
+        let names = self.good(&["get", "machines", "--cluster", cluster, "-o", "name"])?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Demo {
+    /// Which ends the cloud within seconds, whatever else is kept.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.data.join("cloud.json"));
+    }
+}
+
+/// Waits until a process has said something; all that it said.
+pub async fn says(process: &mut Process, words: &str) -> Result<String> {
+    let log = process.log().to_owned();
+    let said = wait::until(words, Duration::from_secs(120), || {
+        let text = std::fs::read_to_string(&log);
+        async move { Ok(text.ok().filter(|text| text.contains(words))) }
+    });
+    let said = said.await;
+    if said.is_err() {
+        process.check()?;
+    }
+    said
+}
