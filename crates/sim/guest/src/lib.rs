@@ -23,4 +23,4 @@ mod tests;
 pub mod vm;
 
 pub use cluster::{EtcdAlarm, EtcdMember, GuestCluster};
-pub use site::{Balancer, Site, SiteError, SiteOptions, Timings};
+pub use site::{Balancer, Revival, Revived, Site, SiteError, SiteOptions, Timings};

@@ -4,26 +4,26 @@ use capstan_controller::Env;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Where every simulation begins: 2026-01-01T00:00:00Z.
-const BEGIN: i64 = 1_767_225_600;
+/// When simulations begin that say nothing about it: 2026-01-01T00:00:00Z.
+pub(crate) const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The clock of a world.
 #[derive(Clone, Copy)]
 pub struct Clock {
     begun: Instant,
+    at: Timestamp,
 }
 
 impl Clock {
-    /// A clock that begins now. Must be called inside the simulation's Tokio runtime.
-    pub(crate) fn begin() -> Self {
-        Self { begun: Instant::now() }
+    /// A clock that shows `at` now. Must be called inside the simulation's Tokio runtime.
+    pub(crate) fn begin(at: Timestamp) -> Self {
+        Self { begun: Instant::now(), at }
     }
 
     /// The simulated time.
     pub fn now(&self) -> Timestamp {
         let since = SignedDuration::try_from(self.begun.elapsed()).unwrap_or(SignedDuration::MAX);
-        let begin = Timestamp::from_second(BEGIN).unwrap_or(Timestamp::UNIX_EPOCH);
-        begin.checked_add(since).unwrap_or(Timestamp::MAX)
+        self.at.checked_add(since).unwrap_or(Timestamp::MAX)
     }
 
     /// Simulated seconds since the beginning.

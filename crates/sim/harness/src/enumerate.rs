@@ -65,7 +65,7 @@ async fn play<S: Scenario>(
     misfortune: Arc<dyn Misfortune>,
     trace: Trace,
 ) -> Result<(), Violation> {
-    let clock = Clock::begin();
+    let clock = Clock::begin(scenario.begins());
     let outside = scenario.outside(&clock.env(!seed));
     let observers = Arc::new(Observers {
         clock,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_apiserver::plane::Config;
 use capstan_controller::{Client, Env, Options, Runtime, Workloads};
+use jiff::Timestamp;
 
 use crate::{Checker, World};
 
@@ -28,6 +29,11 @@ impl Violation {
 pub trait Scenario {
     /// Clouds and guests: what lives on when the process dies.
     type Outside: Clone + 'static;
+
+    /// What the clock shows at the beginning.
+    fn begins(&self) -> Timestamp {
+        crate::clock::BEGIN
+    }
 
     /// The world outside at the beginning.
     fn outside(&self, env: &Env) -> Self::Outside;

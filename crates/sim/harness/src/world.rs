@@ -191,10 +191,7 @@ impl<'a> World<'a> {
     pub async fn rest(&mut self) -> Result<(), Violation> {
         let begun = tokio::time::Instant::now();
         loop {
-            let before = self.trace().effects();
-            self.pass(QUIET).await?;
-            let busy = self.runtime().map_or(0, |runtime| runtime.load().0);
-            if self.trace().effects() == before && busy == 0 {
+            if self.is_quiet().await? {
                 let objects = self.objects()?;
                 self.observers.check(|checker| checker.at_rest(&objects));
                 let violation = self.observers.violations.lock().first().cloned();
@@ -207,6 +204,14 @@ impl<'a> World<'a> {
                 ));
             }
         }
+    }
+
+    /// Lets some time pass, more than any pause after a failure; whether the plane did nothing in it.
+    pub async fn is_quiet(&mut self) -> Result<bool, Violation> {
+        let before = self.trace().effects();
+        self.pass(QUIET).await?;
+        let busy = self.runtime().map_or(0, |runtime| runtime.load().0);
+        Ok(self.trace().effects() == before && busy == 0)
     }
 }
 

@@ -43,12 +43,7 @@ pub(super) fn cluster_pki(pki: &Files, env: &Env) -> Result<Arc<Pki>, KubeadmErr
     Ok(Arc::new(Pki::given(authority, token_key, env.clone())))
 }
 
-/// How a machine serves whose certificates are all there.
-pub(super) fn serving(pki: &Pki, files: &Files, env: &Env) -> Result<Serving, KubeadmError> {
-    serve_with(pki, &credential(files, "apiserver")?, files, &credential(files, "etcd/server")?, env)
-}
-
-/// How a machine serves that has the authorities alone: kubeadm signs what is missing.
+/// How a machine serves: with the certificates it has. Where there are the authorities alone, kubeadm signs the rest.
 pub(super) fn sign_and_serve(
     pki: &Pki,
     files: &Files,

@@ -34,7 +34,8 @@ impl GuestCluster {
     pub(crate) async fn found(founding: Founding) -> Result<Arc<Self>, KubeadmError> {
         let Founding { env, options, policy, size, request } = founding;
         let pki = certificates::cluster_pki(&request.pki, &env)?;
-        let serving = certificates::serving(&pki, &request.pki, &env)?;
+        let configuration = &request.cluster_configuration;
+        let serving = certificates::sign_and_serve(&pki, &request.pki, configuration, &request.node, &env)?;
         let ca = certificates::text(&request.pki, "ca.crt")?.to_owned();
         let ports = Arc::new(Ports::default());
         let config = Config::in_memory()

@@ -18,6 +18,7 @@ mod life;
 mod members;
 mod ports;
 mod release;
+mod revive;
 mod state;
 
 use std::sync::Arc;

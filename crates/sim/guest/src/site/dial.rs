@@ -75,7 +75,7 @@ pub(super) struct SiteDial(pub(super) Arc<Inner>);
 impl Dial for SiteDial {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            let address: Ipv4Addr = host.parse().map_err(|_| {
+            let address = self.0.network.lock().resolve(host).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("lookup {host}: no such host"))
             })?;
             let (cluster, vm) = self.0.route(address, port)?;

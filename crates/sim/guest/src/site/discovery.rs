@@ -1,6 +1,5 @@
 //! How `kubeadm join` finds its cluster and comes to trust it.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,8 +160,9 @@ impl Kubeadm {
                  dial tcp {host}:{port}: {why}"
             )
         };
-        let address: Ipv4Addr = host.parse().map_err(|_| failed(&format!("lookup {host}: no such host")))?;
         let site = self.site().map_err(|error| failed(&error))?;
+        let address = site.network.lock().resolve(host);
+        let address = address.ok_or_else(|| failed(&format!("lookup {host}: no such host")))?;
         let (cluster, vm) = site.route_from(&self.vm, address, port).map_err(|error| failed(&error))?;
         match cluster.door(&vm) {
             Door::Open => Ok(cluster),

@@ -1,7 +1,6 @@
 //! kubeadm on one machine, as far as it meets the network and a cluster.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -68,8 +67,8 @@ impl Kubeadm {
     async fn reach_itself(&self, cluster: &Arc<GuestCluster>, endpoint: &str) -> Result<(), KubeadmError> {
         let Some((host, port)) = discovery::host_and_port(endpoint) else { return Ok(()) };
         // Names, and addresses that a machine announces itself, are nothing that the site could lead anywhere.
-        let address = host.parse::<Ipv4Addr>().ok();
         let site = self.site()?;
+        let address = site.network.lock().resolve(&host);
         if address.is_none_or(|address| site.network.lock().behind(address, port).is_none()) {
             return Ok(());
         }
@@ -123,7 +122,8 @@ impl Dial for Kubeadm {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let site = self.site.upgrade().ok_or(Unreachable::NoRoute)?;
-            if let Ok(address) = host.parse::<Ipv4Addr>() {
+            let address = site.network.lock().resolve(host);
+            if let Some(address) = address {
                 site.route_from(&self.vm, address, port)?;
             }
             SiteDial(site).dial(host, port).await

@@ -118,6 +118,33 @@ impl Inner {
         Ok(vm)
     }
 
+    /// Takes in a machine that has booted elsewhere and is a node already.
+    pub(super) fn take_in(&self, spec: VmSpec, address: Ipv4Addr, cluster: &Arc<GuestCluster>, node: &str) {
+        let id = spec.id.clone();
+        let machine = Machine {
+            spec: Arc::new(spec),
+            address,
+            phase: Phase::Booted,
+            executed: Some(Phase::Booted),
+            console: Console::default(),
+            node: Some((cluster.clone(), node.to_owned())),
+            task: None,
+            boots: 1,
+        };
+        let mut machines = self.machines.lock();
+        machines.used.insert(id.clone());
+        machines.by_address.insert(address, id.clone());
+        machines.held.insert(id.clone(), machine);
+        drop(machines);
+        self.tell(&id);
+        self.reachable.notify_waiters();
+    }
+
+    /// Whether an id was never used.
+    pub(super) fn is_new(&self, id: &str) -> bool {
+        !self.machines.lock().used.contains(id)
+    }
+
     pub(super) fn power_on(self: &Arc<Self>, id: &str) -> Result<(), SiteError> {
         let mut machines = self.machines.lock();
         let machine = machines.find(id)?;

@@ -12,6 +12,7 @@ mod kubeadm;
 mod machines;
 mod network;
 mod patience;
+mod revive;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -32,6 +33,7 @@ use machines::Machines;
 pub(crate) use network::API_PORT;
 pub use network::Balancer;
 use network::Network;
+pub use revive::{Revival, Revived};
 
 /// Changes that a slow listener may be behind before it has to look at everything again.
 const BACKLOG: usize = 4096;
@@ -185,6 +187,16 @@ impl Site {
     /// address in every site, unless another name that hashes alike came first.
     pub fn endpoint(&self, name: &str) -> SocketAddrV4 {
         self.inner.network.lock().endpoint(name)
+    }
+
+    /// Gives a load balancer an address that was chosen elsewhere; a name that is held stays where it is.
+    pub fn keep_endpoint(&self, name: &str, endpoint: SocketAddrV4) {
+        self.inner.network.lock().keep(name, endpoint);
+    }
+
+    /// Lets a host name lead to an address, as a DNS server would.
+    pub fn name_host(&self, host: &str, address: Ipv4Addr) {
+        self.inner.network.lock().name(host, address);
     }
 
     /// A load balancer, if its address is allocated.

@@ -26,6 +26,8 @@ pub(super) struct Network {
     port: u16,
     names: BTreeMap<String, SocketAddrV4>,
     balancers: BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>,
+    /// Host names that lead somewhere.
+    hosts: BTreeMap<String, Ipv4Addr>,
     /// Addresses that were handed out to machines; none is used twice.
     machines: BTreeSet<Ipv4Addr>,
     next: u32,
@@ -37,6 +39,7 @@ impl Network {
             port,
             names: BTreeMap::new(),
             balancers: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             machines: BTreeSet::new(),
             // Leaves what looks like a network or a gateway alone.
             next: 2,
@@ -62,6 +65,24 @@ impl Network {
         self.names.insert(name.to_owned(), endpoint);
         self.balancers.insert(endpoint, BTreeSet::new());
         endpoint
+    }
+
+    /// Gives a load balancer the address that it has elsewhere, unless another one holds it.
+    pub(super) fn keep(&mut self, name: &str, endpoint: SocketAddrV4) {
+        if !self.balancers.contains_key(&endpoint) {
+            self.names.insert(name.to_owned(), endpoint);
+            self.balancers.insert(endpoint, BTreeSet::new());
+        }
+    }
+
+    /// Lets a host name lead to an address.
+    pub(super) fn name(&mut self, host: &str, address: Ipv4Addr) {
+        self.hosts.insert(host.to_owned(), address);
+    }
+
+    /// The address of a host, which may be one already.
+    pub(super) fn resolve(&self, host: &str) -> Option<Ipv4Addr> {
+        host.parse().ok().or_else(|| self.hosts.get(host).copied())
     }
 
     /// A load balancer that is allocated.
@@ -138,6 +159,20 @@ mod tests {
         assert_eq!(network.behind(*endpoint.ip(), 6443), None);
         assert_eq!(network.endpoint("a"), endpoint);
         assert_eq!(network.behind(*endpoint.ip(), 6443), Some(Vec::new()));
+    }
+
+    #[test]
+    fn addresses_and_names_from_elsewhere_lead_where_they_led() {
+        let mut network = Network::new(6443);
+        let endpoint = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 7), 16443);
+        network.keep("a", endpoint);
+        network.keep("b", endpoint);
+        assert_eq!(network.endpoint("a"), endpoint);
+        assert_ne!(network.endpoint("b"), endpoint, "one address is one load balancer's");
+        network.name("api.example.org", *endpoint.ip());
+        assert_eq!(network.resolve("api.example.org"), Some(*endpoint.ip()));
+        assert_eq!(network.resolve("10.0.0.1"), Some(Ipv4Addr::new(10, 0, 0, 1)));
+        assert_eq!(network.resolve("elsewhere.example.org"), None);
     }
 
     #[test]
