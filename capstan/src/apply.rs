@@ -1,6 +1,8 @@
 //! Manifests: read as people write them, applied as `kubectl apply --server-side` does.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use capstan_controller::{Client, KindName};
@@ -10,7 +12,28 @@ use serde_json::Value;
 use crate::change::patch;
 
 /// Largest file that is read.
-pub const LARGEST: u64 = 16 << 20;
+const LARGEST: u64 = 16 << 20;
+
+/// The objects of files, in order; `-` is stdin.
+pub fn read_all(files: &[PathBuf]) -> Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for file in files {
+        objects.extend(read(&text_of(file)?).with_context(|| format!("{}", file.display()))?);
+    }
+    Ok(objects)
+}
+
+fn text_of(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    let unreadable = || format!("{} cannot be read", file.display());
+    if file.as_os_str() == "-" {
+        std::io::stdin().take(LARGEST).read_to_string(&mut text).context("stdin cannot be read")?;
+    } else {
+        let opened = std::fs::File::open(file).with_context(unreadable)?;
+        opened.take(LARGEST).read_to_string(&mut text).with_context(unreadable)?;
+    }
+    Ok(text)
+}
 
 /// The objects of a file, in its order. Lists are taken apart, and empty documents left out.
 pub fn read(text: &str) -> Result<Vec<Value>> {
@@ -59,22 +82,35 @@ impl<'a> Applier<'a> {
         Self { dry_run: true, ..self }
     }
 
-    /// Applies an object.
-    pub async fn apply(&mut self, object: &Value) -> Result<()> {
-        let kind = self.kind(object).await?;
+    /// Applies an object; answers what the server makes of it.
+    pub async fn apply(&mut self, object: &Value) -> Result<Value> {
+        let (kind, key) = self.place(object).await?;
         let mut body = object.clone();
+        if !key.namespace.is_empty() {
+            body["metadata"]["namespace"] = key.namespace.as_str().into();
+        }
+        let path = kind.object_path(&key, None);
+        let path = format!("{path}?fieldManager=capstan-cli&force=true");
+        let sent = patch(self.client, &path, "application/apply-patch+yaml", &body, self.dry_run).await;
+        sent.with_context(|| format!("{} is refused", title(object)))
+    }
+
+    /// The object as the server has it now.
+    pub async fn current(&mut self, object: &Value) -> Result<Option<Value>> {
+        let (kind, key) = self.place(object).await?;
+        let found = self.client.get_raw(&kind, &key).await?;
+        Ok(found.map(|found| found.parse()).transpose()?)
+    }
+
+    /// Kind, namespace and name of an object.
+    async fn place(&mut self, object: &Value) -> Result<(KindName, Key)> {
+        let kind = self.kind(object).await?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let namespace = match kind.scope {
             Scope::Cluster => "",
             Scope::Namespaced => object["metadata"]["namespace"].as_str().unwrap_or(self.namespace),
         };
-        if !namespace.is_empty() {
-            body["metadata"]["namespace"] = namespace.into();
-        }
-        let path = kind.object_path(&Key::new(namespace, name), None);
-        let path = format!("{path}?fieldManager=capstan-cli&force=true");
-        let sent = patch(self.client, &path, "application/apply-patch+yaml", &body, self.dry_run).await;
-        sent.with_context(|| format!("{} is refused", title(object)))
+        Ok((kind, Key::new(namespace, name)))
     }
 
     /// The kind of an object, asked of the server once.

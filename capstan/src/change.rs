@@ -38,11 +38,13 @@ pub async fn make(management: &Management, changes: &[Change], dry_run: bool) ->
 async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<()> {
     let path = change.kind.object_path(&Key::new(&management.namespace, &change.name), None);
     let kind = "application/merge-patch+json";
-    patch(&management.client, &format!("{path}?fieldManager=capstan-cli"), kind, &change.patch, dry_run).await
+    let path = format!("{path}?fieldManager=capstan-cli");
+    patch(&management.client, &path, kind, &change.patch, dry_run).await.map(drop)
 }
 
-/// Sends a patch to a path with a query, or has the server say whether it would take it.
-pub async fn patch(client: &Client, path: &str, kind: &str, body: &Value, dry_run: bool) -> Result<()> {
+/// Sends a patch to a path with a query, or has the server say whether it would take it. Answers the object that it
+/// makes.
+pub async fn patch(client: &Client, path: &str, kind: &str, body: &Value, dry_run: bool) -> Result<Value> {
     let dry = if dry_run { "&dryRun=All" } else { "" };
     let request = Request::builder()
         .method(Method::PATCH)
@@ -50,8 +52,7 @@ pub async fn patch(client: &Client, path: &str, kind: &str, body: &Value, dry_ru
         .header(header::CONTENT_TYPE, kind)
         .header(header::ACCEPT, "application/json")
         .body(Bytes::from(body.to_string()))?;
-    client.exchange(request).await?;
-    Ok(())
+    Ok(serde_json::from_slice(&client.exchange(request).await?)?)
 }
 
 /// The control plane of a cluster, whatever its kind.

@@ -24,6 +24,7 @@ mod orphans;
 mod output;
 mod pause;
 mod picture;
+mod plan;
 mod reach;
 #[cfg(test)]
 mod reference;
@@ -63,6 +64,8 @@ enum Command {
     Demo(demo::Args),
     /// Apply a manifest and follow its cluster until it is ready
     Up(up::Args),
+    /// Say what a manifest would do: the same controllers run on a copy of the clusters, in simulated time
+    Plan(plan::Args),
     /// Run the controllers of Cluster API on any Kubernetes
     Manager(manager::Args),
     /// List clusters, machines or other objects of Cluster API, with how they do
@@ -138,6 +141,7 @@ fn run(command: Command) -> Result<Exit> {
         Command::Server(args) => server::run(args).map(done),
         Command::Demo(args) => demo::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Manager(args) => manager::run(args).map(done),
         Command::Get(args) => get::run(&args),
         Command::Describe(args) => picture::describe(&args),

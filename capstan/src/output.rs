@@ -50,6 +50,13 @@ pub struct How {
     pub now: Timestamp,
 }
 
+impl How {
+    /// As short as can be, without colours.
+    pub fn plain() -> Self {
+        Self { wide: false, paint: Paint::Plain, now: Timestamp::now() }
+    }
+}
+
 impl OutputArgs {
     /// Writes data to stdout in the form that was asked for.
     pub fn show(&self, data: &impl Show) -> Result<()> {

@@ -1,15 +1,16 @@
 //! `capstan up`: from a manifest to a running cluster in one command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::apply::{Applier, LARGEST, read};
+use crate::apply::{Applier, read_all};
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow};
-use crate::output::{say, talk};
+use crate::output::{How, Show as _, say, talk};
+use crate::plan;
 use crate::reach::{Management, Reach, is_silence};
 use crate::wait::duration;
 
@@ -24,6 +25,9 @@ pub struct Args {
     /// Have the server judge the manifest, and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Say first what the manifest will do
+    #[arg(long)]
+    plan: bool,
     /// Apply and return at once
     #[arg(long)]
     no_wait: bool,
@@ -40,10 +44,7 @@ pub struct Args {
 
 /// Applies a manifest and follows its cluster until it is ready.
 pub fn run(args: &Args) -> Result<Exit> {
-    let mut objects = Vec::new();
-    for file in &args.files {
-        objects.extend(read(&text_of(file)?).with_context(|| format!("{}", file.display()))?);
-    }
+    let objects = read_all(&args.files)?;
     let clusters = clusters(&objects);
     args.reach.run(async |management| {
         // All of it is judged before any of it is applied.
@@ -51,6 +52,9 @@ pub fn run(args: &Args) -> Result<Exit> {
         if args.dry_run {
             say(&format!("{} objects would be applied", objects.len()))?;
             return Ok(Exit::Done);
+        }
+        if args.plan {
+            foretell(&management, &objects).await;
         }
         let mut applier = Applier::new(&management.client, &management.namespace);
         for object in &objects {
@@ -69,19 +73,6 @@ pub fn run(args: &Args) -> Result<Exit> {
         }
         Ok(Exit::Done)
     })
-}
-
-fn text_of(file: &Path) -> Result<String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let unreadable = || format!("{} cannot be read", file.display());
-    if file.as_os_str() == "-" {
-        std::io::stdin().take(LARGEST).read_to_string(&mut text).context("stdin cannot be read")?;
-    } else {
-        let opened = std::fs::File::open(file).with_context(unreadable)?;
-        opened.take(LARGEST).read_to_string(&mut text).with_context(unreadable)?;
-    }
-    Ok(text)
 }
 
 /// Namespace, if any is named, and name of each Cluster.
@@ -106,7 +97,7 @@ async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
         match applier.apply(object).await {
             Err(error) if is_silence(&error) => return Err(error),
             Err(error) => refused.push(format!("{error:#}")),
-            Ok(()) => {}
+            Ok(_) => {}
         }
     }
     match refused.as_slice() {
@@ -118,6 +109,14 @@ async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
             objects.len(),
             all.join("\n")
         ),
+    }
+}
+
+/// Says what will happen. That it cannot be said is no reason not to do it.
+async fn foretell(management: &Management, objects: &[Value]) {
+    match plan::foresee(management, objects).await {
+        Ok(plan) => talk(plan.text(&How::plain()).trim_end()),
+        Err(error) => talk(&format!("what will happen cannot be said: {error:#}")),
     }
 }
 

@@ -1,0 +1,119 @@
+//! What the copy begins with: the definitions and objects of a server.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use capstan_capi_plane::{ClusterApi, Rules};
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{ApiError, Client, KindName};
+use capstan_object::Scope;
+use capstan_rehearsal::{Kinds, Records};
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+
+use crate::cloudstack::CloudStack;
+use crate::kinds::list;
+
+/// Groups that Cluster API and its providers live in end so.
+const GROUPS: &str = "cluster.x-k8s.io";
+/// Secrets that no cluster is made from.
+const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+
+/// Our own kinds, and those of other providers as the server defines them.
+pub async fn kinds(client: &Client) -> Kinds {
+    let mut definitions = capstan_capi_plane::definitions();
+    definitions.extend(capstan_sim_provider::definitions());
+    definitions.extend(CloudStack::definitions());
+    definitions.extend(capstan_kvm::definitions());
+    let known: BTreeSet<String> = definitions.iter().map(name).collect();
+    let mut kind = KindName::namespaced(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
+    kind.scope = Scope::Cluster;
+    // Who may not list definitions has no provider but ours, as far as can be known.
+    let others = list(client, &kind, "").await.unwrap_or_default();
+    definitions.extend(others.into_iter().filter(|other| !known.contains(&name(other))).filter_map(foreign));
+    Kinds { definitions, configure: Box::new(|config| config.with_kinds(Arc::new(rules()))) }
+}
+
+fn rules() -> ClusterApi {
+    let rules = Rules::default()
+        .with(capstan_sim_provider::rules())
+        .with(capstan_kvm::rules())
+        .with(CloudStack::rules());
+    ClusterApi::new(rules).converting(Some(CloudStack::versions()))
+}
+
+fn name(definition: &Value) -> String {
+    definition["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The definition of somebody else's kind, without what only its own server can do.
+fn foreign(definition: Value) -> Option<Value> {
+    let group = definition["spec"]["group"].as_str()?;
+    if !group.ends_with(GROUPS) {
+        return None;
+    }
+    let mut spec = definition["spec"].clone();
+    spec.as_object_mut()?.remove("conversion");
+    Some(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name(&definition), "labels": definition["metadata"]["labels"]},
+        "spec": spec,
+    }))
+}
+
+/// Every namespace that a manifest touches.
+pub fn namespaces(objects: &[Value], usual: &str) -> BTreeSet<String> {
+    let named = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or(usual).to_owned();
+    objects.iter().map(named).collect()
+}
+
+/// Everything in namespaces that controllers look at.
+pub async fn records(client: &Client, kinds: &Kinds, namespaces: &BTreeSet<String>) -> Result<Records> {
+    let mut names = kinds.names();
+    names.push(KindName::namespaced("", "v1", "Secret", "secrets"));
+    names.push(KindName::namespaced("", "v1", "ConfigMap", "configmaps"));
+    let mut all = Vec::new();
+    for namespace in namespaces {
+        let lists = names.iter().map(|kind| recorded(client, kind, namespace));
+        for (kind, objects) in names.iter().zip(try_join_all(lists).await?) {
+            all.extend(objects.into_iter().map(|object| (kind.clone(), object)));
+        }
+    }
+    Ok(Records(all))
+}
+
+async fn recorded(client: &Client, kind: &KindName, namespace: &str) -> Result<Vec<Value>> {
+    let found = match list(client, kind, if kind.scope == Scope::Cluster { "" } else { namespace }).await {
+        // A provider that is not installed; without clusters there is nothing to plan.
+        Err(error) if error.is_not_found() && *kind != KindName::of::<Cluster>() => Ok(Vec::new()),
+        found => found,
+    };
+    let found: Result<Vec<Value>, ApiError> = found;
+    let mut found = found.with_context(|| format!("{kind} cannot be listed, and a plan needs them"))?;
+    found.retain(|object| object["type"] != ACCOUNT_TOKEN);
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_other_providers_come_along_without_their_webhooks() {
+        let definition = |group: &str| {
+            json!({"metadata": {"name": format!("things.{group}"), "labels": {"a": "b"}, "uid": "u"},
+                "spec": {"group": group, "conversion": {"strategy": "Webhook"}, "scope": "Namespaced"}})
+        };
+        assert_eq!(foreign(definition("example.org")), None);
+        let taken = foreign(definition("infrastructure.cluster.x-k8s.io")).expect("taken");
+        assert_eq!(taken["spec"].get("conversion"), None);
+        assert_eq!(taken["metadata"].get("uid"), None);
+        assert_eq!(taken["metadata"]["labels"]["a"], "b");
+    }
+}

@@ -1,0 +1,241 @@
+//! The copy: a whole plane in simulated time that begins with what is recorded.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use capstan_apiserver::plane::Config;
+use capstan_capi_plane as plane;
+use capstan_capi_types::core::Machine;
+use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
+use capstan_guest::{Site, SiteOptions, Timings};
+use capstan_harness::{Checker, Objects, Scenario, Violation, World};
+use capstan_object::Scope;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::course::{Course, Recorder, Size, SizeOf};
+use crate::infrastructure::Model;
+use crate::load::{self, bucket};
+use crate::revive;
+
+/// Nothing has happened to any machine for so long: nothing more will.
+const STUCK: Duration = Duration::from_secs(2 * 3600);
+
+/// The group that providers of infrastructure share.
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+
+/// Every object that the copy begins with, in the version that its definition stores. Secrets are among them: what
+/// certificates and tokens come from.
+#[derive(Clone, Default)]
+pub struct Records(pub Vec<(KindName, Value)>);
+
+/// What the server of the copy has to know of the kinds.
+pub struct Kinds {
+    /// Their definitions.
+    pub definitions: Vec<Value>,
+    /// Has a server default, validate and convert them.
+    pub configure: Box<dyn Fn(Config) -> Config + Send + Sync>,
+}
+
+/// What is done to the copy; an error is the server's own.
+pub type Edit = Box<dyn Fn(Client) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// How large a machine of an infrastructure object is.
+pub type Sizes = Arc<dyn Fn(&Value) -> Option<Size> + Send + Sync>;
+
+/// What is tried.
+pub struct Rehearsal {
+    /// What is there.
+    pub records: Records,
+    /// Kinds.
+    pub kinds: Kinds,
+    /// How the controllers are set up.
+    pub settings: plane::Settings,
+    /// When it begins: certificates and ages count from there.
+    pub now: Timestamp,
+    /// How long things take in machines.
+    pub timings: Timings,
+    /// How large machines are.
+    pub sizes: Sizes,
+    /// What is done.
+    pub edit: Edit,
+}
+
+/// Why there is no course.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// The edit is refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The records cannot be copied.
+    #[error("{0}")]
+    NotCopied(String),
+}
+
+/// Tries an edit on a copy and tells the course of it. Must not be called from within a Tokio runtime's task: time in
+/// here jumps.
+pub fn rehearse(rehearsal: Rehearsal) -> Result<Course, RehearsalError> {
+    let fork = Fork { rehearsal, site: OnceLock::new(), course: Mutex::default(), refused: Mutex::default() };
+    let report = capstan_harness::run(&fork, 1, &[]);
+    if let Some(refused) = fork.refused.into_inner() {
+        return Err(RehearsalError::Refused(refused));
+    }
+    match report.violation {
+        Some(violation) => Err(RehearsalError::NotCopied(violation.what)),
+        None => Ok(fork.course.into_inner()),
+    }
+}
+
+struct Fork {
+    rehearsal: Rehearsal,
+    site: OnceLock<Site>,
+    course: Mutex<Course>,
+    refused: Mutex<Option<String>>,
+}
+
+fn failed(error: impl std::fmt::Display) -> Violation {
+    Violation::new("copy", error.to_string())
+}
+
+impl Fork {
+    /// The kinds of a group that have definitions, in the version that is stored.
+    fn defined(&self, group: &str) -> Vec<KindName> {
+        let of_group = |definition: &&Value| group.is_empty() || definition["spec"]["group"] == group;
+        self.rehearsal.kinds.definitions.iter().filter(of_group).filter_map(stored).collect()
+    }
+
+    fn size_of(&self, objects: &Objects) -> SizeOf {
+        let (sizes, store) = (self.rehearsal.sizes.clone(), objects.store().clone());
+        let kinds = self.defined(INFRASTRUCTURE);
+        Box::new(move |machine: &Machine| {
+            let reference = &machine.spec.infrastructure_ref;
+            let kind = kinds.iter().find(|kind| kind.kind == reference.kind)?;
+            let key = format!("{}/{}", machine.metadata.namespace, reference.name);
+            let entry = store.get(&bucket(&kind.group, &kind.plural), &key)?;
+            sizes(&serde_json::from_slice(&entry.value).ok()?)
+        })
+    }
+
+    fn site(&self) -> Result<&Site, Violation> {
+        self.site.get().ok_or_else(|| failed("there is no site"))
+    }
+
+    /// Everything but Secrets, as it is.
+    fn objects(&self, objects: &Objects) -> Vec<Value> {
+        self.defined("").iter().flat_map(|kind| objects.list(kind)).collect()
+    }
+
+    /// Lets the plane come to rest; whether it did before nothing happened any more.
+    async fn settle(&self, world: &mut World<'_>, recorder: &Recorder) -> Result<bool, Violation> {
+        let begun = world.clock().seconds();
+        loop {
+            if world.is_quiet().await? {
+                return Ok(true);
+            }
+            if world.clock().seconds() - recorder.last().max(begun) > STUCK.as_secs_f64() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// The names of a kind in the version that its definition stores.
+fn stored(definition: &Value) -> Option<KindName> {
+    let spec = &definition["spec"];
+    let version = spec["versions"].as_array()?.iter().find(|version| version["storage"] == true)?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut kind = KindName::namespaced(
+        text(&spec["group"])?,
+        text(&version["name"])?,
+        text(&spec["names"]["kind"])?,
+        text(&spec["names"]["plural"])?,
+    );
+    if spec["scope"] == "Cluster" {
+        kind.scope = Scope::Cluster;
+    }
+    Some(kind)
+}
+
+impl Kinds {
+    /// The names of the kinds, in the versions that are stored: records are read so.
+    pub fn names(&self) -> Vec<KindName> {
+        self.definitions.iter().filter_map(stored).collect()
+    }
+}
+
+impl Scenario for Fork {
+    type Outside = Site;
+
+    fn begins(&self) -> Timestamp {
+        self.rehearsal.now
+    }
+
+    fn outside(&self, env: &Env) -> Site {
+        let options =
+            SiteOptions { timings: self.rehearsal.timings, heartbeat: None, ..SiteOptions::default() };
+        self.site.get_or_init(|| Site::new(env.clone(), options)).clone()
+    }
+
+    fn controllers(&self, _: &Site, runtime: &mut Runtime) {
+        plane::add_controllers(runtime, &self.rehearsal.settings);
+    }
+
+    fn checkers(&self, _: &Site) -> Vec<Box<dyn Checker>> {
+        Vec::new()
+    }
+
+    fn workloads(&self, site: &Site, management: Client, env: Env) -> Option<Arc<dyn Workloads>> {
+        Some(plane::workloads(management, site.dial(), env))
+    }
+
+    fn configure(&self, config: Config) -> Config {
+        (self.rehearsal.kinds.configure)(config)
+    }
+
+    fn options(&self) -> Options {
+        plane::options(&self.rehearsal.settings)
+    }
+
+    async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
+        let client = world.user()?;
+        let Rehearsal { records, kinds, .. } = &self.rehearsal;
+        plane::install(&client, &kinds.definitions).await.map_err(failed)?;
+        for namespace in load::namespaces(&records.0) {
+            plane::ensure_namespace(&client, &namespace).await.map_err(failed)?;
+        }
+        load::load(world.objects()?.store(), &records.0).await.map_err(failed)?;
+        revive::revive(self.site()?, records).await.map_err(failed)
+    }
+
+    async fn play(&self, world: &mut World<'_>, site: &Site) -> Result<(), Violation> {
+        let (objects, clock) = (world.objects()?, world.clock());
+        let model = Model {
+            client: world.user()?.named("provider"),
+            store: objects.store().clone(),
+            site: site.clone(),
+            kinds: self.defined(INFRASTRUCTURE),
+            size_of: self.rehearsal.sizes.clone(),
+        };
+        // Ends with the runtime of this run.
+        tokio::spawn(model.live());
+        let recorder = Recorder::sizing(objects.store(), clock, Some(self.size_of(&objects)));
+        self.settle(world, &recorder).await?;
+        let (before, load) = recorder.begin(clock);
+        if let Err(refused) = (self.rehearsal.edit)(world.user()?).await {
+            *self.refused.lock() = Some(refused);
+            return Ok(());
+        }
+        let rested = self.settle(world, &recorder).await?;
+        *self.course.lock() = Course {
+            before,
+            steps: recorder.steps(),
+            load,
+            peak: recorder.peak(),
+            rested,
+            objects: self.objects(&objects),
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Edits that are rehearsed on a copy and then made on the original.
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+mod edits;
+mod original;

@@ -1,0 +1,129 @@
+//! The original: the sample cluster on simulated machines, with the provider that such machines have. An edit is
+//! rehearsed on a copy of it and then made on it, and what happens is recorded on both.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use capstan_apiserver::plane::Config;
+use capstan_capi_plane as plane;
+use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
+use capstan_guest::{Site, SiteOptions, Timings};
+use capstan_harness::{Checker, Objects, Scenario, Violation, World};
+use capstan_rehearsal::{Course, Kinds, Recorder, Records, Rehearsal, RehearsalError, Size, Step, rehearse};
+use capstan_sim_provider::{SimClusters, SimMachines};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+/// What a user does.
+pub type Edit = fn(Client) -> BoxFuture<'static, Result<(), String>>;
+
+/// What was foretold and what happened.
+pub struct Both {
+    pub foretold: Course,
+    pub happened: Vec<Step>,
+}
+
+struct Original {
+    prepare: Edit,
+    edit: Edit,
+    both: OnceLock<Result<Both, RehearsalError>>,
+}
+
+/// Rehearses an edit on what `prepare` leads to, then makes it.
+pub fn try_and_do(prepare: Edit, edit: Edit) -> Result<Both, RehearsalError> {
+    let original = Original { prepare, edit, both: OnceLock::new() };
+    let report = capstan_harness::run(&original, 3, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+    original.both.into_inner().expect("it was played")
+}
+
+fn kinds() -> Kinds {
+    let mut definitions = plane::definitions();
+    definitions.extend(capstan_sim_provider::definitions());
+    Kinds { definitions, configure: Box::new(configured) }
+}
+
+fn configured(config: Config) -> Config {
+    let rules = plane::Rules::default().with(capstan_sim_provider::rules());
+    config.with_kinds(Arc::new(plane::ClusterApi::new(rules)))
+}
+
+fn records(objects: &Objects) -> Records {
+    let mut names = kinds().names();
+    names.push(KindName::namespaced("", "v1", "Secret", "secrets"));
+    names.push(KindName::namespaced("", "v1", "ConfigMap", "configmaps"));
+    let all = names.into_iter().flat_map(|kind| {
+        objects.list(&kind).into_iter().map(move |object| (kind.clone(), object)).collect::<Vec<_>>()
+    });
+    Records(all.filter(|(_, object)| object["metadata"]["namespace"] == "default").collect())
+}
+
+fn size(object: &Value) -> Option<Size> {
+    Some(Size { cpus: object["spec"]["cpus"].as_u64()?, memory_mib: object["spec"]["memoryMiB"].as_u64()? })
+}
+
+fn failed(error: impl std::fmt::Display) -> Violation {
+    Violation::new("original", error.to_string())
+}
+
+impl Scenario for Original {
+    type Outside = Site;
+
+    fn outside(&self, env: &Env) -> Site {
+        Site::new(env.clone(), SiteOptions { heartbeat: None, ..SiteOptions::default() })
+    }
+
+    fn controllers(&self, site: &Site, runtime: &mut Runtime) {
+        plane::add_controllers(runtime, &plane::Settings::default());
+        runtime.add(SimClusters::new(site.clone()));
+        runtime.add(SimMachines::new(site.clone()));
+    }
+
+    fn checkers(&self, _: &Site) -> Vec<Box<dyn Checker>> {
+        Vec::new()
+    }
+
+    fn workloads(&self, site: &Site, management: Client, env: Env) -> Option<Arc<dyn Workloads>> {
+        Some(plane::workloads(management, site.dial(), env))
+    }
+
+    fn configure(&self, config: Config) -> Config {
+        configured(config)
+    }
+
+    fn options(&self) -> Options {
+        plane::options(&plane::Settings::default())
+    }
+
+    async fn prepare(&self, world: &World<'_>) -> Result<(), Violation> {
+        plane::install(&world.user()?, &kinds().definitions).await.map_err(failed)
+    }
+
+    async fn play(&self, world: &mut World<'_>, _: &Site) -> Result<(), Violation> {
+        (self.prepare)(world.user()?).await.map_err(failed)?;
+        world.rest().await?;
+        let rehearsal = Rehearsal {
+            records: records(&world.objects()?),
+            kinds: kinds(),
+            settings: plane::Settings::default(),
+            now: world.clock().now(),
+            timings: Timings::default(),
+            sizes: Arc::new(size),
+            edit: Box::new(self.edit),
+        };
+        // A thread of its own: in here another time passes.
+        let foretold = std::thread::spawn(move || rehearse(rehearsal)).join().expect("no panic");
+        let foretold = match foretold {
+            Ok(foretold) => foretold,
+            Err(error) => {
+                let _ = self.both.set(Err(error));
+                return Ok(());
+            }
+        };
+        let recorder = Recorder::follow(world.objects()?.store(), world.clock());
+        (self.edit)(world.user()?).await.map_err(failed)?;
+        world.rest().await?;
+        let _ = self.both.set(Ok(Both { foretold, happened: recorder.steps() }));
+        Ok(())
+    }
+}
