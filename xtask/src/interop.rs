@@ -13,7 +13,7 @@ use crate::text::{human_duration, table};
 #[derive(Debug, Args)]
 pub struct Options {
     /// Minutes that all suites together may take
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 40)]
     budget: u64,
     /// Our binary; built in release mode when not given
     #[arg(long)]
@@ -41,6 +41,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("kubectl-workload", &[]),
     ("e2e", &[]),
     ("upstream-on-capstan", &[]),
+    ("simulate", &["--faults", "crash,lost", "--every", "64"]),
     ("real-cluster", &[]),
 ];
 
