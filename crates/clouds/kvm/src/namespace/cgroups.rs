@@ -8,6 +8,9 @@ use crate::backend::BackendError;
 
 /// The group above those of machines.
 const PARENT: &str = "capstan-kvm";
+/// The group of a machine's first processes on v2. One that has processes in it can pass no controllers on to groups
+/// below it, which a kubelet makes.
+const INIT: &str = "init";
 /// Controllers of v1 that a kubelet asks for.
 const NEEDED: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"];
 /// Controllers of v2 that a kubelet asks for.
@@ -133,9 +136,17 @@ impl Hierarchies {
                 }
             }
             self.limit(hierarchy, &folder, cpus, memory_mib)?;
+            if let Some(init) = self.first_group(&folder) {
+                std::fs::create_dir_all(&init).map_err(at(&init))?;
+            }
             made.push(folder);
         }
         Ok(made)
+    }
+
+    /// The group below a machine's that its processes live in, if they cannot live in that itself.
+    pub(super) fn first_group(&self, group: &Path) -> Option<PathBuf> {
+        (self.arrangement == Arrangement::V2).then(|| group.join(INIT))
     }
 
     fn limit(
@@ -274,6 +285,10 @@ mod tests {
 
         let made = v2.make("one", Some(2), Some(512)).expect("made");
         assert_eq!(made, [top.path().join("capstan-kvm/one")]);
+        assert!(
+            v2.first_group(&made[0]).is_some_and(|init| init.is_dir()),
+            "processes have a group of their own"
+        );
         for above in ["", "capstan-kvm/"] {
             assert_eq!(read(&format!("{above}cgroup.subtree_control")), "+cpu +cpuset +memory +pids");
         }

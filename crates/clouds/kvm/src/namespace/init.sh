@@ -3,9 +3,7 @@ umount -l /oldroot && rmdir /oldroot
 mount --make-rshared /
 
 if [ "$ARRANGEMENT" = v2 ]; then
-  # A group with processes in it can have no groups with controllers below it.
-  mkdir /sys/fs/cgroup/init
-  for pid in $(cat /sys/fs/cgroup/cgroup.procs); do echo "$pid" > /sys/fs/cgroup/init/cgroup.procs; done
+  # This process and what waits for it outside are in a group below, so that there may be more of them with controllers.
   for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
     echo "+$controller" > /sys/fs/cgroup/cgroup.subtree_control
   done

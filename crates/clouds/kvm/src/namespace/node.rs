@@ -162,17 +162,23 @@ impl Node {
                 format!("{mode}\t{}\t{}", from.display(), to.display())
             })
             .collect();
-        // Into the control groups first: what they are when the namespace of control groups is made is its root.
-        let mut script = String::new();
-        for group in cgroups {
-            script.push_str(&format!("echo 0 > {}\n", quoted(&group.join("cgroup.procs").to_string_lossy())));
-        }
-        script.push_str(&format!(
+        let enter =
+            |group: &Path| format!("echo 0 > {}\n", quoted(&group.join("cgroup.procs").to_string_lossy()));
+        // Into the control groups first: what they are when the namespace of control groups is made is its root. On v2
+        // its root must have no processes, not even those outside that wait for the machine.
+        let mut script: String = cgroups.iter().map(|group| enter(group)).collect();
+        let mut inside: String = cgroups
+            .iter()
+            .filter_map(|group| hierarchies.first_group(group))
+            .map(|group| enter(&group))
+            .collect();
+        inside.push_str(&format!(
             "exec setsid nsenter --net=/run/netns/{} unshare --mount --propagation private --pid --fork \
-             --kill-child=KILL --uts --ipc --cgroup sh {}\n",
+             --kill-child=KILL --uts --ipc sh {}\n",
             network::namespace_of_machine(&spec.id),
             quoted(&self.folder.join("inner.sh").to_string_lossy()),
         ));
+        script.push_str(&format!("exec unshare --cgroup sh -e -c {}\n", quoted(&inside)));
         let mut command = Command::new("sh");
         command.args(["-e", "-c", &script]).current_dir("/").env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
