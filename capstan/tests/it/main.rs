@@ -5,6 +5,7 @@ mod backups;
 mod demo;
 mod manager;
 mod older;
+mod plan;
 mod program;
 mod sample;
 mod site;

@@ -119,7 +119,8 @@ pub struct Course {
     pub load: Load,
     /// The most they occupy at one time.
     pub peak: Load,
-    /// The plane came to rest; otherwise it still tried something when nothing had changed for hours.
+    /// The plane came to rest; otherwise it still tried something when nothing had changed for hours, or
+    /// replaced again and again what it had made.
     pub rested: bool,
     /// All objects but Secrets, as they are at the end.
     pub objects: Vec<serde_json::Value>,
@@ -207,6 +208,12 @@ impl Recorder {
 
     pub(crate) fn peak(&self) -> Load {
         self.record.lock().peak
+    }
+
+    /// How many machines were made since the edit and are deleted again.
+    pub(crate) fn given_up(&self) -> usize {
+        let given_up = |step: &&Step| step.what == What::Deleting && !step.machine.existed;
+        self.record.lock().steps.iter().filter(given_up).count()
     }
 
     /// When something happened last, in seconds of the clock.

@@ -23,6 +23,10 @@ use crate::revive;
 /// Nothing has happened to any machine for so long: nothing more will.
 const STUCK: Duration = Duration::from_secs(2 * 3600);
 
+/// So many machines that the copy made itself were given up again: it goes round in circles, as where health checks
+/// replace machines that never become ready.
+const CIRCLES: usize = 6;
+
 /// The group that providers of infrastructure share.
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
@@ -134,7 +138,8 @@ impl Fork {
             if world.is_quiet().await? {
                 return Ok(true);
             }
-            if world.clock().seconds() - recorder.last().max(begun) > STUCK.as_secs_f64() {
+            let silent = world.clock().seconds() - recorder.last().max(begun);
+            if silent > STUCK.as_secs_f64() || recorder.given_up() >= CIRCLES {
                 return Ok(false);
             }
         }
