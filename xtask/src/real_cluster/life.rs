@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::bed::tool::Tool;
@@ -35,6 +36,8 @@ pub struct Life {
     folder: PathBuf,
     state: PathBuf,
     since: Instant,
+    /// When the manifest was applied, by the clock that objects are stamped with.
+    pub(super) applied: Timestamp,
 }
 
 /// A Pod of the Deployment.
@@ -50,7 +53,7 @@ struct Pod {
 impl Life {
     pub fn new(tools: Tools, management: PathBuf, folder: PathBuf, state: PathBuf) -> Self {
         let workload = folder.join("workload.kubeconfig");
-        Self { tools, management, workload, folder, state, since: Instant::now() }
+        Self { tools, management, workload, folder, state, since: Instant::now(), applied: Timestamp::now() }
     }
 
     pub(super) async fn plane(&self, arguments: &[&str]) -> Result<String> {
@@ -59,6 +62,11 @@ impl Life {
 
     pub(super) async fn cluster(&self, arguments: &[&str]) -> Result<String> {
         self.tools.kubectl.run(&self.workload, arguments).await
+    }
+
+    /// Objects of the plane.
+    pub(super) async fn of_plane(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        self.listed(&self.management, arguments).await
     }
 
     async fn listed(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<Vec<Value>> {
@@ -89,7 +97,7 @@ impl Life {
         // The first count is the control plane's.
         let manifest = manifest.replacen("replicas: 1", &format!("replicas: {control_planes}"), 1);
         std::fs::write(&file, manifest.replace(&current, &release.version()))?;
-        self.since = Instant::now();
+        (self.since, self.applied) = (Instant::now(), Timestamp::now());
         for path in [examples.join("kvm-cni.yaml"), file] {
             self.plane(&["apply", "-f", path.to_str().context("path")?]).await?;
         }
@@ -101,6 +109,7 @@ impl Life {
         self.told(&format!("{control_planes} + 1 nodes ready"));
         self.system_healthy().await?;
         self.told("kube-system healthy");
+        self.timeline().await?;
         println!("{}", self.cluster(&["get", "nodes", "-o", "wide"]).await?.trim_end());
         Ok(())
     }
@@ -205,7 +214,7 @@ impl Life {
     /// So many machines, in the plane and on the host.
     async fn machines_there(&self, wanted: usize) -> Result<()> {
         until(&format!("{wanted} machines"), PATIENCE, || async {
-            let machines = self.listed(&self.management, &["get", "kvmmachines"]).await?.len();
+            let machines = self.of_plane(&["get", "kvmmachines"]).await?.len();
             let folders = std::fs::read_dir(self.state.join("machines"))?.count();
             ensure!((machines, folders) == (wanted, wanted), "{machines} KVMMachines, {folders} folders");
             Ok(Some(()))
@@ -225,8 +234,7 @@ impl Life {
 
     /// Folders of the machines of the control plane that run.
     async fn control_planes(&self) -> Result<Vec<(String, PathBuf)>> {
-        let machines =
-            self.listed(&self.management, &["get", "machines", "-l", "cluster.x-k8s.io/control-plane"]);
+        let machines = self.of_plane(&["get", "machines", "-l", "cluster.x-k8s.io/control-plane"]);
         let name = |machine: &Value| {
             let name = machine["metadata"]["name"].as_str()?.to_owned();
             let id = machine["spec"]["providerID"].as_str()?.strip_prefix("kvm:///")?.to_owned();
@@ -352,7 +360,7 @@ impl Life {
         let start = Instant::now();
         self.plane(&["delete", "cluster", NAME, "--wait=false"]).await?;
         until("the Cluster to be gone", PATIENCE, || async {
-            let left = self.listed(&self.management, &["get", "clusters"]).await?;
+            let left = self.of_plane(&["get", "clusters"]).await?;
             Ok(left.is_empty().then_some(()))
         })
         .await?;

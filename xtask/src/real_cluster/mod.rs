@@ -2,6 +2,7 @@
 //! loss of a node, and until nothing of it is left.
 
 mod life;
+mod timeline;
 mod traces;
 mod upgrade;
 
