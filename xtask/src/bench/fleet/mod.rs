@@ -10,6 +10,7 @@
 //!
 //! Simulated machines boot at once on all of them, and their clusters live inside the processes that are measured.
 
+mod follow;
 mod planes;
 mod report;
 mod run;

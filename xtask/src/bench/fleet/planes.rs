@@ -128,7 +128,7 @@ impl Plane {
                 pages.push(String::from_utf8_lossy(&page.body).into_owned());
             }
         }
-        Ok(pages.iter().flat_map(|page| reconciles(page)).collect())
+        Ok(reconciles(&pages))
     }
 
     /// The revision of the store: every write makes it one more.
@@ -139,10 +139,10 @@ impl Plane {
     }
 }
 
-/// Reconciles per controller on a page of metrics, whatever their result.
-fn reconciles(page: &str) -> Vec<(String, u64)> {
+/// Reconciles per controller on pages of metrics, whatever their result. Managers may have controllers of one name.
+fn reconciles(pages: &[String]) -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = Vec::new();
-    for line in page.lines() {
+    for line in pages.iter().flat_map(|page| page.lines()) {
         let Some(rest) = line.strip_prefix("controller_runtime_reconcile_total{") else { continue };
         let Some((labels, count)) = rest.split_once("} ") else { continue };
         let label = labels.split(',').find_map(|label| label.strip_prefix("controller=\""));
@@ -161,12 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reconciles_are_added_up_over_their_results() {
-        let page = "# HELP controller_runtime_reconcile_total x\n\
+    fn reconciles_are_added_up_over_results_and_managers() {
+        let core = "# HELP controller_runtime_reconcile_total x\n\
                     controller_runtime_reconcile_total{controller=\"machine\",result=\"error\"} 2\n\
                     controller_runtime_reconcile_total{controller=\"machine\",result=\"success\"} 3\n\
                     controller_runtime_reconcile_total{controller=\"cluster\",result=\"success\"} 1\n\
                     other{controller=\"cluster\"} 9\n";
-        assert_eq!(reconciles(page), [("machine".to_owned(), 5), ("cluster".to_owned(), 1)]);
+        let other = "controller_runtime_reconcile_total{controller=\"cluster\",result=\"success\"} 4\n";
+        let all = reconciles(&[core.to_owned(), other.to_owned()]);
+        assert_eq!(all, [("machine".to_owned(), 5), ("cluster".to_owned(), 5)]);
     }
 }

@@ -7,8 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
+use super::follow::{Follower, News};
 use super::planes::{Kind, Plane};
-use crate::api::{Api, Events};
+use crate::api::Api;
 use crate::bed::cluster::is_there;
 use crate::bed::process::Usage;
 use crate::discovery::Discovery;
@@ -81,7 +82,7 @@ pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Ou
     let at_rest = quiet(&mut plane, times.patience).await?;
     let (before, first_revision) = (totals(&plane.usage()?), at_rest.revision);
     let reconciled_before = plane.reconciles().await?;
-    let events = follow(&api, CLUSTERS).await?;
+    let events = Follower::new(&api, CLUSTERS).await?;
 
     let begun = Instant::now();
     let made = wait(events, &mut plane, &names, "Available", times.patience, |kind, cluster| {
@@ -97,7 +98,7 @@ pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Ou
     let resident_idle = totals(&plane.usage()?).resident;
     let idle = idle(&mut plane, times.idle).await?;
 
-    let events = follow(&api, CLUSTERS).await?;
+    let events = Follower::new(&api, CLUSTERS).await?;
     let begun = Instant::now();
     let gone = wait(events, &mut plane, &names, "deleted", times.patience, |kind, _| kind == "DELETED");
     tokio::try_join!(delete(&api, &names), gone).context("the fleet was not deleted")?;
@@ -141,7 +142,7 @@ fn totals(processes: &[(String, Usage)]) -> Usage {
 
 fn difference(now: &[(String, u64)], then: &[(String, u64)]) -> Vec<(String, u64)> {
     let earlier = |name: &str| then.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count);
-    now.iter().map(|(name, count)| (name.clone(), count - earlier(name))).collect()
+    now.iter().map(|(name, count)| (name.clone(), count.saturating_sub(earlier(name)))).collect()
 }
 
 /// Creates the objects of every cluster.
@@ -173,16 +174,9 @@ async fn delete(api: &Api, names: &BTreeSet<String>) -> Result<()> {
     stream::iter(all).buffer_unordered(AT_A_TIME).try_collect().await
 }
 
-/// Follows a collection from now on.
-async fn follow(api: &Api, collection: &str) -> Result<Events> {
-    let list = api.get(&format!("{collection}?limit=1")).await?.success()?;
-    let version = list["metadata"]["resourceVersion"].as_str().context("a list without version")?;
-    api.watch(&format!("{collection}?watch=true&timeoutSeconds=86400&resourceVersion={version}")).await
-}
-
 /// Waits until an event has said of every cluster what is waited for.
 async fn wait(
-    mut events: Events,
+    mut events: Follower,
     plane: &mut Plane,
     names: &BTreeSet<String>,
     what: &str,
@@ -196,18 +190,20 @@ async fn wait(
     let mut last = Value::Null;
     while !waiting.is_empty() {
         tokio::select! {
-            event = events.next() => {
-                let mut event = event?.context("the server ended the watch")?;
-                let kind = event["type"].as_str().unwrap_or_default().to_owned();
-                let cluster = event["object"].take();
-                let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
-                ensure!(kind != "ERROR", "the watch failed: {cluster}");
-                if is_so(&kind, &cluster) {
-                    waiting.remove(name);
-                } else if waiting.contains(name) {
-                    last = cluster;
+            news = events.next() => match news? {
+                News::Changed { kind, object: cluster } => {
+                    let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
+                    if is_so(&kind, &cluster) {
+                        waiting.remove(name);
+                    } else if waiting.contains(name) {
+                        last = cluster;
+                    }
                 }
-            }
+                News::Everything(clusters) => waiting.retain(|name| !match clusters.get(name) {
+                    Some(cluster) => is_so("MODIFIED", cluster),
+                    None => is_so("DELETED", &Value::Null),
+                }),
+            },
             _ = tell.tick() => {
                 plane.check()?;
                 let (all, done, time) = (names.len(), names.len() - waiting.len(), begun.elapsed());
@@ -239,15 +235,12 @@ struct Rest {
 /// Waits until nothing but Leases is written any more.
 async fn quiet(plane: &mut Plane, patience: Duration) -> Result<Rest> {
     let begun = Instant::now();
-    let mut leases = follow(&plane.api, LEASES).await?;
+    let mut leases = Follower::new(&plane.api, LEASES).await?;
     let (mut revision, mut last, mut lease_writes) = (plane.revision().await?, Instant::now(), 0);
     let mut look = tokio::time::interval(Duration::from_millis(500));
     while last.elapsed() < QUIET {
         tokio::select! {
-            event = leases.next_line() => {
-                event?.context("the server ended the watch")?;
-                lease_writes += 1;
-            }
+            news = leases.next() => lease_writes += u64::from(matches!(news?, News::Changed { .. })),
             _ = look.tick() => {
                 plane.check()?;
                 let now = plane.revision().await?;
@@ -266,7 +259,7 @@ async fn quiet(plane: &mut Plane, patience: Duration) -> Result<Rest> {
 /// What a plane at rest does.
 async fn idle(plane: &mut Plane, time: Duration) -> Result<Idle> {
     println!("  watching it rest for {}", human_duration(time));
-    let mut leases = follow(&plane.api, LEASES).await?;
+    let mut leases = Follower::new(&plane.api, LEASES).await?;
     let reconciled = plane.reconciles().await?;
     let (revision, cpu, begun) = (plane.revision().await?, totals(&plane.usage()?).cpu, Instant::now());
     let mut lease_writes = 0;
@@ -274,10 +267,7 @@ async fn idle(plane: &mut Plane, time: Duration) -> Result<Idle> {
     tokio::pin!(end);
     loop {
         tokio::select! {
-            event = leases.next_line() => {
-                event?.context("the server ended the watch")?;
-                lease_writes += 1;
-            }
+            news = leases.next() => lease_writes += u64::from(matches!(news?, News::Changed { .. })),
             () = &mut end => break,
         }
     }
