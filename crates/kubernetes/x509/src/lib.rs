@@ -3,10 +3,13 @@
 //! rcgen writes certificates too, but keeps one value per attribute of a name: a user in two groups, which is
 //! two organizations, cannot be said with it, nor can a foreign authority's subject be repeated byte for byte.
 //!
-//! Keys are not made here and randomness is a parameter: what is written depends on the arguments alone.
+//! Of keys only RSA's are made here ([`rsa_key`]). Randomness is a parameter: what is written depends on the arguments
+//! alone.
 
 pub mod der;
 mod extension;
+mod rsa;
+mod stream;
 mod template;
 
 pub use extension::{
@@ -14,6 +17,8 @@ pub use extension::{
     authority_key_id, basic_constraints, extended_key_usage, key_usage, subject_alternative_names,
     subject_key_id,
 };
+pub use rsa::rsa_key;
+pub use stream::Stream;
 pub use template::{Signer, Template, key_id, name};
 
 use base64::Engine;

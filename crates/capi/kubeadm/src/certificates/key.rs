@@ -1,12 +1,11 @@
 //! Private keys of a cluster: made from a seed, or given by the user.
 
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType as Algorithm;
-use capstan_x509::{Signer, der, pem};
+use capstan_x509::{Signer, Stream, der, pem, rsa_key};
 use p256::ecdsa::signature::Signer as _;
 use p256::pkcs8::DecodePrivateKey;
 use ring::rand::SystemRandom;
 use ring::signature::{KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
-use rsa::pkcs1::EncodeRsaPrivateKey;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 
@@ -54,11 +53,10 @@ impl PrivateKey {
         }
     }
 
-    fn rsa(stream: &mut super::Stream, bits: usize) -> Result<Self, Error> {
-        let key = rsa::RsaPrivateKey::new(stream, bits).map_err(|_| Error::Key("cannot be made"))?;
-        let der = key.to_pkcs1_der().map_err(|_| Error::Key("cannot be encoded"))?;
-        let pair = RsaKeyPair::from_der(der.as_bytes()).map_err(|_| Error::Key("cannot be used"))?;
-        Ok(Self { form: Form::Rsa(Box::new(pair)), pem: pem("RSA PRIVATE KEY", der.as_bytes()) })
+    fn rsa(stream: &mut Stream, bits: usize) -> Result<Self, Error> {
+        let der = rsa_key(stream, bits).ok_or(Error::Key("cannot be made"))?;
+        let pair = RsaKeyPair::from_der(&der).map_err(|_| Error::Key("cannot be used"))?;
+        Ok(Self { form: Form::Rsa(Box::new(pair)), pem: pem("RSA PRIVATE KEY", &der) })
     }
 
     /// Reads a PEM key: PKCS#8, PKCS#1 or SEC1.
@@ -101,7 +99,7 @@ impl PrivateKey {
 
 /// A scalar of a curve: bytes that are none are thrown away, which happens once in 2³² tries.
 fn scalar<const N: usize, K>(
-    stream: &mut super::Stream,
+    stream: &mut Stream,
     mut bytes: [u8; N],
     read: impl Fn(&[u8]) -> Option<K>,
 ) -> K {

@@ -22,4 +22,4 @@ pub use key::PrivateKey;
 pub use kubeconfig::{AdminKubeconfig, CLIENT_CERTIFICATE_DAYS, is_due_for_renewal, server_of};
 pub use pair::{KeyPair, KeySettings};
 pub use purpose::{DEFAULT_CERTIFICATES_DIR, Place, Purpose, places_for_control_plane, places_for_worker};
-pub use seed::{Keys, Seed, SeededKeys, Stream, SystemKeys};
+pub use seed::{Keys, Seed, SeededKeys, SystemKeys};

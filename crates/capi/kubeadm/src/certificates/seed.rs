@@ -1,5 +1,6 @@
 //! Where keys come from: thirty-two bytes per reconcile, drawn before anything is decided.
 
+use capstan_x509::Stream;
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
@@ -26,7 +27,7 @@ impl Seed {
 
     /// The bytes that follow from this seed, without end.
     pub fn stream(&self) -> Stream {
-        Stream { seed: self.0, block: [0; 32], used: 32, counter: 0 }
+        Stream::new(self.0)
     }
 }
 
@@ -35,58 +36,6 @@ impl std::fmt::Debug for Seed {
         f.write_str("Seed(..)")
     }
 }
-
-/// Bytes expanded from a seed by hashing it with a counter.
-pub struct Stream {
-    seed: [u8; 32],
-    block: [u8; 32],
-    used: usize,
-    counter: u64,
-}
-
-impl Stream {
-    /// The next bytes.
-    pub fn fill(&mut self, out: &mut [u8]) {
-        for byte in out {
-            if self.used == self.block.len() {
-                let mut hash = Sha256::new();
-                hash.update(self.seed);
-                hash.update(b"/stream/");
-                hash.update(self.counter.to_be_bytes());
-                self.block = hash.finalize().into();
-                self.counter += 1;
-                self.used = 0;
-            }
-            *byte = self.block[self.used];
-            self.used += 1;
-        }
-    }
-}
-
-impl rsa::rand_core::RngCore for Stream {
-    fn next_u32(&mut self) -> u32 {
-        let mut bytes = [0; 4];
-        self.fill(&mut bytes);
-        u32::from_be_bytes(bytes)
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.fill(&mut bytes);
-        u64::from_be_bytes(bytes)
-    }
-
-    fn fill_bytes(&mut self, out: &mut [u8]) {
-        self.fill(out);
-    }
-
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), rsa::rand_core::Error> {
-        self.fill(out);
-        Ok(())
-    }
-}
-
-impl rsa::rand_core::CryptoRng for Stream {}
 
 /// A source of seeds.
 pub trait Keys: Send + Sync {
@@ -136,20 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn streams_differ_by_purpose_and_not_by_how_they_are_read() {
+    fn streams_differ_by_purpose_and_by_object() {
         let seed = SeededKeys::new(1).seed("a").expect("a seed");
-        let read = |seed: &Seed, pieces: &[usize]| {
-            let mut stream = seed.stream();
-            let mut all = Vec::new();
-            for &length in pieces {
-                let mut piece = vec![0; length];
-                stream.fill(&mut piece);
-                all.extend(piece);
-            }
-            all
+        let read = |seed: &Seed| {
+            let mut bytes = [0; 32];
+            seed.stream().fill(&mut bytes);
+            bytes
         };
-        assert_eq!(read(&seed, &[100]), read(&seed, &[1, 40, 59]));
-        assert_ne!(read(&seed, &[32]), read(&seed.derive("ca"), &[32]));
+        assert_eq!(read(&seed), read(&seed.clone()));
+        assert_ne!(read(&seed), read(&seed.derive("ca")));
         assert_ne!(seed, SeededKeys::new(2).seed("a").expect("a seed"));
         assert_ne!(seed, SeededKeys::new(1).seed("b").expect("a seed"));
     }

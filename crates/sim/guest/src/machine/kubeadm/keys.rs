@@ -1,12 +1,9 @@
 //! Private keys of the algorithm that a configuration asks for.
 
 use capstan_apiserver::pki::{PkiError, PrivateKey};
-use capstan_x509::pem;
-use ring::rand::SystemRandom;
+use capstan_x509::{Stream, pem, rsa_key};
+use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair};
-use rsa::RsaPrivateKey;
-use rsa::pkcs1::EncodeRsaPrivateKey;
-use rsa::rand_core::OsRng;
 
 /// How keys are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +37,10 @@ impl Algorithm {
                 PrivateKey::from_pem(&pem("PRIVATE KEY", der.map_err(|_| failed())?.as_ref()))
             }
             Self::Rsa(bits) => {
-                let key = RsaPrivateKey::new(&mut OsRng, bits).map_err(|_| failed())?;
-                let der = key.to_pkcs1_der().map_err(|_| failed())?;
-                PrivateKey::from_pem(&pem("RSA PRIVATE KEY", der.as_bytes()))
+                let mut seed = [0; 32];
+                SystemRandom::new().fill(&mut seed).map_err(|_| failed())?;
+                let der = rsa_key(&mut Stream::new(seed), bits).ok_or_else(failed)?;
+                PrivateKey::from_pem(&pem("RSA PRIVATE KEY", &der))
             }
         }
     }
