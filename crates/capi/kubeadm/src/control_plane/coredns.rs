@@ -8,6 +8,7 @@
 //! and at no time does a CoreDNS read what it does not understand.
 
 use capstan_capi_types::bootstrap::ClusterConfiguration;
+use semver::Version;
 use serde_json::{Value, json};
 
 use super::call::Installed;
@@ -21,6 +22,8 @@ use crate::corefile;
 const COREFILE: &str = "Corefile";
 const BACKUP: &str = "Corefile-backup";
 const VOLUME: &str = "config-volume";
+/// Where the registries of Kubernetes keep CoreDNS.
+const NESTED: [&str; 2] = ["registry.k8s.io/coredns", "k8s.gcr.io/coredns"];
 
 /// The next change, if one is due.
 pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlaneCall>, Error> {
@@ -32,10 +35,11 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
         return Ok(None);
     };
     let current = Image::parse(text);
-    let wanted = wanted(config, current);
+    let wanted = wanted(config, current)?;
     let Some(source) = settings.data.get(COREFILE) else { return Ok(None) };
     let reads = volume_key(deployment);
-    if current == wanted {
+    // One that reads the backup was left half way: it is brought to its end though the image is the wanted one again.
+    if current == wanted && reads != Some(BACKUP) {
         return Ok(None);
     }
     let (from, to) = (release(current.tag)?, release(wanted.tag)?);
@@ -69,24 +73,36 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
 }
 
 /// The image that the configuration asks for; what it does not say stays.
-fn wanted<'a>(config: &'a ClusterConfiguration, current: Image<'a>) -> Image<'a> {
+pub(super) fn wanted<'a>(config: &'a ClusterConfiguration, current: Image<'a>) -> Result<Image<'a>, Error> {
+    let tag = Some(config.dns.image_tag.as_str()).filter(|tag| !tag.is_empty()).or(current.tag);
     let asked = [&config.dns.image_repository, &config.image_repository];
     let asked = asked.into_iter().find(|repository| !repository.is_empty());
     let repository = match asked.map(|repository| repository.trim_end_matches('/')) {
-        // In kubeadm's own registry CoreDNS has a path of its own.
         Some(asked) if current.repository.strip_prefix(asked) == Some("/coredns") => current.repository,
-        Some(asked) => asked,
+        Some(asked) => match NESTED.iter().find(|nested| nested.strip_suffix("/coredns") == Some(asked)) {
+            Some(nested) if current.name == COREDNS && is_nested(tag)? => nested,
+            _ => asked,
+        },
         None => current.repository,
     };
-    let tag = Some(config.dns.image_tag.as_str()).filter(|tag| !tag.is_empty());
-    Image { repository, tag: tag.or(current.tag), ..current }
+    Ok(Image { repository, tag, ..current })
+}
+
+/// Since 1.8 CoreDNS has a path of its own in the registries of Kubernetes.
+fn is_nested(tag: Option<&str>) -> Result<bool, Error> {
+    let version = version(tag)?;
+    Ok((version.major, version.minor) >= (1, 8))
 }
 
 /// The release of a tag such as `v1.12.1_vendor.2`.
 fn release(tag: Option<&str>) -> Result<String, Error> {
-    let tag = tag.ok_or_else(|| Error::Corefile("the image of CoreDNS has no tag".to_owned()))?;
-    let version = kubernetes_version(&tag.replace('_', "+"))?;
+    let version = version(tag)?;
     Ok(format!("{}.{}.{}", version.major, version.minor, version.patch))
+}
+
+fn version(tag: Option<&str>) -> Result<Version, Error> {
+    let tag = tag.ok_or_else(|| Error::Corefile("the image of CoreDNS has no tag".to_owned()))?;
+    kubernetes_version(&tag.replace('_', "+"))
 }
 
 fn items(deployment: &Value) -> Option<(usize, &Vec<Value>)> {

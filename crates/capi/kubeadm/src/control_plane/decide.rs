@@ -8,6 +8,7 @@
 //!
 //! The first of these that has something to do is carried out, and everything is looked at again before the next.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,11 +88,14 @@ impl Turn<'_> {
             .machines
             .iter()
             .filter(|seen| seen.machine.metadata.controller().is_some_and(|owner| owner.uid == *uid));
+        let inside = seen.workload.inside();
+        let (none, unseen) = (BTreeMap::new(), &[][..]);
+        let (nodes, etcd) = inside.map_or((&none, unseen), |inside| (&inside.nodes, inside.etcd.members()));
         Plane {
             control_plane: Arc::new(self.decision.object.clone()),
             cluster: self.cluster.clone(),
-            machines: owned.map(super::MachineSeen::member).collect(),
-            etcd: seen.workload.inside().map(|inside| inside.etcd.members().to_vec()).unwrap_or_default(),
+            machines: owned.map(|machine| machine.member(nodes)).collect(),
+            etcd: etcd.to_vec(),
             now: self.look.now,
         }
     }

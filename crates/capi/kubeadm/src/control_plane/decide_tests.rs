@@ -1,3 +1,4 @@
+use capstan_capi_types::bootstrap;
 use capstan_capi_types::core::Machine;
 use capstan_object::{Conditions, Time};
 use jiff::SignedDuration;
@@ -233,6 +234,34 @@ fn the_only_machine_is_not_replaced_and_says_why() {
     world.set(&only, "HealthCheckSucceeded", "True");
     world.settle();
     assert!(world.machines[&only].status.conditions.condition("OwnerRemediated").is_none(), "it recovered");
+}
+
+#[test]
+fn a_member_is_found_by_its_node_before_the_machine_names_that() {
+    let mut world = World::running(3, "");
+    let joined = world.machine_of("n2");
+    let machine = world.machines.get_mut(&joined).expect("it");
+    machine.status.node_ref.name.clear();
+    machine.metadata.deletion_timestamp = Some(Time::new(world.now));
+    world.drained();
+    let done = world.settle();
+    assert!(done.contains(&"remove etcd member n2".to_owned()), "{done:?}");
+    assert_eq!(world.members(), ["n1", "n3"]);
+}
+
+#[test]
+fn a_machine_does_not_go_while_etcd_does_not_say_who_is_in_it() {
+    let mut world = World::running(3, "");
+    let joined = world.machine_of("n2");
+    let machine = world.machines.get_mut(&joined).expect("it");
+    machine.status.node_ref.name.clear();
+    machine.spec.provider_id.clear();
+    machine.metadata.deletion_timestamp = Some(Time::new(world.now));
+    world.drained();
+    world.inside.as_mut().expect("inside").etcd = EtcdSeen::Failed("no answer".to_owned());
+    world.settle();
+    assert_eq!(waits(&world), ["EtcdUnknown"]);
+    assert!(world.reap().is_empty(), "its hook holds it");
 }
 
 #[test]
@@ -552,6 +581,48 @@ fn coredns_never_reads_what_it_does_not_understand() {
     assert!(!data["Corefile"].contains("# mine") && data["Corefile"].contains("forward"), "{data:?}");
     let kubeadm = &inside.kubeadm_config.as_ref().expect("it").data["ClusterConfiguration"];
     assert!(kubeadm.contains("imageTag: v1.12.1"), "{kubeadm}");
+}
+
+#[test]
+fn coredns_left_half_way_reads_its_corefile_in_the_end() {
+    let mut world = with_coredns("v1.11.3");
+    let key = "/spec/template/spec/volumes/0/configMap/items/0/key";
+    let inside = world.inside.as_mut().expect("inside");
+    let read = inside.coredns.as_mut().and_then(|deployment| deployment.pointer_mut(key)).expect("it");
+    *read = json!("Corefile-backup");
+    let data = &mut inside.coredns_config.as_mut().expect("it").data;
+    let kept = data.insert("Corefile".to_owned(), ".:53 {\n    something newer\n}\n".to_owned()).expect("it");
+    data.insert("Corefile-backup".to_owned(), kept.clone());
+    world.settle();
+    assert_eq!(world.settle(), NOTHING);
+    let inside = world.inside.as_ref().expect("inside");
+    assert_eq!(
+        inside.coredns.as_ref().and_then(|deployment| deployment.pointer(key)),
+        Some(&json!("Corefile"))
+    );
+    assert_eq!(inside.coredns_config.as_ref().expect("it").data["Corefile"], kept);
+}
+
+#[test]
+fn coredns_has_a_path_of_its_own_in_the_registries_of_kubernetes() {
+    for (image, asked, wanted) in [
+        ("mirror.example/coredns:v1.12.1", "registry.k8s.io", "registry.k8s.io/coredns/coredns:v1.12.1"),
+        ("mirror.example/coredns:v1.12.1", "registry.k8s.io/", "registry.k8s.io/coredns/coredns:v1.12.1"),
+        ("mirror.example/coredns:v1.7.0", "k8s.gcr.io", "k8s.gcr.io/coredns:v1.7.0"),
+        ("mirror.example/coredns:v1.8.0", "k8s.gcr.io", "k8s.gcr.io/coredns/coredns:v1.8.0"),
+        ("mirror.example/mydns:v1.12.1", "registry.k8s.io", "registry.k8s.io/mydns:v1.12.1"),
+        ("registry.k8s.io/coredns/coredns:v1.12.1", "mirror.example", "mirror.example/coredns:v1.12.1"),
+        (
+            "registry.k8s.io/coredns/coredns:v1.12.1",
+            "registry.k8s.io",
+            "registry.k8s.io/coredns/coredns:v1.12.1",
+        ),
+    ] {
+        let mut config = bootstrap::ClusterConfiguration::default();
+        config.dns.image_repository = asked.to_owned();
+        let found = coredns::wanted(&config, upkeep::Image::parse(image)).expect("a version");
+        assert_eq!(found.to_string(), wanted, "{image}, asked for {asked}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::decide::Turn;
 use super::deletion::release as let_go;
 use super::etcd::EtcdSeen;
 use super::quorum::{Change, components_survive, etcd_survives};
-use super::{ControlPlaneCall, Plane};
+use super::{ControlPlaneCall, Member, Plane};
 
 /// Removes a member of etcd that belongs to no machine: one at a time, and only if the quorum stands it.
 pub(super) fn strangers(turn: &mut Turn<'_>, plane: &Plane) {
@@ -24,7 +24,7 @@ pub(super) fn strangers(turn: &mut Turn<'_>, plane: &Plane) {
     else {
         return;
     };
-    let starting = plane.machines.iter().any(|member| member.machine.status.node_ref.name.is_empty());
+    let starting = plane.machines.iter().any(|member| member.node.is_empty());
     let name = if stranger.name.is_empty() { "without name" } else { stranger.name.as_str() };
     if starting {
         turn.wait("WaitingForNode", format!("a machine to become the node of etcd member {name}"));
@@ -56,24 +56,21 @@ fn remove(turn: &Turn<'_>, id: u64, member: &str) -> ControlPlaneCall {
 
 /// Takes the member of a machine that waits to end out of etcd, and lets the machine end: one after the other.
 pub(super) fn release(turn: &mut Turn<'_>, plane: &Plane) {
-    let going: Vec<&Machine> = plane
-        .machines
-        .iter()
-        .map(|member| member.machine.as_ref())
-        .filter(|machine| machine.metadata.is_deleting())
-        .collect();
-    let is_held =
-        |machine: &Machine| machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP);
-    if let Some(ending) = going.iter().find(|machine| !is_held(machine)) {
-        turn.wait("WaitingForMachines", format!("Machine {} to go", ending.metadata.name));
+    let going: Vec<&Member> =
+        plane.machines.iter().filter(|member| member.machine.metadata.is_deleting()).collect();
+    let is_held = |member: &Member| {
+        member.machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP)
+    };
+    if let Some(ending) = going.iter().find(|member| !is_held(member)) {
+        turn.wait("WaitingForMachines", format!("Machine {} to go", ending.machine.metadata.name));
         return;
     }
-    let Some(machine) = going
-        .into_iter()
-        .min_by_key(|machine| (machine.metadata.deletion_timestamp, machine.metadata.name.clone()))
-    else {
+    let Some(going) = going.into_iter().min_by_key(|member| {
+        (member.machine.metadata.deletion_timestamp, member.machine.metadata.name.clone())
+    }) else {
         return;
     };
+    let machine = going.machine.as_ref();
     let name = &machine.metadata.name;
     let deleting = machine.status.conditions.condition(shared_condition::DELETING);
     let reached = deleting.is_some_and(|condition| {
@@ -90,7 +87,7 @@ pub(super) fn release(turn: &mut Turn<'_>, plane: &Plane) {
     if plane.machines.len() <= 1 {
         return let_go(&mut turn.decision, machine);
     }
-    let member = machine.status.node_ref.name.as_str();
+    let member = going.node.as_str();
     let change = Change::Remove { machine: name, member };
     if !components_survive(plane, change) {
         turn.wait(
@@ -99,21 +96,21 @@ pub(super) fn release(turn: &mut Turn<'_>, plane: &Plane) {
         );
         return;
     }
-    if !plane.manages_etcd() || member.is_empty() {
+    if !plane.manages_etcd() {
         return let_go(&mut turn.decision, machine);
     }
-    let Some(found) = plane.etcd.iter().find(|found| found.name == member) else {
-        if plane.etcd.is_empty() {
-            turn.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
-            return;
-        }
+    if plane.etcd.is_empty() {
+        turn.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
+        return;
+    }
+    let Some(found) = plane.etcd.iter().find(|found| !member.is_empty() && found.name == member) else {
         return let_go(&mut turn.decision, machine);
     };
     if !etcd_survives(plane, change) {
         turn.wait("EtcdQuorum", format!("etcd to keep its quorum without Machine {name}"));
         return;
     }
-    match move_leader(turn, plane, machine) {
+    match move_leader(turn, plane, going) {
         Ok(call) => {
             let note = Note::normal(
                 "EtcdMemberRemoved",
@@ -135,9 +132,9 @@ pub(super) fn release(turn: &mut Turn<'_>, plane: &Plane) {
 pub(super) fn move_leader(
     turn: &Turn<'_>,
     plane: &Plane,
-    going: &Machine,
+    going: &Member,
 ) -> Result<Option<ControlPlaneCall>, String> {
-    let node = &going.status.node_ref.name;
+    let node = &going.node;
     let leader = match turn.look.seen.workload.inside().map(|inside| &inside.etcd) {
         Some(EtcdSeen::Members { leader, .. }) => leader,
         _ if !plane.manages_etcd() || node.is_empty() => return Ok(None),
@@ -151,13 +148,13 @@ pub(super) fn move_leader(
     let next = plane
         .machines
         .iter()
-        .map(|member| member.machine.as_ref())
-        .filter(|machine| {
-            !machine.metadata.is_deleting()
-                && !machine.status.node_ref.name.is_empty()
-                && machine.metadata.name != going.metadata.name
+        .filter(|member| {
+            !member.machine.metadata.is_deleting()
+                && !member.node.is_empty()
+                && member.machine.metadata.name != going.machine.metadata.name
         })
-        .max_by_key(|machine| {
+        .max_by_key(|member| {
+            let machine = member.machine.as_ref();
             (
                 holds(machine, condition::MACHINE_ETCD_MEMBER_HEALTHY),
                 holds(machine, machine_condition::HEALTH_CHECK_SUCCEEDED),
@@ -167,6 +164,6 @@ pub(super) fn move_leader(
             )
         });
     let next = next.ok_or("there is no machine that could lead etcd instead")?;
-    let (from, to) = (node.clone(), next.status.node_ref.name.clone());
+    let (from, to) = (node.clone(), next.node.clone());
     Ok(Some(ControlPlaneCall::MoveLeader { from, to }))
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::clone;
-use capstan_capi_core::contract::{Found, contract_version, look_up};
+use capstan_capi_core::contract::{Found, InfrastructureMachine, contract_version, look_up};
 use capstan_capi_core::names::label_value;
-use capstan_capi_core::workload::Nodes;
+use capstan_capi_core::workload::{Node, Nodes};
 use capstan_capi_types::bootstrap::{ExternalEtcd, KubeadmConfig};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition::MACHINE_ETCD_MEMBER_HEALTHY;
@@ -35,8 +35,8 @@ pub struct MachineSeen {
 }
 
 impl MachineSeen {
-    /// As decisions about control planes see it.
-    pub(super) fn member(&self) -> Member {
+    /// As decisions about control planes see it, where these are its cluster's nodes.
+    pub(super) fn member(&self, nodes: &BTreeMap<String, Arc<Node>>) -> Member {
         let origin = self.infrastructure.object().and_then(|object| {
             let said = |key: &str| object.metadata.annotations.get(key).cloned();
             Some(Origin {
@@ -45,7 +45,27 @@ impl MachineSeen {
             })
         });
         let config = self.config.as_ref().map(|config| config.spec.clone());
-        Member { machine: self.machine.clone(), config, origin }
+        Member { machine: self.machine.clone(), config, origin, node: self.node(nodes) }
+    }
+
+    /// The node a machine has become. Its etcd may have joined before the Machine says so, and who takes the machine
+    /// away then would leave that member behind.
+    fn node(&self, nodes: &BTreeMap<String, Arc<Node>>) -> String {
+        let said = &self.machine.status.node_ref.name;
+        if !said.is_empty() {
+            return said.clone();
+        }
+        let provided = || {
+            let object = self.infrastructure.object()?;
+            InfrastructureMachine(object).provider_id().ok().flatten()
+        };
+        let id = Some(self.machine.spec.provider_id.clone()).filter(|id| !id.is_empty()).or_else(provided);
+        let Some(id) = id.filter(|id| !id.is_empty()) else { return String::new() };
+        let mut found = nodes.values().filter(|node| node.spec.provider_id == id);
+        match (found.next(), found.next()) {
+            (Some(node), None) => node.metadata.name.clone(),
+            _ => String::new(),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Member {
     pub config: Option<KubeadmConfigSpec>,
     /// The template of its infrastructure, if that can be told.
     pub origin: Option<Origin>,
+    /// Its node, whose name its member of etcd has, too; empty while none is known.
+    pub node: String,
 }
 
 /// The template an infrastructure machine was made from.
@@ -103,7 +105,6 @@ impl Plane {
 
     /// The machine of a node.
     pub(super) fn machine_of_node(&self, node: &str) -> Option<&Machine> {
-        let of_node = |member: &&Member| member.machine.status.node_ref.name == node;
-        self.machines.iter().find(of_node).map(|member| &*member.machine)
+        self.machines.iter().find(|member| member.node == node).map(|member| &*member.machine)
     }
 }

@@ -88,12 +88,12 @@ pub fn remediate(plane: &Plane) -> Remediation {
         if plane.has_deleting_machine() {
             return held(reason::REMEDIATION_DEFERRED, "another machine is still being deleted".to_owned());
         }
-        let member = worst.machine.status.node_ref.name.as_str();
+        let member = worst.node.as_str();
         let change = Change::Remove { machine: name, member };
         if plane.manages_etcd() && plane.etcd.is_empty() {
             return held(reason::REMEDIATION_DEFERRED, "the members of etcd cannot be told".to_owned());
         }
-        // A machine that never became a node has no member to lose.
+        // A machine that never became a node is not known to have a member.
         let etcd = !plane.manages_etcd() || member.is_empty() || etcd_survives(plane, change);
         if !components_survive(plane, change) || !etcd {
             let message = "without this machine the control plane or etcd's quorum would be lost".to_owned();

@@ -112,7 +112,7 @@ fn replace(turn: &mut Turn<'_>, plane: &Plane, machine: &str, record: &Remediati
 /// Deletes a machine; leadership of etcd is moved away from it first.
 fn remove(turn: &mut Turn<'_>, plane: &Plane, name: &str, note: Note) {
     let Some(member) = by_name(plane, name) else { return };
-    match hooks::move_leader(turn, plane, &member.machine) {
+    match hooks::move_leader(turn, plane, member) {
         Ok(call) => {
             if let Some(call) = call {
                 turn.decision.call(call);

@@ -88,7 +88,7 @@ fn scale_down(plane: &Plane, outdated: &[String]) -> Step {
         return Step::Wait(blocked);
     }
     // Upstream stops at the health of the others; with two members left that would still be one too few.
-    let change = Change::Remove { machine: name, member: &machine.status.node_ref.name };
+    let change = Change::Remove { machine: name, member: &member.node };
     if !components_survive(plane, change) {
         return wait("no other machine has a healthy set of control plane components");
     }

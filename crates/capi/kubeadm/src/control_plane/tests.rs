@@ -73,8 +73,13 @@ fn plane(control_plane: KubeadmControlPlane, machines: Vec<Machine>) -> Plane {
         ..EtcdMember::default()
     };
     let etcd = machines.iter().filter(|m| !m.status.node_ref.name.is_empty()).map(member).collect();
-    let machines =
-        machines.into_iter().map(|m| Member { machine: Arc::new(m), config: None, origin: None }).collect();
+    let machines = machines
+        .into_iter()
+        .map(|machine| {
+            let node = machine.status.node_ref.name.clone();
+            Member { machine: Arc::new(machine), config: None, origin: None, node }
+        })
+        .collect();
     Plane {
         control_plane: Arc::new(control_plane),
         cluster: Arc::new(Cluster::default()),

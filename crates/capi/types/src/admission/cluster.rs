@@ -99,7 +99,7 @@ fn validate_topology(
     if !features.cluster_topology {
         errors.push(FieldError::forbidden(
             TOPOLOGY,
-            "can be set only if the ClusterTopology feature flag is enabled",
+            "nothing here makes clusters of a ClusterClass; set spec.infrastructureRef and spec.controlPlaneRef instead",
         ));
         return;
     }

@@ -141,7 +141,7 @@ impl Admission for KubeadmControlPlaneTemplate {
                 )]
             };
         }
-        if !features.cluster_topology {
+        if !features.control_plane_templates {
             return vec![FieldError::forbidden(
                 "spec",
                 "can be set only if the ClusterTopology feature flag is enabled",

@@ -37,11 +37,14 @@ use crate::core::{
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
 
-/// What upstream hides behind feature gates; all of it is on here.
+/// What upstream hides behind feature gates; what our controllers look after is on here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// `spec.topology` of clusters, and templates of control planes.
+    /// `spec.topology` of clusters, for a plane that makes clusters of classes. Ours does not, and a cluster that it
+    /// took in would wait for ever.
     pub cluster_topology: bool,
+    /// Templates of control planes.
+    pub control_plane_templates: bool,
     /// Boot data for Ignition.
     pub ignition: bool,
     /// Taints of machines.
@@ -50,13 +53,22 @@ pub struct Features {
 
 impl Default for Features {
     fn default() -> Self {
-        Self { cluster_topology: true, ignition: true, machine_taints: true }
+        Self { cluster_topology: false, ..Self::ALL }
     }
 }
 
 impl Features {
     /// Upstream's own defaults: everything still experimental is off.
-    pub const UPSTREAM: Self = Self { cluster_topology: false, ignition: false, machine_taints: false };
+    pub const UPSTREAM: Self = Self {
+        cluster_topology: false,
+        control_plane_templates: false,
+        ignition: false,
+        machine_taints: false,
+    };
+
+    /// Everything.
+    pub const ALL: Self =
+        Self { cluster_topology: true, control_plane_templates: true, ignition: true, machine_taints: true };
 }
 
 /// Defaults and rules of a kind.
