@@ -79,6 +79,8 @@ async fn play<S: Scenario>(
     });
     let (inside, beyond) = (outside.clone(), outside.clone());
     let assembly = Assembly {
+        store: Box::new(|disk, options| scenario.store(disk, options)),
+        transport: Box::new(|direct| scenario.transport(direct)),
         configure: Box::new(|config| scenario.configure(config)),
         workloads: Box::new(move |management, env| scenario.workloads(&beyond, management, env)),
         controllers: Box::new(move |runtime| scenario.controllers(&inside, runtime)),

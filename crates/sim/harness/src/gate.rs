@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::check::{Checker, Step};
+use crate::wire::{Collection, Told};
 use crate::{Clock, Fault, Misfortune, Objects, Trace, Violation};
 
 /// What all processes of a world share.
@@ -142,6 +143,13 @@ impl SimGate {
             return Verdict::Fail(unheard);
         }
         Verdict::Proceed
+    }
+
+    /// The process hears something of its server on a watch with a number.
+    pub fn told(&self, watch: u64, collection: &Collection, told: &Told) {
+        if !self.dead.load(Ordering::Relaxed) {
+            self.shared.check(|checker| checker.told(watch, collection, told, &self.objects));
+        }
     }
 
     async fn die(&self, number: usize) -> Verdict {

@@ -25,11 +25,12 @@ mod gate;
 mod objects;
 mod scenario;
 mod trace;
+mod wire;
 mod world;
 
 pub use check::{
-    Acknowledged, AtMost, Checker, Cloud, FinalizersGuard, FollowsOwnWrites, History, IntentsFirst, Mutation,
-    NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs, Resource, Step,
+    Acknowledged, AtMost, Checker, Cloud, FinalizersGuard, FollowsOwnWrites, Heard, History, IntentsFirst,
+    Mutation, NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs, Resource, Step,
 };
 pub use clock::Clock;
 pub use enumerate::{Report, Sample, Survey, crash_points, run, run_with, survey};
@@ -37,4 +38,5 @@ pub use fault::{Fault, Misfortune};
 pub use objects::Objects;
 pub use scenario::{Scenario, Violation};
 pub use trace::Trace;
+pub use wire::{Collection, Told};
 pub use world::World;

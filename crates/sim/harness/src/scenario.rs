@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use capstan_apiserver::Digest;
 use capstan_apiserver::plane::Config;
-use capstan_controller::{Client, Env, Options, Runtime, Workloads};
+use capstan_controller::{Client, Env, Options, Runtime, Transport, Workloads};
+use capstan_store::{OpenError, SimDisk, Store};
 use jiff::Timestamp;
 
 use crate::{Checker, World};
@@ -53,6 +55,16 @@ pub trait Scenario {
         _env: Env,
     ) -> Option<Arc<dyn Workloads>> {
         None
+    }
+
+    /// The store of a process that starts, on what the disk holds.
+    fn store(&self, disk: SimDisk, options: capstan_store::Options) -> Result<Store<Digest>, OpenError> {
+        Store::open(disk, options)
+    }
+
+    /// How the controllers' requests reach the server.
+    fn transport(&self, direct: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        direct
     }
 
     /// How the server is set up.

@@ -4,17 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use capstan_apiserver::Digest;
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
-use capstan_controller::{Body, Client, Env, Options, Runtime, Transport, TransportError, Workloads};
-use capstan_store::{SimDisk, Store};
-use futures::future::BoxFuture;
-use http::{Request, Response};
-use tokio::sync::watch;
+use capstan_controller::{Client, Env, Options, Runtime, Transport, Workloads};
+use capstan_store::{OpenError, SimDisk, Store};
 
 use crate::gate::{Observers, SimGate, WorkloadGate};
+use crate::wire::Wire;
 use crate::{Clock, Objects, Trace, Violation};
 
 /// A plane is at rest when it has done nothing for this long: longer than any pause after a failure.
@@ -25,8 +22,16 @@ const LIMIT: Duration = Duration::from_secs(2 * 3600);
 /// Reaches workload clusters from a process that starts.
 type Reach<'a> = Box<dyn Fn(Client, Env) -> Option<Arc<dyn Workloads>> + 'a>;
 
+/// Opens the store on what the disk holds.
+type Open<'a> = Box<dyn Fn(SimDisk, capstan_store::Options) -> Result<Store<Digest>, OpenError> + 'a>;
+
+/// Leads from the way to the server to the one that the controllers take.
+type Way<'a> = Box<dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport> + 'a>;
+
 /// What a process is made of when it starts.
 pub(crate) struct Assembly<'a> {
+    pub store: Open<'a>,
+    pub transport: Way<'a>,
     pub configure: Box<dyn Fn(Config) -> Config + 'a>,
     pub workloads: Reach<'a>,
     pub controllers: Box<dyn Fn(&mut Runtime) + 'a>,
@@ -70,8 +75,8 @@ impl<'a> World<'a> {
         let failed = |what: String| Violation::new("boot", what);
         let clock = env.clone();
         let options = capstan_store::Options::with_clock(move || clock.now().into());
-        let store: Store<Digest> =
-            Store::open(self.disk.clone(), options).map_err(|error| failed(error.to_string()))?;
+        let store = (self.assembly.store)(self.disk.clone(), options);
+        let store = store.map_err(|error| failed(error.to_string()))?;
         let config = Config::in_memory().with_env(env).with_store(store).trusting_everybody();
         let config = (self.assembly.configure)(config);
         let plane =
@@ -87,11 +92,10 @@ impl<'a> World<'a> {
     /// Starts the controllers.
     pub(crate) fn start(&mut self) {
         let env = self.env();
-        let cuts = self.observers.cuts.clone();
         let Some(process) = &mut self.process else { return };
         let direct = Client::in_process(process.plane.server().clone(), "capstan");
-        let transport = Arc::new(Cuttable { inner: direct.transport().clone(), cuts });
-        let client = Client::new(transport, "capstan");
+        let inner = (self.assembly.transport)(direct.transport().clone());
+        let client = Client::new(Arc::new(Wire::new(inner, process.gate.clone())), "capstan");
         let elsewhere = client.gated(Arc::new(WorkloadGate(process.gate.clone())));
         let workloads = (self.assembly.workloads)(elsewhere, env.clone());
         let client = client.gated(process.gate.clone());
@@ -212,35 +216,5 @@ impl<'a> World<'a> {
         self.pass(QUIET).await?;
         let busy = self.runtime().map_or(0, |runtime| runtime.load().0);
         Ok(self.trace().effects() == before && busy == 0)
-    }
-}
-
-/// A transport whose watches break on request.
-struct Cuttable {
-    inner: Arc<dyn Transport>,
-    cuts: watch::Sender<u64>,
-}
-
-impl Transport for Cuttable {
-    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        Box::pin(async move {
-            let response = self.inner.send(request).await?;
-            if !is_watch {
-                return Ok(response);
-            }
-            let cut = self.cuts.subscribe();
-            Ok(response.map(|body| {
-                let pieces = futures::stream::unfold((body, cut), |(mut body, mut cut)| async move {
-                    let piece = tokio::select! {
-                        biased;
-                        _ = cut.changed() => Some(Err(TransportError::ambiguous("the connection was cut"))),
-                        piece = body.next() => piece,
-                    };
-                    piece.map(|piece| (piece.map(http_body::Frame::data), (body, cut)))
-                });
-                Body::new(http_body_util::StreamBody::new(pieces))
-            }))
-        })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_apiserver::Digest;
 use capstan_controller::EffectOf;
-use capstan_store::Watch;
+use capstan_store::{HistoryError, Watch};
 
 use super::fence::version;
 use super::{Checker, Step};
@@ -114,7 +114,9 @@ impl Checker for Acknowledged {
                     batch.events.iter().any(|event| event.key() == key && event.current.is_none())
                 }),
                 // The history no longer reaches back that far: it cannot be told.
-                Err(_) => true,
+                Err(HistoryError::Compacted { .. }) => true,
+                // The store has not come that far again.
+                Err(HistoryError::Future { .. }) => false,
             },
         )
     }
@@ -191,8 +193,13 @@ impl History {
             if followed.watch.is_none() {
                 followed.watch = match store.watch(&name, "", followed.model.progress) {
                     Ok(watch) => Some(watch),
+                    Err(HistoryError::Future { requested, current }) => {
+                        return Err(format!(
+                            "A2: {name} was told of up to {requested}, and the store is at {current}"
+                        ));
+                    }
                     // The history no longer reaches back that far: who follows lists again, as after a 410.
-                    Err(_) => {
+                    Err(HistoryError::Compacted { .. }) => {
                         let snapshot = store.snapshot(&name);
                         let list = snapshot.range("", None);
                         followed.model = Model {

@@ -1,5 +1,5 @@
-//! What must hold, checked after every effect. Each property has a controller, or a history, that breaks it in the
-//! tests: a checker that catches nothing proves nothing.
+//! What must hold, checked after every effect. Each property has a controller, a store or a server that breaks it in
+//! the tests: a checker that catches nothing proves nothing.
 //!
 //! | property | checker |
 //! |---|---|
@@ -11,12 +11,13 @@
 //! | S11 a deleting owner gets no children | [`NoChildrenOfTheDying`] |
 //! | S12 no decision on state older than our own writes | [`FollowsOwnWrites`] |
 //! | A1 compare-and-swap is exact, A3 nothing acknowledged is lost | [`Acknowledged`] |
-//! | A2 watches are ordered and unique, A4 list and watch are the state | [`History`] |
+//! | A2 watches are ordered and unique, A4 list and watch are the state | [`History`] of the store, [`Heard`] of the server |
 //!
 //! L1 and L2, that the plane comes to rest and then writes nothing, are [`World::rest`](crate::World::rest) itself.
 
 mod cloud;
 mod fence;
+mod heard;
 mod history;
 mod rules;
 
@@ -26,10 +27,12 @@ use jiff::Timestamp;
 
 pub use cloud::{AtMost, Cloud, FinalizersGuard, Mutation, OnlyOurs, Resource};
 pub use fence::FollowsOwnWrites;
+pub use heard::Heard;
 pub use history::{Acknowledged, History};
 pub use rules::{IntentsFirst, NoChildrenOfTheDying, NothingWhilePaused};
 
 use crate::Objects;
+use crate::wire::{Collection, Told};
 
 /// An effect about to happen or just happened.
 pub struct Step<'a> {
@@ -73,6 +76,17 @@ pub trait Checker: Send {
         _actor: &str,
         _object: &ObjectRef,
         _read: &[(KindName, Key, u64)],
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The process hears something of its server on a watch, which has a number in its process.
+    fn told(
+        &mut self,
+        _watch: u64,
+        _collection: &Collection,
+        _told: &Told,
+        _objects: &Objects,
     ) -> Result<(), String> {
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 mod broken;
 mod cloud;
+mod faulty;
 mod reach;
 mod story;
 mod widget;

@@ -1,25 +1,39 @@
 //! The life of a widget: created, scaled both ways, deleted, with every misfortune at every moment.
 
-use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime};
+use std::sync::Arc;
+
+use capstan_apiserver::Digest;
+use capstan_controller::{Client, Deletion, Env, KindName, Options, Patch, Runtime, Transport};
 use capstan_harness::{
-    Acknowledged, AtMost, Checker, Fault, FinalizersGuard, FollowsOwnWrites, History, IntentsFirst,
+    Acknowledged, AtMost, Checker, Fault, FinalizersGuard, FollowsOwnWrites, Heard, History, IntentsFirst,
     NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs, Scenario, Violation, World, crash_points, run,
 };
 use capstan_object::{Key, ObjectMeta};
+use capstan_store::{OpenError, SimDisk, Store};
 use serde_json::json;
 
 use crate::cloud::{ByName, ByOwner, SimCloud};
+use crate::faulty::Ground;
 use crate::widget::{FINALIZER, Flaw, PAUSED, Spec, Widget, Widgets, definition};
 
 pub struct Life {
     pub flaw: Flaw,
+    /// What is wrong with the store or the server.
+    pub ground: Ground,
+    /// The one property that is checked; all of them if there is none.
+    pub only: Option<&'static str>,
     pub write_through: bool,
     pub moody: bool,
 }
 
 impl Life {
     pub fn with(flaw: Flaw) -> Self {
-        Self { flaw, write_through: true, moody: false }
+        Self { flaw, ground: Ground::Sound, only: None, write_through: true, moody: false }
+    }
+
+    /// A sound controller on a store or a server with a flaw.
+    pub fn on(ground: Ground) -> Self {
+        Self { ground, ..Self::with(Flaw::None) }
     }
 }
 
@@ -65,7 +79,7 @@ impl Scenario for Life {
     }
 
     fn checkers(&self, cloud: &SimCloud) -> Vec<Box<dyn Checker>> {
-        vec![
+        let mut checkers: Vec<Box<dyn Checker>> = vec![
             Box::new(AtMost::new("S1", ByName(cloud.clone()), |_, _| Some(1))),
             Box::new(AtMost::new("S2", ByOwner(cloud.clone()), |_, _| Some(3))),
             Box::new(OnlyOurs(ByOwner(cloud.clone()))),
@@ -76,7 +90,18 @@ impl Scenario for Life {
             Box::new(FollowsOwnWrites::default()),
             Box::new(Acknowledged::default()),
             Box::new(History::default()),
-        ]
+            Box::new(Heard::default()),
+        ];
+        checkers.retain(|checker| self.only.is_none_or(|only| checker.name() == only));
+        checkers
+    }
+
+    fn store(&self, disk: SimDisk, options: capstan_store::Options) -> Result<Store<Digest>, OpenError> {
+        self.ground.store(disk, options)
+    }
+
+    fn transport(&self, direct: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        self.ground.server(direct)
     }
 
     fn options(&self) -> Options {

@@ -29,7 +29,7 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, 
 use capstan_controller::KindName;
 use capstan_guest::Site;
 use capstan_harness::{
-    Acknowledged, AtMost, Checker, FinalizersGuard, FollowsOwnWrites, History, IntentsFirst,
+    Acknowledged, AtMost, Checker, FinalizersGuard, FollowsOwnWrites, Heard, History, IntentsFirst,
     NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs,
 };
 use capstan_sim_provider::MACHINE_FINALIZER;
@@ -82,5 +82,6 @@ pub fn all(site: &Site) -> Vec<Box<dyn Checker>> {
         Box::new(NothingShared),
         Box::new(Acknowledged::default()),
         Box::new(History::default()),
+        Box::new(Heard::default()),
     ]
 }
