@@ -1,7 +1,8 @@
 //! `Cluster`. What depends on a ClusterClass is checked by whoever has one.
 
+use std::net::IpAddr;
+
 use capstan_schema::meta;
-use ipnet::IpNet;
 
 use super::common::{shown, validate_rolling_update, validate_taints, validate_template_meta};
 use super::{Admission, Features, FieldError};
@@ -79,7 +80,7 @@ impl Admission for Cluster {
 
 fn validate_ranges(ranges: &[String], path: &str, errors: &mut Vec<FieldError>) {
     for (at, range) in ranges.iter().enumerate() {
-        if range.parse::<IpNet>().is_err() {
+        if !is_range(range) {
             errors.push(FieldError::invalid(
                 format!("{path}[{at}]"),
                 range.as_str(),
@@ -87,6 +88,17 @@ fn validate_ranges(ranges: &[String], path: &str, errors: &mut Vec<FieldError>) 
             ));
         }
     }
+}
+
+/// A network as Go reads it: numbers of an address do not begin with zeros, which others read as octal.
+fn is_range(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let most = match address.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    bits.bytes().all(|byte| byte.is_ascii_digit()) && bits.parse().is_ok_and(|bits: u32| bits <= most)
 }
 
 fn validate_topology(

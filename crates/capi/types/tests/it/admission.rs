@@ -142,6 +142,12 @@ fn clusters() {
                 ],
             ),
             (
+                json!({ "spec": { "clusterNetwork": { "pods": { "cidrBlocks": ["10.0.0.0/016", "010.0.0.0/16"] } } } }),
+                &[
+                    "spec.clusterNetwork.pods.cidrBlocks[1]: Invalid value: \"010.0.0.0/16\": invalid CIDR address: 010.0.0.0/16",
+                ],
+            ),
+            (
                 json!({ "spec": { "clusterNetwork": { "services": { "cidrBlocks": ["10.0.0.1"] } } } }),
                 &[
                     "spec.clusterNetwork.services.cidrBlocks[0]: Invalid value: \"10.0.0.1\": invalid CIDR address: 10.0.0.1",

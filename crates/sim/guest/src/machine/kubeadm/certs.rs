@@ -1,6 +1,6 @@
 //! The phase `certs`: what lies in `/etc/kubernetes/pki` is checked, what is missing is made.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use capstan_apiserver::pki::{Authority, Credential, Leaf, PrivateKey};
 use capstan_x509::pem;
@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::config::Cluster;
+use super::config::{Cluster, of_api_service};
 use super::{Abort, Kubeadm};
 
 /// An authority: its files without their ends, its name in kubeadm, its common name.
@@ -307,7 +307,7 @@ fn api_names(subject: &Subject<'_>) -> Result<Vec<String>, Abort> {
         format!("kubernetes.default.svc.{domain}"),
     ];
     let services = cluster.text("/networking/serviceSubnet");
-    let first = first_address(services).ok_or_else(|| {
+    let first = of_api_service(services).ok_or_else(|| {
         Abort::phase(
             "certs/apiserver",
             format!("unable to get first IP address from the given CIDR: {services}"),
@@ -340,13 +340,4 @@ fn unique(names: Vec<String>) -> Vec<String> {
         }
     }
     out
-}
-
-/// The address that the Service of the API server gets.
-fn first_address(subnets: &str) -> Option<IpAddr> {
-    let (address, _) = subnets.split(',').next()?.trim().split_once('/')?;
-    Some(match address.parse().ok()? {
-        IpAddr::V4(network) => Ipv4Addr::from(u32::from(network).checked_add(1)?).into(),
-        IpAddr::V6(network) => Ipv6Addr::from(u128::from(network).checked_add(1)?).into(),
-    })
 }

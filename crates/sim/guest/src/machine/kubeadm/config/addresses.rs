@@ -5,19 +5,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capstan_schema::meta::dns1123_subdomain;
 
-/// An address; numbers of IPv4 may begin with zeros.
+/// An address; its numbers may begin with zeros.
 pub(super) fn address(text: &str) -> Option<IpAddr> {
-    if text.contains(':') {
-        return text.parse().ok();
-    }
-    let plain: Vec<&str> = text
-        .split('.')
-        .map(|part| match part.trim_start_matches('0') {
-            "" if !part.is_empty() => "0",
-            rest => rest,
-        })
-        .collect();
-    plain.join(".").parse().ok()
+    let plain = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    let dotted = |text: &str| text.split('.').map(plain).collect::<Vec<_>>().join(".");
+    text.split(':').map(dotted).collect::<Vec<_>>().join(":").parse().ok()
+}
+
+/// The address that the Service of the API server gets: the second of the first network.
+pub(in super::super) fn of_api_service(subnets: &str) -> Option<IpAddr> {
+    Some(match Subnet::parse(subnets.split(',').next()?)?.first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().checked_add(1)?).into(),
+        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().checked_add(1)?).into(),
+    })
 }
 
 /// A network.
@@ -142,6 +145,7 @@ mod tests {
             ("0.0.0.0/0", "0.0.0.0/0", 0),
             ("10.0.0.1/32", "10.0.0.1/32", 1),
             ("fd00::7/112", "fd00::/112", 65_536),
+            ("0fd00::7/0112", "fd00::/112", 65_536),
             ("fd00::/48", "fd00::/48", i64::MAX.unsigned_abs()),
         ] {
             let subnet = Subnet::parse(text).expect(text);
@@ -150,6 +154,20 @@ mod tests {
         for text in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/+8", " 10.0.0.0/8", "fd00::/129", "10.0.0/8", "/8"]
         {
             assert_eq!(Subnet::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_service_of_the_api_has_the_second_address_of_its_network() {
+        for (text, expected) in [
+            ("10.96.0.0/12", Some("10.96.0.1")),
+            ("10.96.0.7/24,fd00::/112", Some("10.96.0.1")),
+            ("010.096.0.0/16", Some("10.96.0.1")),
+            ("fd00::/112", Some("fd00::1")),
+            ("everything", None),
+        ] {
+            let address = of_api_service(text).map(|address| address.to_string());
+            assert_eq!(address.as_deref(), expected, "{text}");
         }
     }
 

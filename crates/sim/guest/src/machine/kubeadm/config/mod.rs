@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use addresses::of_api_service;
 pub(super) use cluster::Cluster;
 use documents::Document;
 pub(super) use duration::go_duration;
