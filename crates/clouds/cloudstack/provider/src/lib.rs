@@ -17,6 +17,7 @@ mod balancers;
 mod clouds;
 mod cluster;
 pub mod code;
+mod deployments;
 mod failure_domain;
 mod isolated_network;
 mod machine;

@@ -1,35 +1,28 @@
-//! What was seen of an account's machines and jobs, and when: one list serves everybody who asks.
+//! What was seen of an account's machines and networks, and when: one list serves everybody who asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    DeployVirtualMachine, ListCapabilities, ListVirtualMachines, Scope,
+    DeployVirtualMachine, ListCapabilities, ListNetworks, ListVirtualMachines, Scope,
 };
-use capstan_cloudstack_client::model::VirtualMachine;
-use capstan_cloudstack_client::{Client, Error, JobId, JobState, VirtualMachineId};
+use capstan_cloudstack_client::model::{MachineState, Network, VirtualMachine};
+use capstan_cloudstack_client::{Client, Error, JobId, JobState, VirtualMachineId, ZoneId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use crate::deployments::{Deployment, Deployments};
 
 /// How old a look at a machine that is under way may be.
 pub(crate) const MOVING: Duration = Duration::from_millis(2500);
 /// How old a look at a machine that should just run may be: what happens behind our back shows within a minute, and an
 /// account is asked no more than once a minute.
 pub(crate) const SETTLED: Duration = Duration::from_secs(60);
-/// How long it is believed what users of the account may do, and what became of their jobs.
+/// How old a look at networks may be for whoever comes right after the one who looked.
+pub(crate) const JUST_NOW: Duration = Duration::from_secs(10);
+/// How long it is believed what users of the account may do.
 const REMEMBERED: Duration = Duration::from_secs(3600);
-
-/// Where the deployment of a machine is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Deployment {
-    /// Under way.
-    Running,
-    /// The machine runs.
-    Done(Arc<VirtualMachine>),
-    /// It did not come up; what CloudStack says.
-    Failed(String),
-}
 
 /// A look at a machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +42,9 @@ struct Memory {
     /// When everything was last listed.
     listed: Option<Instant>,
     machines: BTreeMap<VirtualMachineId, (Instant, Option<Arc<VirtualMachine>>)>,
-    jobs: BTreeMap<JobId, (Instant, Deployment)>,
+    deployments: Deployments,
+    /// By zone and name, or zone and id.
+    networks: BTreeMap<(ZoneId, String), (Instant, Vec<Network>)>,
     may_expunge: Option<(Instant, bool)>,
 }
 
@@ -100,33 +95,94 @@ impl Sight {
         Ok(Glance { machine, age: now.elapsed() })
     }
 
-    /// Where a deployment is, as of a moment ago.
-    pub(crate) async fn deployment(&self, client: &Client, job: &JobId) -> Result<Deployment, Error> {
-        let mut memory = self.0.lock().await;
-        if let Some((at, known)) = memory.jobs.get(job)
-            && (at.elapsed() <= MOVING || *known != Deployment::Running)
-        {
-            return Ok(known.clone());
+    /// Where the deployment of a machine is. Several that are under way are looked at together: a machine that runs, or
+    /// starts, says enough; of any other the job is asked, which alone knows why one failed.
+    pub(crate) async fn deployment(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        job: &JobId,
+        machine: &VirtualMachineId,
+    ) -> Result<Deployment, Error> {
+        let memory = &mut *self.0.lock().await;
+        memory.deployments.adopt(job, machine);
+        if let Some(known) = memory.deployments.known(job) {
+            return Ok(known);
         }
-        let state = match client.poll::<DeployVirtualMachine>(job).await? {
-            JobState::Running => Deployment::Running,
+        let ids = memory.deployments.under_way();
+        if ids.len() > 1 {
+            let details = vec!["nics".to_owned()];
+            let scope = scope.clone();
+            let question = ListVirtualMachines { ids, details, scope, ..ListVirtualMachines::default() };
+            let now = Instant::now();
+            // Without an answer the job is asked, and says what is wrong.
+            for machine in client.list(&question).await.unwrap_or_default() {
+                let Some(job) = memory.deployments.job_of(&machine.id) else { continue };
+                if machine.state == Some(MachineState::Running) {
+                    let machine = Arc::new(machine);
+                    memory.machines.insert(machine.id.clone(), (now, Some(machine.clone())));
+                    memory.deployments.ended(&job, Deployment::Done(machine));
+                } else if machine.state == Some(MachineState::Starting) {
+                    memory.deployments.goes_on(&job);
+                }
+            }
+            if let Some(known) = memory.deployments.known(job) {
+                return Ok(known);
+            }
+        }
+        Ok(match client.poll::<DeployVirtualMachine>(job).await? {
+            JobState::Running => memory.deployments.goes_on(job),
             JobState::Succeeded(machine) => {
                 let machine = Arc::new(machine);
                 memory.machines.insert(machine.id.clone(), (Instant::now(), Some(machine.clone())));
-                Deployment::Done(machine)
+                memory.deployments.ended(job, Deployment::Done(machine))
             }
-            JobState::Failed(refusal) => Deployment::Failed(refusal.to_string()),
-        };
-        memory.jobs.insert(job.clone(), (Instant::now(), state.clone()));
-        Ok(state)
+            JobState::Failed(refusal) => {
+                memory.deployments.ended(job, Deployment::Failed(refusal.to_string()))
+            }
+        })
     }
 
     /// A deployment began just now.
-    pub(crate) async fn deploying(&self, job: &JobId) {
-        let jobs = &mut self.0.lock().await.jobs;
-        // Whoever ordered a machine that long ago has heard the end of it.
-        jobs.retain(|_, (at, _)| at.elapsed() <= REMEMBERED);
-        jobs.insert(job.clone(), (Instant::now(), Deployment::Running));
+    pub(crate) async fn deploying(&self, job: &JobId, machine: &VirtualMachineId) {
+        self.0.lock().await.deployments.begin(job, machine);
+    }
+
+    /// Networks of a name in a zone, in any case, or the one of an id, as they were at most so long ago.
+    pub(crate) async fn networks(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        zone: &ZoneId,
+        (id, name): (&str, &str),
+        most: Duration,
+    ) -> Result<Vec<Network>, Error> {
+        let networks = &mut self.0.lock().await.networks;
+        networks.retain(|_, (at, _)| at.elapsed() < JUST_NOW);
+        let key = (zone.clone(), if id.is_empty() { name.to_owned() } else { id.to_owned() });
+        if let Some((_, found)) = networks.get(&key).filter(|(at, _)| at.elapsed() < most) {
+            return Ok(found.clone());
+        }
+        let question = ListNetworks {
+            id: Some(id).filter(|id| !id.is_empty()).map(Into::into),
+            name: Some(name.to_owned()).filter(|name| id.is_empty() && !name.is_empty()),
+            zoneid: Some(zone.clone()),
+            scope: scope.clone(),
+            ..ListNetworks::default()
+        };
+        let now = Instant::now();
+        let found = client.list(&question).await?;
+        for network in &found {
+            let by_id = (zone.clone(), network.id.to_string());
+            networks.insert(by_id, (now, vec![network.clone()]));
+        }
+        networks.insert(key, (now, found.clone()));
+        Ok(found)
+    }
+
+    /// Nothing that was seen of networks holds any more.
+    pub(crate) async fn networks_changed(&self) {
+        self.0.lock().await.networks.clear();
     }
 
     /// Nothing that was seen of a machine holds any more.

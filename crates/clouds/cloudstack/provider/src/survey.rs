@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use capstan_capi_kubeadm::secret::Secret;
-use capstan_cloudstack_client::commands::{ListNetworks, ListVirtualMachines, Scope, TagPair};
+use capstan_cloudstack_client::commands::{ListNetworks, ListVirtualMachines, Scope};
 use capstan_cloudstack_client::model::MachineState;
-use capstan_cloudstack_types::names::CREATED_TAG;
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
 
 use crate::clouds::{Clouds, secret_of};
+use crate::isolated_network::is_ours;
 use crate::trouble::Trouble;
 
 /// Something in the cloud.
@@ -42,9 +42,9 @@ impl Clouds {
         let key = secret_of(&domain.acs_endpoint);
         let trouble = |error: capstan_cloudstack_client::Error| Trouble::of(&error, &key);
         let scope = Scope::of(owner);
-        let tags = vec![TagPair::new(CREATED_TAG, "1")];
-        let question = ListNetworks { tags, scope: scope.clone(), ..ListNetworks::default() };
-        let networks = client.list(&question).await.map_err(trouble)?;
+        let question = ListNetworks { scope: scope.clone(), ..ListNetworks::default() };
+        let mut networks = client.list(&question).await.map_err(trouble)?;
+        networks.retain(is_ours);
         let details = vec!["nics".to_owned()];
         let question = ListVirtualMachines { details, scope, ..ListVirtualMachines::default() };
         let machines = client.list(&question).await.map_err(trouble)?;

@@ -1,10 +1,11 @@
 //! What a decision about a CloudStackFailureDomain depends on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, label};
-use capstan_cloudstack_client::commands::{ListNetworks, ListZones};
+use capstan_cloudstack_client::commands::ListZones;
 use capstan_cloudstack_client::model::{Network, Zone};
 use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
 use capstan_cloudstack_types::v1beta3::{
@@ -123,13 +124,6 @@ async fn network(
     access: &Access,
 ) -> Result<Option<Network>, Trouble> {
     let wanted = &spec.zone.network;
-    let question = ListNetworks {
-        id: Some(wanted.id.as_str()).filter(|id| !id.is_empty()).map(Into::into),
-        name: Some(wanted.name.clone()).filter(|name| wanted.id.is_empty() && !name.is_empty()),
-        zoneid: Some(zone.id.clone()),
-        scope: access.scope(),
-        ..ListNetworks::default()
-    };
     let missing = || {
         let message = format!(
             "there is no network with id {:?} in zone {}: correct network of failure domain {}",
@@ -137,7 +131,8 @@ async fn network(
         );
         Trouble::new(code::NOT_FOUND, "NetworkNotFound", message)
     };
-    let found = access.client.list(&question).await;
+    let (named, now) = ((wanted.id.as_str(), wanted.name.as_str()), Duration::ZERO);
+    let found = access.sight.networks(&access.client, &access.scope(), &zone.id, named, now).await;
     let mut found = found.map_err(|error| not_found_or(&error, access, missing))?;
     if !wanted.id.is_empty() {
         return found.pop().map(Some).ok_or_else(missing);

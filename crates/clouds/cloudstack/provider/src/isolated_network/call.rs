@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
     CreateTags, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DeleteNetwork,
-    DeleteTags, DisassociateIpAddress, ListNetworkOfferings, TagPair,
+    DeleteTags, DisassociateIpAddress, ListNetworkOfferings, ListNetworks, TagPair,
 };
 use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::{Code, Error, NetworkOfferingId};
@@ -16,8 +16,9 @@ use capstan_controller::{Call, Intent, Outcome, Resolution};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::RULE;
 use super::facts::{Change, Facts};
-use super::{RULE, mark};
+use super::mark::{is_tagged, mark};
 use crate::clouds::Access;
 use crate::code;
 use crate::trouble::{Trouble, failed};
@@ -236,12 +237,21 @@ pub(super) async fn make(
         }
         NetworkCall::Tag { id, address, tags } => {
             let resourcetype = if *address { ResourceType::PublicIpAddress } else { ResourceType::Network };
-            let request = CreateTags {
+            let put = |tags: &[String]| CreateTags {
                 resourceids: vec![id.clone()],
-                resourcetype,
+                resourcetype: resourcetype.clone(),
                 tags: tags.iter().map(|tag| TagPair::new(tag.as_str(), "1")).collect(),
             };
-            client.run(&request).await.map_err(lost)?;
+            if let Err(error) = client.run(&put(tags)).await {
+                // All are refused if one is there already: one that a try put there of which nobody heard, or somebody else.
+                let missing = if *address { tags.clone() } else { missing(id, tags, access).await };
+                if missing.len() == tags.len() {
+                    return Err(lost(error));
+                }
+                if !missing.is_empty() {
+                    client.run(&put(&missing)).await.map_err(lost)?;
+                }
+            }
             Ok(if *address { Change::Other } else { Change::Tags(tags.clone()) })
         }
         NetworkCall::Untag { id, tag } => {
@@ -332,6 +342,14 @@ pub(super) async fn make(
             Ok(Change::Network(None))
         }
     }
+}
+
+/// Those of some tags that a network lacks: all, if nobody says.
+async fn missing(id: &str, tags: &[String], access: &Access) -> Vec<String> {
+    let question = ListNetworks { id: Some(id.into()), scope: access.scope(), ..ListNetworks::default() };
+    let found = access.client.list(&question).await.unwrap_or_default();
+    let has = |key: &&String| found.first().is_some_and(|network| is_tagged(network, key));
+    tags.iter().filter(|key| !has(key)).cloned().collect()
 }
 
 /// What is not known any more is gone, which is what was wanted.

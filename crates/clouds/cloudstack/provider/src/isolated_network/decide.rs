@@ -12,12 +12,11 @@ use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNet
 use capstan_controller::{Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 
-use super::facts::is_ours;
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
+use super::mark::{self, is_ours};
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, delete};
 use crate::annotation;
-use crate::balancers;
 
-type Decision = capstan_controller::Decision<IsolatedNetworks>;
+pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
 
 /// Who may reach the API server if nobody says.
 pub(crate) const EVERYBODY: &str = "0.0.0.0/0";
@@ -91,9 +90,11 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
                 trouble.wait(&mut decision);
                 ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
             }
-            (Some(Ok(facts)), Some(cluster)) if deleting => delete(look, facts, cluster, &mut decision),
+            (Some(Ok(facts)), Some(cluster)) if deleting => {
+                delete::delete(look, facts, cluster, &mut decision)
+            }
             (Some(Ok(facts)), Some(cluster)) => keep(look, facts, cluster, &mut decision),
-            (None, Some(_)) if look.object.status.ready => {}
+            (None, Some(cluster)) if look.object.status.ready => mark::keep(look, cluster, &mut decision),
             (None, Some(_)) if !deleting || look.seen.domain.is_some() => {
                 decision.add_finalizer(FINALIZER);
                 waiting(look, &mut decision, "WaitingForZone", "the zone of the failure domain");
@@ -109,7 +110,7 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
     decision
 }
 
-fn ready(look: &Look<IsolatedNetworks>, decision: &mut Decision, verdict: Verdict) {
+pub(super) fn ready(look: &Look<IsolatedNetworks>, decision: &mut Decision, verdict: Verdict) {
     state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
@@ -119,7 +120,12 @@ fn waiting(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str,
 }
 
 /// Asks for calls, and says so or what became of the last try.
-fn ask(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str, calls: Vec<NetworkCall>) {
+pub(super) fn ask(
+    look: &Look<IsolatedNetworks>,
+    decision: &mut Decision,
+    reason: &str,
+    calls: Vec<NetworkCall>,
+) {
     let failure = calls.iter().find_map(|call| look.failure_of(call));
     let message = match failure {
         Some(failure) => match &failure.call {
@@ -150,18 +156,16 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
         return ask(look, decision, "CreatingNetwork", vec![NetworkCall::Create { name: spec.name.clone() }]);
     };
     let mut made = Made::of(&look.object.metadata);
-    let ours = is_ours(network, cluster);
+    let ours = is_ours(network);
     let id = network.id.to_string();
     decision.object.spec.id.clone_from(&id);
     if ours && look.result_of(&NetworkCall::Create { name: spec.name.clone() }).is_some() {
         made.network = Some(id.clone());
     }
     let mut calls = Vec::new();
-    if ours {
-        let missing: Vec<String> = [names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)]
-            .into_iter()
-            .filter(|key| !network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key)))
-            .collect();
+    // Another cluster's network is to outlive that cluster: it must know of us before anything is on it.
+    if ours && made.network.as_ref() != Some(&id) {
+        let missing = mark::missing(network, cluster);
         if !missing.is_empty() {
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });
         }
@@ -206,6 +210,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     status.ready = true;
     status.initialization.provisioned = Some(true);
     ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    mark::keep(look, cluster, decision);
 }
 
 /// The address of the endpoint, or the call that gets one.
@@ -248,7 +253,7 @@ fn served(
     let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
     let port = port.unwrap_or(6443);
     let id = address.id.to_string();
-    let ours = is_ours(network, cluster);
+    let ours = is_ours(network);
     for wanted in [Some(address.ipaddress), None] {
         let taken = NetworkCall::Associate { network: network.id.to_string(), address: wanted };
         if look.result_of(&taken).is_some() {
@@ -257,8 +262,7 @@ fn served(
     }
     // What is on a network of our own goes with it and needs no mark.
     if !ours && made.address.as_ref() == Some(&id) && address.tags.is_empty() {
-        let tags = vec![names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)];
-        calls.push(NetworkCall::Tag { id: id.clone(), address: true, tags });
+        calls.push(NetworkCall::Tag { id: id.clone(), address: true, tags: mark::tags(cluster) });
     }
     let endpoint = &mut decision.object.spec.control_plane_endpoint;
     endpoint.host = address.ipaddress.to_string();
@@ -305,112 +309,4 @@ fn openings(
             made.openings.remove(rule.id.as_str());
         }
     }
-}
-
-fn delete(
-    look: &Look<IsolatedNetworks>,
-    facts: &Facts,
-    cluster: &CloudStackCluster,
-    decision: &mut Decision,
-) {
-    if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
-        return;
-    }
-    let Some(network) = &facts.network else {
-        decision.remove_finalizer(FINALIZER);
-        return;
-    };
-    decision.object.status.ready = false;
-    let id = network.id.to_string();
-    let own_tag = names::cluster_tag(&cluster.metadata.uid);
-    let prefix = names::cluster_tag("");
-    let others = network.tags.iter().any(|tag| {
-        let key = tag.key.to_lowercase();
-        key.starts_with(&prefix.to_lowercase()) && key != own_tag.to_lowercase()
-    });
-    if is_ours(network, cluster) && !others {
-        let call = NetworkCall::Delete { network: id };
-        let failure = look.failure_of(&call).map(|failure| failure.error.message.clone());
-        ask(look, decision, reason::DELETING, vec![call]);
-        if let Some(message) = failure {
-            // The server does not say why, but there is one everyday reason.
-            let message = format!(
-                "{message}; CloudStack keeps a network until its last machine is expunged, which for accounts that may \
-                 not expunge themselves takes up to expunge.delay and expunge.interval; it is tried again"
-            );
-            ready(look, decision, Verdict::new(False, reason::DELETING, message));
-        }
-        return;
-    }
-    let mut calls = undo(look, facts, network, &own_tag, others);
-    calls.extend(unbalanced(look, facts, cluster));
-    if calls.is_empty() {
-        decision.remove_finalizer(FINALIZER);
-    } else {
-        ask(look, decision, reason::DELETING, calls);
-    }
-}
-
-/// What was made in a network that stays.
-fn undo(
-    look: &Look<IsolatedNetworks>,
-    facts: &Facts,
-    network: &Network,
-    own_tag: &str,
-    shared: bool,
-) -> Vec<NetworkCall> {
-    let made = Made::of(&look.object.metadata);
-    let status = &look.object.status;
-    let mut calls = Vec::new();
-    // CAPC recorded its rule in the status and gave it a name, but did not delete it.
-    let ours = |rule: &&LoadBalancerRule| {
-        let recorded = status.load_balancer_rule_id == rule.id.as_str() && rule.name.as_deref() == Some(RULE);
-        recorded || made.rule.as_deref() == Some(rule.id.as_str())
-    };
-    calls.extend(
-        facts.rules.iter().filter(ours).map(|rule| NetworkCall::Unbalance { rule: rule.id.to_string() }),
-    );
-    let opened = facts.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
-    calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
-    let let_out = facts.exits.iter().filter(|rule| made.exit.as_deref() == Some(rule.id.as_str()));
-    calls.extend(let_out.map(|rule| NetworkCall::KeepIn { rule: rule.id.to_string() }));
-    for address in facts.addresses.iter().filter(|address| !address.issourcenat) {
-        let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
-        let by_us = made.address.as_deref() == Some(address.id.as_str());
-        if by_us || tagged(names::CREATED_TAG) && tagged(own_tag) {
-            calls.push(NetworkCall::Release { address: address.id.to_string() });
-        }
-    }
-    if shared && network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(own_tag)) {
-        calls.push(NetworkCall::Untag { id: network.id.to_string(), tag: own_tag.to_owned() });
-    }
-    calls
-}
-
-/// What the cloud controller inside the cluster made in a network that stays: rules, what lets packets in to them, and
-/// addresses that nothing else is on. An address that somebody had before the cluster came is somebody's.
-fn unbalanced(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluster) -> Vec<NetworkCall> {
-    let known = balancers::known(&look.object.metadata);
-    let (theirs, others): (Vec<_>, Vec<_>) =
-        facts.rules.iter().partition(|rule| known.contains_key(rule.id.as_str()));
-    let mut calls = Vec::new();
-    for rule in theirs {
-        calls.push(NetworkCall::Unbalance { rule: rule.id.to_string() });
-        let leads_in = |opening: &&FirewallRule| {
-            opening.ipaddressid == rule.publicipid
-                && opening.startport == rule.publicport
-                && opening.endport.or(opening.startport) == rule.publicport
-        };
-        let openings = facts.openings.iter().filter(leads_in);
-        calls.extend(openings.map(|opening| NetworkCall::Close { rule: opening.id.to_string() }));
-    }
-    let since = cluster.metadata.creation_timestamp.as_ref().map(|created| created.timestamp());
-    let free = facts.addresses.iter().filter(|address| {
-        let came_later = address.allocated.zip(since).is_some_and(|(allocated, since)| allocated >= since);
-        let used = others.iter().any(|rule| rule.publicipid.as_ref() == Some(&address.id));
-        let ours = known.values().any(|known| *known == address.id.as_str());
-        ours && came_later && !used && !address.issourcenat && !address.isstaticnat
-    });
-    calls.extend(free.map(|address| NetworkCall::Release { address: address.id.to_string() }));
-    calls
 }

@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworks, ListPublicIpAddresses,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListPublicIpAddresses,
 };
 use capstan_cloudstack_client::model::{
     AddressState, FirewallRule, LoadBalancerRule, Network, PublicIpAddress, RuleState,
 };
-use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
-use capstan_cloudstack_types::names;
+use capstan_cloudstack_client::{Error, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
@@ -19,9 +18,10 @@ use capstan_object::{Key, Object};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::mark;
+use super::mark::{is_ours, mark};
 use crate::clouds::Access;
 use crate::code;
+use crate::sight::JUST_NOW;
 use crate::trouble::Trouble;
 
 /// How long what our own calls said is believed without asking.
@@ -155,7 +155,7 @@ async fn ask(
     }
     let wanted = &cluster.spec.control_plane_endpoint.host;
     let chosen = !wanted.is_empty() || !object.status.public_ip_id.is_empty();
-    if !chosen && !is_ours(&network, cluster) && !object.metadata.is_deleting() {
+    if !chosen && !is_ours(&network) && !object.metadata.is_deleting() {
         facts.free = free(&object.metadata.uid, zone, access).await?;
     }
     facts.network = Some(network);
@@ -167,12 +167,6 @@ fn going(state: Option<&RuleState>) -> bool {
     matches!(state, Some(RuleState::Revoke | RuleState::Deleting))
 }
 
-/// The network was made here for the cluster, or by CAPC for any.
-pub(super) fn is_ours(network: &Network, cluster: &CloudStackCluster) -> bool {
-    let tagged = network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(names::CREATED_TAG));
-    tagged || network.displaytext.as_deref() == Some(mark(cluster).as_str())
-}
-
 /// The network by its id, else the one with our mark, else the only one of its name.
 async fn network(
     object: &CloudStackIsolatedNetwork,
@@ -181,16 +175,11 @@ async fn network(
     access: &Access,
 ) -> Result<Option<Network>, Trouble> {
     let spec = &object.spec;
-    let id: Option<NetworkId> = Some(spec.id.as_str()).filter(|id| !id.is_empty()).map(Into::into);
-    let by_id = id.is_some();
-    let question = ListNetworks {
-        name: Some(spec.name.clone()).filter(|_| !by_id),
-        id,
-        zoneid: Some(zone.clone()),
-        scope: access.scope(),
-        ..ListNetworks::default()
-    };
-    let mut found = match access.client.list(&question).await {
+    let by_id = !spec.id.is_empty();
+    let wanted = (spec.id.as_str(), spec.name.as_str());
+    // The failure domain has usually just asked the same.
+    let found = access.sight.networks(&access.client, &access.scope(), zone, wanted, JUST_NOW).await;
+    let mut found = match found {
         Ok(found) => found,
         // An id that is not known any more is refused as a wrong parameter.
         Err(error) if by_id && error.code() == Some(capstan_cloudstack_client::Code::Parameter) => Vec::new(),

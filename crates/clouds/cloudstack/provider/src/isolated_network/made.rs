@@ -14,6 +14,9 @@ pub struct Made {
     /// The network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// The network has its tags.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tagged: bool,
     /// The public address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! Names of networks are not unique, so a network that was made here carries a mark in its text from its first moment
-//! on, and tags as CAPC knows them soon after. What was made in somebody else's network is recorded on the object. Only
+//! on, and minutes later tags, for CAPC and for whoever looks for what was left behind. What was made in somebody else's network is recorded on the object. Only
 //! that is ever deleted, and a network only while no other cluster's tag is on it.
 
 mod call;
 mod decide;
+mod delete;
 mod facts;
 mod made;
+mod mark;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +25,6 @@ use std::sync::Arc;
 
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::core::{condition, label};
-use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
@@ -43,6 +44,7 @@ pub(crate) use decide::{EVERYBODY, allowed};
 pub use facts::Facts;
 use facts::Ledger;
 pub use made::Made;
+pub(crate) use mark::is_ours;
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";
@@ -162,6 +164,7 @@ impl Controller for IsolatedNetworks {
             Err(trouble) => return trouble.outcome(),
         };
         let made = call::make(call, object, &domain, &cluster, &access).await;
+        access.sight.networks_changed().await;
         match made {
             Ok(done) => {
                 self.ledger.record(&object.key(), done);
@@ -186,6 +189,7 @@ impl Controller for IsolatedNetworks {
         };
         let access = self.clouds.access(&domain.spec, view).await.map_err(outside)?;
         self.ledger.forget(&object.key());
+        access.sight.networks_changed().await;
         let facts = self.ledger.facts(object, &domain, &cluster, &access).await.map_err(outside)?;
         Ok(call::resolve(intent, &facts, view.now()))
     }
@@ -205,10 +209,4 @@ fn context(object: &CloudStackIsolatedNetwork, view: &View) -> Result<Context, O
         None => None,
     };
     Ok((domain, cluster))
-}
-
-/// What a network's text says if it was made for a cluster: for people, and the mark that it is ours.
-pub(crate) fn mark(cluster: &CloudStackCluster) -> String {
-    let meta = &cluster.metadata;
-    format!("Kubernetes cluster {}/{} ({})", meta.namespace, meta.name, names::cluster_tag(&meta.uid))
 }

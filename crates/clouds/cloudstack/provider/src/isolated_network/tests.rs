@@ -9,14 +9,15 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
 use capstan_controller::{Concluded, Decision, Effect, Intent, Look, Resolution};
-use capstan_object::{Conditions, ObjectMeta};
+use capstan_object::{ConditionStatus, Conditions, ObjectMeta};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call::resolve;
 use super::decide::decide;
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen, mark};
+use super::mark::mark;
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen};
 use crate::annotation;
 
 fn now() -> Timestamp {
@@ -220,6 +221,62 @@ fn a_network_of_our_own_goes_unless_another_cluster_uses_it() {
     }
     let decision = decide(&look(deleted, cluster(), Facts::default()));
     assert!(decision.object.metadata.finalizers.is_empty(), "what is gone lets go");
+}
+
+#[test]
+fn a_network_gets_its_tags_a_while_after_it_is_ready_and_only_once() {
+    let mut made = object();
+    made.spec.id = "n1".to_owned();
+    made.status.ready = true;
+    Made { network: Some("n1".to_owned()), ..Made::default() }.put(&mut made.metadata);
+    let settled = |object: &CloudStackIsolatedNetwork, seconds: i64| {
+        let seen = Seen {
+            domain: Some(Arc::new(CloudStackFailureDomain::default())),
+            cluster: Some(Arc::new(cluster())),
+            facts: None,
+        };
+        Look::<IsolatedNetworks>::new(
+            Arc::new(object.clone()),
+            seen,
+            now() + SignedDuration::from_secs(seconds),
+        )
+    };
+    made.status.conditions.push(settled(&made, 0).condition(
+        condition::READY,
+        ConditionStatus::True,
+        "Provisioned",
+        "",
+    ));
+    let early = decide(&settled(&made, 599));
+    assert!(early.effects.is_empty());
+    let tag = "tag n1 [created_by_CAPC CAPC_cluster_cu]";
+    let mut due = settled(&made, 600);
+    assert_eq!(calls(&decide(&due)), [tag]);
+    let call = NetworkCall::Tag {
+        id: "n1".to_owned(),
+        address: false,
+        tags: BOTH.iter().map(|tag| (*tag).to_owned()).collect(),
+    };
+    due.concluded.push(Concluded { call, result: Some(Value::Null) });
+    let done = decide(&due);
+    assert!(done.effects.is_empty() && Made::of(&done.object.metadata).tagged);
+    assert!(decide(&settled(&done.object, 1200)).effects.is_empty());
+}
+
+#[test]
+fn whoever_comes_to_a_network_that_has_no_tags_yet_marks_it_for_both() {
+    let mut other = ours(&[]);
+    other.displaytext = Some("Kubernetes cluster ns/a (CAPC_cluster_au)".to_owned());
+    let rows = [
+        (&[] as &[&str], "tag n1 [created_by_CAPC CAPC_cluster_cu CAPC_cluster_au]"),
+        // Its first cluster is gone: the text is history.
+        (&["created_by_CAPC"], "tag n1 [CAPC_cluster_cu]"),
+    ];
+    for (keys, wanted) in rows {
+        let network = Network { tags: read(tags(keys)), ..other.clone() };
+        let facts = Facts { network: Some(network), exits: vec![exit()], ..Facts::default() };
+        assert_eq!(calls(&decide(&look(object(), cluster(), facts)))[0], wanted);
+    }
 }
 
 #[test]

@@ -120,7 +120,9 @@ pub(super) async fn make(
             };
             match access.client.start(&order).await {
                 Ok(taken) => {
-                    access.sight.deploying(&taken.job).await;
+                    if let Some(id) = &taken.id {
+                        access.sight.deploying(&taken.job, id).await;
+                    }
                     return Outcome::Done(json!({"id": taken.id, "job": taken.job}));
                 }
                 Err(error) => match deploy::lacks_key(object, &access, &error).await {
@@ -156,14 +158,15 @@ pub(super) async fn make(
     }
 }
 
-/// One that is a member already fails the command, so it is looked up first.
+/// One that is a member already fails the command, so members are looked up if it fails.
 async fn attach(rule: &str, id: &str, access: &Access) -> Result<(), Error> {
-    let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
-    if access.client.list(&members).await?.iter().any(|member| member.id.as_str() == id) {
-        return Ok(());
-    }
     let request = AssignToLoadBalancerRule { id: rule.into(), virtualmachineids: vec![id.into()] };
-    access.client.run(&request).await.map(drop)
+    let Err(error) = access.client.run(&request).await else { return Ok(()) };
+    let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
+    match access.client.list(&members).await?.iter().any(|member| member.id.as_str() == id) {
+        true => Ok(()),
+        false => Err(error),
+    }
 }
 
 async fn destroy(id: &VirtualMachineId, object: &CloudStackMachine, access: &Access) -> Result<(), Error> {

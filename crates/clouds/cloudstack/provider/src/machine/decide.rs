@@ -107,8 +107,8 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
     }
     match &look.seen.instance {
         Instance::None => order(look, machine, cluster, decision),
-        Instance::Deploying => {
-            decision.again_in(SOON);
+        Instance::Deploying(next) => {
+            decision.again_in(*next);
             waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
         }
         Instance::Unknown(trouble) => {

@@ -45,7 +45,7 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             decision.remove_finalizer(FINALIZER);
         }
         Instance::There { machine, .. } => remove(look, machine, decision),
-        Instance::Deploying | Instance::Failed(_) => {
+        Instance::Deploying(_) | Instance::Failed(_) => {
             decision.again_in(SOON);
         }
     }

@@ -22,8 +22,9 @@ use crate::annotation;
 use crate::balancers::Balancer;
 use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
+use crate::deployments::Deployment;
 use crate::isolated_network::Made;
-use crate::sight::{Deployment, MOVING, SETTLED};
+use crate::sight::{MOVING, SETTLED};
 use crate::trouble::Trouble;
 
 /// What the cloud says about the machine.
@@ -32,8 +33,8 @@ pub enum Instance {
     /// Nobody asked: none was ordered.
     #[default]
     None,
-    /// It was ordered and is not there yet.
-    Deploying,
+    /// It was ordered and is not there yet; worth a look after so long.
+    Deploying(Duration),
     /// It did not come up; what CloudStack says.
     Failed(String),
     /// It is there.
@@ -117,17 +118,14 @@ pub(super) async fn observe(
     Ok(seen)
 }
 
-/// The machine, if something may lead to it that nobody else would remove: the cluster goes, and the network stays.
+/// The machine, if something may lead to it that nobody else would remove, or tell: the cluster goes, and the network
+/// stays.
 fn balanced(object: &CloudStackMachine, seen: &Seen) -> Option<VirtualMachineId> {
     let Instance::There { machine, .. } = &seen.instance else { return None };
     let going = matches!(machine.state, Some(MachineState::Destroyed | MachineState::Expunging));
     let cluster = seen.cluster.as_ref().filter(|cluster| cluster.metadata.is_deleting());
     let network = seen.network.as_ref().filter(|network| Made::of(&network.metadata).network.is_none());
-    let keep = seen.infrastructure.as_ref().is_some_and(|infrastructure| {
-        let wish = infrastructure.metadata.annotations.get(annotation::KEEP_LOAD_BALANCERS);
-        wish.is_some_and(|wish| wish == "true")
-    });
-    let asked = object.metadata.is_deleting() && cluster.is_some() && network.is_some() && !going && !keep;
+    let asked = object.metadata.is_deleting() && cluster.is_some() && network.is_some() && !going;
     asked.then(|| machine.id.clone())
 }
 
@@ -212,8 +210,8 @@ async fn instance(
     let provisioned = object.status.initialization.provisioned == Some(true);
     if let Some(job) = object.metadata.annotations.get(annotation::DEPLOY_JOB).filter(|_| !deleting) {
         let job: JobId = job.as_str().into();
-        match access.sight.deployment(&access.client, &job).await {
-            Ok(Deployment::Running) => return Ok(Instance::Deploying),
+        match access.sight.deployment(&access.client, &access.scope(), &job, id).await {
+            Ok(Deployment::Running(next)) => return Ok(Instance::Deploying(next)),
             Ok(Deployment::Done(machine)) => return Ok(Instance::There { machine, age: Duration::ZERO }),
             Ok(Deployment::Failed(why)) => return Ok(Instance::Failed(why)),
             // A job that is not known, or not to these keys, leaves the machine to look at.

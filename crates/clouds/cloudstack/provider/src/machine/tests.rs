@@ -185,7 +185,13 @@ fn an_order_that_was_taken_is_on_the_object_before_anything_else() {
 fn the_state_of_the_machine_is_told() {
     let unreachable = Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let rows = [
-        ("deploying", ordered(), Instance::Deploying, ConditionStatus::False, "Deploying"),
+        (
+            "deploying",
+            ordered(),
+            Instance::Deploying(Duration::from_secs(5)),
+            ConditionStatus::False,
+            "Deploying",
+        ),
         ("stopped before it ran", ordered(), vm("Stopped"), ConditionStatus::False, "Deploying"),
         ("running", ordered(), vm("Running"), ConditionStatus::True, "Running"),
         ("stopped behind our back", provisioned(), vm("Stopped"), ConditionStatus::False, "Stopped"),

@@ -63,7 +63,7 @@ impl Checker for KeepsKeys {
 
     fn at_rest(&mut self, objects: &Objects) -> Result<(), String> {
         let keys = self.0.simulator.credentials("capstan").expect("keys");
-        let events = KindName::namespaced("events.k8s.io", "v1", "Event", "events");
+        let events = KindName::namespaced("", "v1", "Event", "events");
         for kind in [KindName::of::<CloudStackMachine>(), events] {
             for object in objects.list(&kind) {
                 let text = object.to_string();

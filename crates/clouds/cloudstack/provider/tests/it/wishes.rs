@@ -192,11 +192,12 @@ async fn balance(cloud: &Cloud, name: &str, members: &[VirtualMachine]) -> Resul
     tenant.run(&request).await.map(drop).map_err(failed)
 }
 
+/// A rule as a cloud controller names them, of the cluster.
+const SERVICES: &str = "a4f1c0de00000000000000000000000a-tcp-80";
+
 /// The cloud controller inside the cluster serves a Service.
 fn a_service_is_balanced<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
-    Box::pin(
-        async move { balance(cloud, "a4f1c0de00000000000000000000000a-tcp-80", &vms(cloud).await?).await },
-    )
+    Box::pin(async move { balance(cloud, SERVICES, &vms(cloud).await?).await })
 }
 
 #[test]
@@ -251,6 +252,44 @@ fn what_the_cloud_controller_made_on_a_network_that_stays_goes_and_what_others_m
     let acts = [Check(a_network_is_there), Create, Check(a_service_is_balanced), Delete];
     let story = Story { bare: true, ..Story::of(&acts) };
     goes_well(&Story { mishap_at_end: Some(the_other_rule_is_left), ..story });
+}
+
+fn keeping_balancers(body: &mut Value) {
+    if body["kind"] == "CloudStackCluster" {
+        body["metadata"]["annotations"] = json!({"capstan.dev/keep-load-balancers": "true"});
+    }
+}
+
+/// The rule of the cluster's Service is there, and somebody was told where.
+fn the_service_is_still_balanced<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let rules = cloud.client("capstan").list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+        let rule = rules.iter().find(|rule| rule.name.as_deref() == Some(SERVICES));
+        let rule = rule.ok_or_else(|| wrong(format!("left are {rules:?}")))?;
+        let names: Vec<_> = rules.iter().filter_map(|rule| rule.name.as_deref()).collect();
+        if names.len() != 2 || !names.contains(&SOMEBODYS) {
+            return Err(wrong(format!("left are {names:?}")));
+        }
+        let events = KindName::namespaced("", "v1", "Event", "events");
+        let told = world.objects()?.list(&events);
+        let told = told.iter().filter(|event| event["reason"] == "LoadBalancerKept");
+        let told: Vec<_> = told.filter_map(|event| event["message"].as_str()).collect();
+        let address = rule.publicip.map(|address| format!("{address}:80")).unwrap_or_default();
+        match told.as_slice() {
+            [one] if one.contains(rule.id.as_str()) && one.contains(&address) && !one.contains(SOMEBODYS) => {
+                Ok(())
+            }
+            other => Err(wrong(format!("told was {other:?}, and {} is on {address}", rule.id))),
+        }
+    })
+}
+
+#[test]
+fn load_balancers_that_are_to_be_kept_are_kept_and_listed_by_id_and_address() {
+    let acts = [Check(a_network_is_there), Create, Check(a_service_is_balanced)];
+    let story =
+        Story { bare: true, delete_at_end: true, change: Some(keeping_balancers), ..Story::of(&acts) };
+    goes_well(&Story { mishap_at_end: Some(the_service_is_still_balanced), ..story });
 }
 
 /// An operator's keys, and a tenant's account.

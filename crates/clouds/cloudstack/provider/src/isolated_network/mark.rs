@@ -1,0 +1,86 @@
+//! The marks that networks made here carry: in their text from their first moment on, as tags a while later.
+
+use std::time::Duration;
+
+use capstan_capi_core::conditions::Verdict;
+use capstan_capi_types::core::{condition, reason};
+use capstan_cloudstack_client::model::Network;
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::CloudStackCluster;
+use capstan_controller::Look;
+use capstan_object::ConditionStatus::True;
+use capstan_object::{Condition, Conditions};
+use jiff::SignedDuration;
+
+use super::decide::{Decision, ready};
+use super::{IsolatedNetworks, Made, NetworkCall};
+
+/// How every mark begins.
+const BEGIN: &str = "Kubernetes cluster ";
+
+/// Tags come so long after the network is ready: machines wait for the network, and nobody for its tags.
+const AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// What a network's text says if it was made for a cluster: for people, and the mark that it is ours.
+pub(super) fn mark(cluster: &CloudStackCluster) -> String {
+    let meta = &cluster.metadata;
+    format!("{BEGIN}{}/{} ({})", meta.namespace, meta.name, names::cluster_tag(&meta.uid))
+}
+
+/// The tag of the cluster that a network's text names.
+fn tag_in_text(network: &Network) -> Option<&str> {
+    let text = network.displaytext.as_deref()?.strip_prefix(BEGIN)?;
+    let (_, tag) = text.strip_suffix(')')?.rsplit_once(" (")?;
+    tag.starts_with(&names::cluster_tag("")).then_some(tag)
+}
+
+/// The network was made here or by CAPC, for whatever cluster.
+pub(crate) fn is_ours(network: &Network) -> bool {
+    tag_in_text(network).is_some() || is_tagged(network, names::CREATED_TAG)
+}
+
+/// A tag is on the network. CloudStack minds no case.
+pub(super) fn is_tagged(network: &Network, key: &str) -> bool {
+    network.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key))
+}
+
+/// The tags of a network that was made for a cluster.
+pub(super) fn tags(cluster: &CloudStackCluster) -> Vec<String> {
+    vec![names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)]
+}
+
+/// The tags that a network of another cluster lacks before this one may use it. One that was made a moment ago gets the
+/// other's too: without it this cluster, if it went first, would take the network along.
+pub(super) fn missing(network: &Network, cluster: &CloudStackCluster) -> Vec<String> {
+    let fresh = !is_tagged(network, names::CREATED_TAG);
+    let mut wanted = tags(cluster);
+    if let Some(other) = tag_in_text(network).filter(|other| fresh && !wanted.iter().any(|tag| tag == other))
+    {
+        wanted.push(other.to_owned());
+    }
+    wanted.into_iter().filter(|key| !is_tagged(network, key)).collect()
+}
+
+/// Has a network that was made here and is ready get its tags when their time has come.
+pub(super) fn keep(look: &Look<IsolatedNetworks>, cluster: &CloudStackCluster, decision: &mut Decision) {
+    let mut made = Made::of(&decision.object.metadata);
+    let Some(id) = made.network.clone().filter(|_| !made.tagged) else { return };
+    let call = NetworkCall::Tag { id, address: false, tags: tags(cluster) };
+    if look.result_of(&call).is_some() {
+        made.tagged = true;
+        made.put(&mut decision.object.metadata);
+        return ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    }
+    let since = look.object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
+    let since = since.map_or(look.now, |ready: &Condition| ready.last_transition_time.timestamp());
+    let left = AFTER.saturating_sub(look.now.duration_since(since));
+    if left.is_positive() {
+        decision.again_in(Duration::try_from(left).unwrap_or_default());
+        return;
+    }
+    if let Some(failure) = look.failure_of(&call) {
+        let message = format!("its tags are still missing: {}", failure.error);
+        ready(look, decision, Verdict::new(True, reason::PROVISIONED, message));
+    }
+    decision.call(call);
+}
