@@ -8,6 +8,7 @@ use capstan_guest::vm::{Image, VmSpec};
 
 use crate::cloud::Cloud;
 use crate::commands::LENIENT;
+use crate::floating;
 use crate::model::compute::Vm;
 use crate::model::network::PublicIp;
 use crate::model::table::Key;
@@ -21,9 +22,10 @@ impl Cloud {
         let row = &self.vms[vm];
         if row.booted {
             report(&row.uuid, site.start(&row.uuid));
-            return;
+            return self.refloat(vm);
         }
         let user_data = row.user_data.as_ref().and_then(|text| LENIENT.decode(text).ok()).unwrap_or_default();
+        let floating = floating::address_in(&user_data);
         let tags: BTreeMap<_, _> = self
             .tags
             .iter()
@@ -44,10 +46,19 @@ impl Cloud {
         };
         report(&row.uuid, site.create(spec).map(|_| ()));
         self.vms[vm].booted = true;
+        self.vms[vm].floating = floating;
+        self.refloat(vm);
+    }
+
+    fn refloat(&self, vm: Key<Vm>) {
+        if let Some(endpoint) = self.vms[vm].floating {
+            self.float(endpoint);
+        }
     }
 
     pub(crate) fn stop_guest(&self, vm: Key<Vm>) {
         self.with_guest(vm, |site, id| site.stop(id));
+        self.refloat(vm);
     }
 
     pub(crate) fn reboot_guest(&self, vm: Key<Vm>) {
@@ -56,6 +67,7 @@ impl Cloud {
 
     pub(crate) fn destroy_guest(&self, vm: Key<Vm>) {
         self.with_guest(vm, |site, id| site.destroy(id));
+        self.refloat(vm);
     }
 
     fn with_guest(

@@ -23,6 +23,7 @@ mod cloud;
 mod commands;
 mod error;
 mod faults;
+mod floating;
 mod found;
 mod front;
 mod guests;

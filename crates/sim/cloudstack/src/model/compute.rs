@@ -39,6 +39,8 @@ pub(crate) struct Vm {
     pub(crate) busy: Option<Key<Job>>,
     /// Its guest exists.
     pub(crate) booted: bool,
+    /// An address that it holds without the cloud's knowing, by kube-vip.
+    pub(crate) floating: Option<std::net::SocketAddrV4>,
     /// What its first host said about how it boots; gone after the first stop.
     pub(crate) has_boot_details: bool,
     pub(crate) running_since: Option<Timestamp>,

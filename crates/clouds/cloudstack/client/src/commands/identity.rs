@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::Scope;
-use crate::command::{calls, lists};
+use crate::command::{calls, jobs, lists};
 use crate::credentials::Secret;
 use crate::id::{AccountId, DomainId, ProjectId, UserId};
 use crate::model::{Account, Domain, Project, ResourceLimit, User, UserKeys};
@@ -77,6 +77,15 @@ pub struct ListProjects {
     pub listall: Option<bool>,
 }
 
+/// Makes a project: what is made in it belongs to it, and its members share it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CreateProject {
+    /// Its name, unique in its domain.
+    pub name: String,
+    /// For people.
+    pub displaytext: Option<String>,
+}
+
 /// Limits as they were set.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ListResourceLimits {
@@ -99,6 +108,9 @@ lists! {
     ListUsers: "listUsers" => "user" User;
     ListProjects: "listProjects" => "project" Project;
     ListResourceLimits: "listResourceLimits" => "resourcelimit" ResourceLimit;
+}
+jobs! {
+    CreateProject: "createProject" [ProjectId] => "project" Project;
 }
 calls! {
     GetUser: "getUser" => "user" User;

@@ -25,7 +25,8 @@ pub use firewall::{
     ListRoutingFirewallRules,
 };
 pub use identity::{
-    GetUser, GetUserKeys, ListAccounts, ListDomains, ListProjects, ListResourceLimits, ListUsers,
+    CreateProject, GetUser, GetUserKeys, ListAccounts, ListDomains, ListProjects, ListResourceLimits,
+    ListUsers,
 };
 pub use jobs::{ListAsyncJobs, QueryAsyncJobResult};
 pub use load_balancing::{

@@ -5,6 +5,7 @@ mod check;
 mod cloud;
 mod manifests;
 mod removal;
+mod scenarios;
 mod stories;
 mod story;
 mod templates;

@@ -72,6 +72,7 @@ fn make(cloud: &mut Cloud, call: &Call, request: Request) -> Result<Key<Vm>> {
         swept_from: None,
         busy: None,
         booted: false,
+        floating: None,
         has_boot_details: false,
         running_since: None,
         stopped_at: None,

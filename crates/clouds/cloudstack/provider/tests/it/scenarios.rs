@@ -1,0 +1,351 @@
+//! The scenarios of CAPC's own e2e suite, and the bugs that its users met, played on the simulator.
+//!
+//! | scenario of CAPC's suite | here |
+//! |---|---|
+//! | deploy an application, resource cleanup | `stories::the_example_becomes_a_cluster_and_goes_without_a_trace` |
+//! | horizontal scale, rollout, upgrade, remediation | `stories::a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_…`, `stories::a_worker_that_somebody_destroyed_is_replaced_…` |
+//! | node drain timeout | controllers of Cluster API: `capstan-capi-core`, `machine::tests` and `machine::drain` |
+//! | affinity, disk offering, custom disk offering | `wishes::machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh` |
+//! | two clusters | `wishes::a_cluster_that_goes_leaves_the_one_beside_it_alone` |
+//! | network with a custom offering | [`a_network_has_the_offering_that_the_manifest_names`] |
+//! | shared network with kube-vip | [`three_control_planes_share_an_address_of_kube_vip_on_a_shared_network`] |
+//! | subdomain | `wishes::an_operators_keys_make_everything_in_the_account_that_the_manifest_names` |
+//! | project | [`everything_is_made_in_the_project_that_the_manifest_names`] |
+//! | invalid account, domain, zone, template, offering, disk, address, … | `wrong::everything_that_is_wrong_with_a_manifest_is_told_…` |
+//! | upgrade to an offering that is too large | [`an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back`] |
+//! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `trouble::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
+//! | VPC, several networks, CKS cluster | not yet |
+//!
+//! | bug | here |
+//! |---|---|
+//! | CAPC #190: Machine deleted while its order was pending, VM left | [`a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine`] |
+//! | CAPC #312: order failed, and the VM was there | [`a_machine_that_no_host_starts_is_told_removed_and_ordered_again`] |
+//! | CAPC #58, #123: VM in Error is waited for for ever | the same |
+//! | CloudStack's cloud controller: load balancers outlive their cluster (OCCM #3145) | `wishes::what_the_cloud_controller_made_on_a_network_…` |
+//! | orders doubled by stale reads | the checkers S1 and `FollowsOwnWrites` of every story |
+
+use std::time::Duration;
+
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment};
+use capstan_cloudstack_client::commands::{
+    CreateNetwork, CreateProject, ListNetworkOfferings, ListNetworks, ListZones, Owner,
+};
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_controller::{Deletion, KindName};
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use capstan_sim_cloudstack::{Fault, HostCommand};
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
+use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers, Trouble};
+use crate::story::{self, Story, failed};
+use crate::trouble::{Told, says};
+
+fn goes_well(acts: &[Act]) {
+    let report = run(&Story { bare: true, ..Story::of(acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("scenario", what)
+}
+
+fn machines(world: &World<'_>) -> Result<Vec<Value>, Violation> {
+    Ok(world.objects()?.list(&KindName::of::<CloudStackMachine>()))
+}
+
+/// Makes a cluster that differs from the example, and waits until it rests with all its machines.
+async fn made(
+    world: &mut World<'_>,
+    cloud: &Cloud,
+    shape: Shape,
+    change: fn(&mut Value),
+) -> Result<(), Violation> {
+    let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+    story::create(world, cloud, shape, &story).await?;
+    world.rest().await?;
+    let all = machines(world)?;
+    let ready = all.iter().filter(|machine| machine["status"]["ready"] == true).count();
+    match ready == shape.control_plane + shape.workers {
+        true => Ok(()),
+        false => {
+            let told: Vec<_> =
+                all.iter().map(|machine| machine["status"]["conditions"].to_string()).collect();
+            Err(wrong(format!("{ready} machines are ready: {told:?}")))
+        }
+    }
+}
+
+/// Deletes the cluster and waits until it is gone.
+async fn deleted(world: &mut World<'_>) -> Result<(), Violation> {
+    let key = Key::new(NAMESPACE, NAME);
+    world.user()?.delete(&KindName::of::<Cluster>(), &key, &Deletion::default()).await.map_err(failed)?;
+    world.rest().await?;
+    match world.objects()?.get(&KindName::of::<Cluster>(), &key) {
+        None => Ok(()),
+        Some(left) => Err(Violation::new("L3", format!("the cluster is still there: {left}"))),
+    }
+}
+
+fn nothing_is_left(cloud: &Cloud) -> Result<(), Violation> {
+    let leaks = cloud.simulator.leaks(None);
+    match leaks.is_empty() {
+        true => Ok(()),
+        false => Err(Violation::new("L3", format!("left in the cloud: {leaks:?}"))),
+    }
+}
+
+const OFFERING: &str = "DefaultNetworkOfferingforKubernetesService";
+
+#[test]
+fn a_network_has_the_offering_that_the_manifest_names() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "CloudStackCluster" {
+            body["spec"]["failureDomains"][0]["zone"]["network"]["offering"] = OFFERING.into();
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            made(world, cloud, Shape::EXAMPLE, change).await?;
+            let found = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
+            let offerings: Vec<_> = found.iter().map(|it| it.networkofferingname.as_deref()).collect();
+            if offerings != [Some(OFFERING)] {
+                return Err(wrong(format!("networks of {offerings:?}")));
+            }
+            // Everything may go out of such a network as it is.
+            if cloud.calls().contains_key("createEgressFirewallRule") {
+                return Err(wrong("a rule for what goes out was made"));
+            }
+            deleted(world).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+#[test]
+fn everything_is_made_in_the_project_that_the_manifest_names() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "CloudStackCluster" {
+            body["spec"]["failureDomains"][0]["project"] = "blue".into();
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let request = CreateProject { name: "blue".to_owned(), displaytext: None };
+            cloud.client("capstan").run(&request).await.map_err(failed)?;
+            made(world, cloud, Shape::EXAMPLE, change).await?;
+            let all = cloud.simulator.leaks(None);
+            if let Some(other) = all.iter().find(|it| !it.account.starts_with("PrjAcct-blue")) {
+                return Err(wrong(format!("{other:?} is outside of the project")));
+            }
+            if all.iter().filter(|it| it.kind == "virtualmachine").count() != 2 {
+                return Err(wrong(format!("in the project are {all:?}")));
+            }
+            deleted(world).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+/// An address of the shared network that no machine gets.
+const SHARED_ADDRESS: &str = "10.99.0.250";
+
+/// A network that the operator made for all tenants.
+async fn shared_network(cloud: &Cloud) -> Result<(), Violation> {
+    let operator = cloud.client("admin");
+    let zones = operator.list(&ListZones::default()).await.map_err(failed)?;
+    let name = Some("DefaultSharedNetworkOffering".to_owned());
+    let question = ListNetworkOfferings { name: name.clone(), ..ListNetworkOfferings::default() };
+    let offerings = operator.list(&question).await.map_err(failed)?;
+    let offering = offerings.into_iter().find(|it| Some(&it.name) == name.as_ref());
+    let (Some(zone), Some(offering)) = (zones.into_iter().find(|zone| zone.name == "zone-1"), offering)
+    else {
+        return Err(wrong("no zone or offering"));
+    };
+    let request = CreateNetwork {
+        name: "for-all".to_owned(),
+        displaytext: None,
+        networkofferingid: offering.id,
+        zoneid: zone.id,
+        gateway: "10.99.0.1".parse().ok(),
+        netmask: Some("255.255.255.0".to_owned()),
+        vpcid: None,
+        aclid: None,
+        owner: Owner::default(),
+    };
+    operator.call(&request).await.map_err(failed)?;
+    cloud.simulator.forgive();
+    Ok(())
+}
+
+#[test]
+fn three_control_planes_share_an_address_of_kube_vip_on_a_shared_network() {
+    fn change(body: &mut Value) {
+        match body["kind"].as_str() {
+            Some("CloudStackCluster") => {
+                body["spec"]["controlPlaneEndpoint"]["host"] = SHARED_ADDRESS.into();
+                body["spec"]["failureDomains"][0]["zone"]["network"]["name"] = "for-all".into();
+            }
+            Some("KubeadmControlPlane") => {
+                let pod = json!({
+                    "apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": "kube-vip", "namespace": "kube-system"},
+                    "spec": {"hostNetwork": true, "containers": [{
+                        "name": "kube-vip", "image": "kube-vip", "args": ["manager"],
+                        "env": [{"name": "address", "value": SHARED_ADDRESS}, {"name": "port", "value": "6443"}],
+                    }]},
+                });
+                body["spec"]["kubeadmConfigSpec"]["files"] = json!([{
+                    "path": "/etc/kubernetes/manifests/kube-vip.yaml", "owner": "root:root",
+                    "permissions": "0644", "content": pod.to_string(),
+                }]);
+            }
+            _ => {}
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            shared_network(cloud).await?;
+            made(world, cloud, Shape { control_plane: 3, ..Shape::EXAMPLE }, change).await?;
+            let key = Key::new(NAMESPACE, NAME);
+            let plane =
+                world.objects()?.get(&KindName::of::<KubeadmControlPlane>(), &key).unwrap_or_default();
+            if plane["status"]["initialization"]["controlPlaneInitialized"] != true {
+                return Err(wrong(format!("nobody answers on {SHARED_ADDRESS}: {}", plane["status"])));
+            }
+            // Nothing is made on such a network but machines and their disks.
+            let all = cloud.simulator.leaks(None);
+            if let Some(other) = all.iter().find(|it| !matches!(it.kind, "virtualmachine" | "volume")) {
+                return Err(wrong(format!("{other:?} was made")));
+            }
+            deleted(world).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+/// Has workers made from another template.
+async fn workers_of(world: &World<'_>, template: &str) -> Result<(), Violation> {
+    let machines = json!({"spec": {"infrastructureRef": {"name": template}}});
+    story::patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"template": machines}})).await
+}
+
+/// Has the control plane made from another template.
+async fn control_plane_of(world: &World<'_>, template: &str) -> Result<(), Violation> {
+    let machines = json!({"spec": {"infrastructureRef": {"name": template}}});
+    story::patch::<KubeadmControlPlane>(world, NAME, json!({"spec": {"machineTemplate": machines}})).await
+}
+
+#[test]
+fn an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back() {
+    fn play<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let (kind, body) = manifests::machine_template("huge", "Huge Instance", Shape::EXAMPLE.version);
+            world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+            workers_of(world, "huge").await?;
+            control_plane_of(world, "huge").await?;
+            world.pass(Duration::from_secs(60)).await?;
+            let all = machines(world)?;
+            let (new, old): (Vec<_>, Vec<_>) =
+                all.iter().partition(|machine| machine["spec"]["offering"]["name"] == "Huge Instance");
+            if new.len() != 2
+                || old.len() != 2
+                || old.iter().any(|machine| machine["status"]["ready"] != true)
+            {
+                return Err(wrong(format!("{} new machines, {} old ones: {all:?}", new.len(), old.len())));
+            }
+            for machine in new {
+                says(machine, &["False", "E-CS-QUOTA", "Requested Resource Amount = 64"])?;
+            }
+            workers_of(world, "cloudy-workers").await?;
+            control_plane_of(world, "cloudy-control-plane").await
+        })
+    }
+    // The act after it waits for rest, and everything is as it was. Machines are taken away only from those that are
+    // available, so the cluster needs a network inside.
+    let report = run(&Story::of(&[Create, Check(play), ScaleWorkers(1), Delete]), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+#[test]
+fn a_slow_cloud_is_only_slower() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let slow = Fault::Slow { command: "*".to_owned(), milliseconds: 9_000, times: None };
+            cloud.simulator.inject(slow).map_err(failed)?;
+            // Longer than anybody waits for an answer.
+            for command in ["createNetwork", "deployVirtualMachine"] {
+                let (command, times) = (command.to_owned(), Some(1));
+                let slow = Fault::Slow { command, milliseconds: 120_000, times };
+                cloud.simulator.inject(slow).map_err(failed)?;
+            }
+            world.pass(Duration::from_secs(900)).await?;
+            cloud.simulator.heal();
+            Ok(())
+        })
+    }
+    goes_well(&[Trouble(mishap), Create, Delete]);
+}
+
+#[test]
+fn a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let before: Vec<Value> = machines(world)?;
+            let stuck = Fault::StuckJob { command: "deployVirtualMachine".to_owned(), times: Some(1) };
+            cloud.simulator.inject(stuck).map_err(failed)?;
+            story::patch::<MachineDeployment>(world, WORKERS, json!({"spec": {"replicas": 2}})).await?;
+            world.pass(Duration::from_secs(30)).await?;
+            let names = |all: &[Value]| -> Vec<String> {
+                all.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned)).collect()
+            };
+            let known = names(&before);
+            let now = machines(world)?;
+            let hangs =
+                now.iter().find(|it| !known.iter().any(|name| it["metadata"]["name"] == name.as_str()));
+            let hangs = hangs.ok_or_else(|| wrong("no machine was ordered"))?;
+            says(hangs, &["False", "Deploying"])?;
+            let owner = hangs["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
+            let key = Key::new(NAMESPACE, owner);
+            world
+                .user()?
+                .delete(&KindName::of::<Machine>(), &key, &Deletion::default())
+                .await
+                .map_err(failed)?;
+            world.rest().await?;
+            let vm = hangs["metadata"]["name"].as_str().unwrap_or_default();
+            match cloud.names("virtualmachine").iter().any(|name| name == vm) {
+                true => Err(Violation::new("S4", format!("virtual machine {vm} is left"))),
+                false => Ok(()),
+            }
+        })
+    }
+    goes_well(&[Create, Check(play), ScaleWorkers(2), Delete]);
+}
+
+#[test]
+fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
+    fn mishap<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            // Every host is tried before CloudStack gives up.
+            let fail = Fault::HostsFail { command: HostCommand::Start, times: None };
+            cloud.simulator.inject(fail).map_err(failed)?;
+            world.pass(Duration::from_secs(40)).await?;
+            let all = machines(world)?;
+            let told =
+                all.iter().any(|machine| says(machine, &["False", "DeployFailed", "E-CS-DEPLOY"]).is_ok());
+            cloud.simulator.heal();
+            match told {
+                true => Ok(()),
+                false => Err(wrong(format!("{all:?}"))),
+            }
+        })
+    }
+    goes_well(&[Trouble(mishap), Create, Delete]);
+}
