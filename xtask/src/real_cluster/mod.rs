@@ -42,11 +42,14 @@ pub async fn run(options: Options) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("real-cluster makes namespaces, mounts and interfaces: run as root");
     }
-    let binary = capstan::binary(options.capstan.as_deref())?;
     let images = match options.images {
         Some(images) => std::path::absolute(images)?,
         None => node_image::images()?,
     };
+    // Before anything is built: an image takes minutes.
+    let here = Settings { state: images.clone(), images: images.clone(), balancer: Vec::new() };
+    Namespaces::check(&here)?;
+    let binary = capstan::binary(options.capstan.as_deref())?;
     match options.upgrade {
         true => node_image::ensure_upgrade(&images)?,
         false => node_image::ensure(&images)?,

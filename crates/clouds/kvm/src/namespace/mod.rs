@@ -68,7 +68,12 @@ struct NetworkRecord {
 }
 
 impl Namespaces {
-    /// Refuses a host that lacks something, before anything on it is changed.
+    /// Refuses a host that lacks something. Nothing on it is changed.
+    pub fn check(settings: &Settings) -> Result<(), BackendError> {
+        equipped(settings).map(drop)
+    }
+
+    /// Machines and networks of a folder, unless the host lacks something: that is said before anything is changed.
     pub fn open(settings: Settings) -> Result<Self, BackendError> {
         let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
         let settings = Settings {
@@ -76,11 +81,7 @@ impl Namespaces {
             images: absolute(&settings.images)?,
             balancer: settings.balancer,
         };
-        let hierarchies = Hierarchies::of_host()?;
-        let needs = host::needs(&settings, &hierarchies);
-        if !needs.is_empty() {
-            return Err(BackendError::Needs(needs));
-        }
+        let hierarchies = equipped(&settings)?;
         for folder in ["networks", "machines"] {
             make_folder(&settings.state.join(folder))?;
         }
@@ -218,6 +219,15 @@ impl Namespaces {
             members: members.lines().filter_map(|line| line.parse().ok()).collect(),
             whole: runs && network::is_whole(&record.id)?,
         })
+    }
+}
+
+/// The host's control groups, if it has them and all else.
+fn equipped(settings: &Settings) -> Result<Hierarchies, BackendError> {
+    let hierarchies = Hierarchies::of_host()?;
+    match host::needs(settings, &hierarchies) {
+        needs if needs.is_empty() => Ok(hierarchies),
+        needs => Err(BackendError::Needs(needs)),
     }
 }
 
