@@ -8,6 +8,8 @@ use crate::{Standing, Tree};
 
 /// Characters of the bar.
 const BAR: u64 = 24;
+/// Columns of the narrowest terminal that shows all steps.
+const WIDTH: usize = 80;
 /// Before this much is done, the pace so far says nothing.
 const EARLY: u8 = 10;
 
@@ -23,13 +25,7 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
         _ => String::new(),
     };
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];
-    let steps: Vec<String> = operation
-        .steps
-        .iter()
-        .filter(|step| step.state != StepState::Skipped)
-        .map(|step| sign(step, now, paint))
-        .collect();
-    lines.push(format!("  {}", steps.join("  ")));
+    lines.extend(signs(operation, now, paint));
     if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current()) {
         let says = if blocked.message.is_empty() { &blocked.reason } else { &blocked.message };
         let since = span(now.duration_since(blocked.since.timestamp()));
@@ -49,6 +45,26 @@ fn time_left(operation: &Operation, history: &History, now: Timestamp) -> Option
             .then(|| passed * i32::from(100 - percent) / i32::from(percent))
     };
     operation.time_left(history, now).or_else(by_pace)
+}
+
+/// The steps, as many to a line as every terminal shows.
+fn signs(operation: &Operation, now: Timestamp, paint: Paint) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut room = 0;
+    for step in operation.steps.iter().filter(|step| step.state != StepState::Skipped) {
+        // Colours take no room.
+        let width = sign(step, now, Paint::Plain).chars().count() + 2;
+        let sign = format!("  {}", sign(step, now, paint));
+        match lines.last_mut().filter(|_| width <= room) {
+            Some(line) => line.push_str(&sign),
+            None => {
+                lines.push(sign);
+                room = WIDTH;
+            }
+        }
+        room = room.saturating_sub(width);
+    }
+    lines
 }
 
 fn sign(step: &Step, now: Timestamp, paint: Paint) -> String {
