@@ -7,9 +7,12 @@ use anyhow::{Result, ensure};
 
 use crate::text::{human_duration, table};
 
-/// How much less we ask for a small cluster at least. A fifth is the aim; how often CAPC asks depends on how long machines
-/// take, so what is held is less.
-const FACTOR: u64 = 3;
+/// How much less we ask for a small cluster at least. A fifth is the aim; CAPC asks less often the busier the machine is
+/// (87 to 99 calls were seen, and ours are 18), so what is held is less.
+const FACTOR: u64 = 4;
+
+/// What is asked once a minute, whatever happens.
+const EACH_MINUTE: &str = "listVirtualMachines";
 
 /// Calls by command.
 #[derive(Debug, Default)]
@@ -107,7 +110,9 @@ pub fn judge(theirs: &Measured, ours: &Measured) -> Result<()> {
         };
         println!("{name}: {many:.0} to {few:.0}, {:.1} times fewer", many / few.max(1.0));
     }
-    let (many, few) = (theirs.small.calls.total(), ours.small.calls.total());
+    // A machine so busy that this takes minutes sees the look of each of them, which is judged below.
+    let looks = ours.small.calls.of(EACH_MINUTE).min(ours.small.took.as_secs() / 60);
+    let (many, few) = (theirs.small.calls.total(), ours.small.calls.total() - looks);
     ensure!(
         few * FACTOR <= many,
         "a cluster of 1+1 takes {few} calls, and {FACTOR} times as many are more than {many}"
@@ -144,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn a_third_passes_and_so_does_a_call_a_minute() {
-        for (theirs, ours, idle, content) in [(99, 33, 3, true), (99, 34, 3, false), (99, 33, 5, false)] {
+    fn a_quarter_passes_and_so_does_a_call_a_minute() {
+        for (theirs, ours, idle, content) in [(99, 24, 3, true), (99, 25, 3, false), (99, 24, 5, false)] {
             assert_eq!(judge(&measured(theirs, 50), &measured(ours, idle)).is_ok(), content, "{ours} {idle}");
         }
     }
