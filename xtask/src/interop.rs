@@ -27,6 +27,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("schema-verdicts", &["--per-kind", "30"]),
     ("planner-goldens", &[]),
     ("corefile-goldens", &[]),
+    ("conversion-goldens", &[]),
     ("etcd-members", &[]),
     ("port-forward", &[]),
     ("kubectl-parity", &[]),

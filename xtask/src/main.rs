@@ -13,6 +13,7 @@ mod cloudstack_clients;
 mod cloudstack_golden;
 mod cloudstack_replay;
 mod clusterctl;
+mod conversion_goldens;
 mod corefile_goldens;
 mod crash;
 mod demo;
@@ -107,6 +108,8 @@ enum Command {
     SchemaDiff(schema_diff::Options),
     /// Replay upstream's recorded rollouts with our planner of MachineDeployments
     PlannerGoldens(planner::Options),
+    /// Convert random objects between v1beta1 and v1beta2 as upstream does, and compare
+    ConversionGoldens(conversion_goldens::Options),
     /// Migrate Corefiles and compare with the library that Cluster API uses
     CorefileGoldens(corefile_goldens::Options),
     /// Ask real etcd with our client, and let etcdctl ask our server
@@ -173,6 +176,7 @@ async fn run(command: Command) -> Result<()> {
         Command::SchemaVerdicts(options) => verdicts::run(options).await,
         Command::SchemaDiff(options) => schema_diff::run(&options),
         Command::PlannerGoldens(options) => planner::run(&options),
+        Command::ConversionGoldens(options) => conversion_goldens::run(&options),
         Command::CorefileGoldens(options) => corefile_goldens::run(&options),
         Command::EtcdMembers(options) => etcd_members::run(&options).await,
         Command::PortForward(options) => port_forward::run(&options).await,

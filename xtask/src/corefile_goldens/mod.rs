@@ -6,11 +6,9 @@
 
 mod generate;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use capstan_capi_kubeadm::corefile::{migrate, releases};
 use clap::Args;
 use rand::SeedableRng;
@@ -69,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
         let (from, to) = (generate::version(&mut rng), generate::version(&mut rng));
         questions.push(question(&from, &to, &generate::corefile(&mut rng)));
     }
-    let answers = ask(&program, &questions)?;
+    let answers: Vec<Answer> = peers::ask(&program, &questions)?;
     ensure!(
         answers[0].versions == releases(),
         "the releases differ:\n{:?}\n{:?}",
@@ -123,28 +121,4 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn question(from: &str, to: &str, corefile: &str) -> Question {
     Question { from: from.to_owned(), to: to.to_owned(), corefile: corefile.to_owned() }
-}
-
-fn ask(program: &std::path::Path, questions: &[Question]) -> Result<Vec<Answer>> {
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start the peer")?;
-    let mut input = child.stdin.take().context("the peer has no input")?;
-    let mut text = Vec::new();
-    for question in questions {
-        serde_json::to_writer(&mut text, question)?;
-        text.push(b'\n');
-    }
-    let writing = std::thread::spawn(move || input.write_all(&text));
-    let output = child.wait_with_output()?;
-    writing.join().map_err(|_| anyhow::anyhow!("writing panicked"))??;
-    ensure!(output.status.success(), "the peer ended with {}", output.status);
-    let answers: Vec<Answer> = serde_json::Deserializer::from_slice(&output.stdout)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .context("the peer's answers")?;
-    ensure!(answers.len() == questions.len(), "{} answers to {} questions", answers.len(), questions.len());
-    Ok(answers)
 }

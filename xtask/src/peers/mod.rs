@@ -8,10 +8,14 @@ pub mod debian;
 mod go;
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use cache::Cache;
 use catalog::{Family, Peer};
@@ -54,6 +58,31 @@ pub fn small_program(name: &str, go_mod: &str, source: &str) -> Result<std::path
     let _lock = lock(&cache.folder(&format!("src/{name}"))?)?;
     go::check_version(&cache)?;
     go::small_program(&cache, name, go_mod, source)
+}
+
+/// Puts questions to a small program, one per line, and reads as many answers.
+pub fn ask<A: DeserializeOwned>(program: &Path, questions: &[impl Serialize]) -> Result<Vec<A>> {
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start the peer")?;
+    let mut input = child.stdin.take().context("the peer has no input")?;
+    let mut text = Vec::new();
+    for question in questions {
+        serde_json::to_writer(&mut text, question)?;
+        text.push(b'\n');
+    }
+    let writing = std::thread::spawn(move || input.write_all(&text));
+    let output = child.wait_with_output()?;
+    writing.join().map_err(|_| anyhow::anyhow!("writing panicked"))??;
+    ensure!(output.status.success(), "the peer ended with {}", output.status);
+    let answers: Vec<A> = serde_json::Deserializer::from_slice(&output.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .context("the peer's answers")?;
+    ensure!(answers.len() == questions.len(), "{} answers to {} questions", answers.len(), questions.len());
+    Ok(answers)
 }
 
 /// Holds other runs off: two builds into one folder would write the same files.

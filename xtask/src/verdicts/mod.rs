@@ -1,7 +1,7 @@
 //! `cargo xtask schema-verdicts`: upstream's CRDs, thousands of generated objects, the same verdict from both servers.
 
-mod generate;
-mod kinds;
+pub mod generate;
+pub mod kinds;
 mod mutate;
 mod verdict;
 

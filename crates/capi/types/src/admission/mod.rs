@@ -53,7 +53,7 @@ pub struct Features {
 
 impl Default for Features {
     fn default() -> Self {
-        Self { cluster_topology: false, ..Self::ALL }
+        Self { cluster_topology: false, control_plane_templates: true, ignition: true, machine_taints: true }
     }
 }
 

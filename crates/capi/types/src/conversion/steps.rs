@@ -46,6 +46,8 @@ enum Shape {
     AlsoForJoining,
     /// Follows from the count of ready machines.
     Ready,
+    /// A strategy whose type is required in v1beta2, where v1beta1 let it be.
+    Strategy,
 }
 
 fn step(at: &str, v1beta1: &str, v1beta2: &str, shape: Shape) -> Step {
@@ -123,6 +125,13 @@ fn up(shape: Shape, value: Value) -> Value {
             // Left as it is, to be refused by name when it is read.
             None => Value::String(text),
         },
+        (Shape::Strategy, Value::Object(mut strategy)) => {
+            let kind = strategy.entry("type").or_insert_with(|| "".into());
+            if *kind == "" {
+                *kind = "RollingUpdate".into();
+            }
+            Value::Object(strategy)
+        }
         (Shape::Arguments, Value::Object(map)) => {
             map.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
         }
@@ -405,5 +414,7 @@ pub(super) fn kubeadm_control_plane() -> Vec<Step> {
 }
 
 pub(super) fn kubeadm_control_plane_template() -> Vec<Step> {
-    control_plane("spec.template.spec")
+    let mut steps = control_plane("spec.template.spec");
+    steps.push(reshaped("spec.template.spec.rollout", "strategy", Shape::Strategy));
+    steps
 }
