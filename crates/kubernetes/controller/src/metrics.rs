@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// Bounds of reconcile times in seconds, as controller-runtime has them.
 const RECONCILE_BOUNDS: &[f64] = &[
@@ -53,6 +54,8 @@ pub(crate) enum Ending {
     /// Looks again after a time.
     RequeueAfter,
     Error,
+    /// It fell over a mistake of ours; tried again like an error.
+    Panic,
 }
 
 impl Ending {
@@ -60,7 +63,7 @@ impl Ending {
         match self {
             Self::Success => "success",
             Self::RequeueAfter => "requeue_after",
-            Self::Error => "error",
+            Self::Error | Self::Panic => "error",
         }
     }
 }
@@ -74,7 +77,8 @@ struct QueueNumbers {
     adds: u64,
     retries: u64,
     depth: u64,
-    busy: u64,
+    /// When each key that is worked on was picked, and how many were at that moment.
+    busy: BTreeMap<Instant, u64>,
     waited: Histogram,
     worked: Histogram,
 }
@@ -90,17 +94,35 @@ impl QueueMetrics {
         self.0.lock().retries += 1;
     }
 
-    pub(crate) fn picked(&self, waited: Duration) {
+    pub(crate) fn picked(&self, now: Instant, waited: Duration) {
         let mut numbers = self.0.lock();
         numbers.depth = numbers.depth.saturating_sub(1);
-        numbers.busy += 1;
+        *numbers.busy.entry(now).or_default() += 1;
         numbers.waited.add(QUEUE_BOUNDS, waited);
     }
 
-    pub(crate) fn worked(&self, took: Duration) {
+    pub(crate) fn worked(&self, picked: Instant, took: Duration) {
         let mut numbers = self.0.lock();
-        numbers.busy = numbers.busy.saturating_sub(1);
+        if let Some(count) = numbers.busy.get_mut(&picked) {
+            *count -= 1;
+            if *count == 0 {
+                numbers.busy.remove(&picked);
+            }
+        }
         numbers.worked.add(QUEUE_BOUNDS, took);
+    }
+}
+
+impl QueueNumbers {
+    /// Seconds spent on what is not done yet.
+    fn unfinished(&self, now: Instant) -> f64 {
+        let spent = self.busy.iter().map(|(picked, count)| (now - *picked).as_secs_f64() * *count as f64);
+        spent.sum()
+    }
+
+    /// Seconds that the oldest of it has taken.
+    fn longest(&self, now: Instant) -> f64 {
+        self.busy.first_key_value().map_or(0.0, |(picked, _)| (now - *picked).as_secs_f64())
     }
 }
 
@@ -109,6 +131,7 @@ impl QueueMetrics {
 struct ControllerNumbers {
     endings: BTreeMap<&'static str, u64>,
     errors: u64,
+    panics: u64,
     time: Histogram,
     active: u64,
     most: u64,
@@ -138,8 +161,11 @@ impl Metrics {
         let numbers = controllers.entry(controller).or_default();
         numbers.active = numbers.active.saturating_sub(1);
         *numbers.endings.entry(ending.label()).or_default() += 1;
-        if ending == Ending::Error {
+        if matches!(ending, Ending::Error | Ending::Panic) {
             numbers.errors += 1;
+        }
+        if ending == Ending::Panic {
+            numbers.panics += 1;
         }
         numbers.time.add(RECONCILE_BOUNDS, took);
     }
@@ -175,6 +201,9 @@ impl Metrics {
             }
         };
         simple("controller_runtime_reconcile_errors_total", "counter", "Failed reconciles", |n| n.errors);
+        simple("controller_runtime_reconcile_panics_total", "counter", "Reconciles that panicked", |n| {
+            n.panics
+        });
         simple("controller_runtime_active_workers", "gauge", "Reconciles under way", |n| n.active);
         simple("controller_runtime_max_concurrent_reconciles", "gauge", "Most reconciles at a time", |n| {
             n.most
@@ -202,8 +231,26 @@ impl Metrics {
         };
         simple("workqueue_adds_total", "counter", "Keys added", |n| n.adds);
         simple("workqueue_depth", "gauge", "Keys waiting", |n| n.depth);
-        simple("workqueue_retries_total", "counter", "Keys added again after a failure", |n| n.retries);
-        simple("workqueue_unfinished_work", "gauge", "Keys being worked on", |n| n.busy);
+        simple("workqueue_retries_total", "counter", "Keys to be added again after a time", |n| n.retries);
+        let now = Instant::now();
+        for (metric, help, value) in [
+            (
+                "workqueue_unfinished_work_seconds",
+                "Time spent on keys that are being worked on",
+                QueueNumbers::unfinished as fn(&QueueNumbers, Instant) -> f64,
+            ),
+            (
+                "workqueue_longest_running_processor_seconds",
+                "Time spent on the key that has been worked on the longest",
+                QueueNumbers::longest,
+            ),
+        ] {
+            head(out, metric, "gauge", help);
+            for (name, numbers) in &queues {
+                let value = value(numbers, now);
+                let _ = writeln!(out, "{metric}{{controller=\"{name}\",name=\"{name}\"}} {value}");
+            }
+        }
         for (metric, help, histogram) in [
             (
                 "workqueue_queue_duration_seconds",
@@ -229,27 +276,38 @@ fn head(out: &mut String, metric: &str, kind: &str, help: &str) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn metrics_carry_controller_runtimes_names_and_cumulative_buckets() {
+    #[tokio::test(start_paused = true)]
+    async fn metrics_carry_controller_runtimes_names_and_cumulative_buckets() {
         let metrics = Metrics::default();
         let queue = metrics.queue("widget");
-        queue.added();
-        queue.picked(Duration::from_millis(5));
-        queue.worked(Duration::from_millis(20));
+        let now = Instant::now();
+        for _ in 0..3 {
+            queue.added();
+            queue.picked(now, Duration::from_millis(5));
+        }
+        queue.worked(now, Duration::from_millis(20));
+        tokio::time::advance(Duration::from_secs(4)).await;
         metrics.begun("widget", 4);
         metrics.ended("widget", Ending::Error, Duration::from_millis(20));
+        metrics.begun("widget", 4);
+        metrics.ended("widget", Ending::Panic, Duration::from_millis(20));
         let text = metrics.render();
         for line in [
-            "controller_runtime_reconcile_total{controller=\"widget\",result=\"error\"} 1",
+            "controller_runtime_reconcile_total{controller=\"widget\",result=\"error\"} 2",
             "controller_runtime_reconcile_total{controller=\"widget\",result=\"success\"} 0",
-            "controller_runtime_reconcile_errors_total{controller=\"widget\"} 1",
+            "controller_runtime_reconcile_errors_total{controller=\"widget\"} 2",
+            "controller_runtime_reconcile_panics_total{controller=\"widget\"} 1",
+            "controller_runtime_active_workers{controller=\"widget\"} 0",
             "controller_runtime_reconcile_time_seconds_bucket{controller=\"widget\",le=\"0.01\"} 0",
-            "controller_runtime_reconcile_time_seconds_bucket{controller=\"widget\",le=\"0.025\"} 1",
-            "controller_runtime_reconcile_time_seconds_bucket{controller=\"widget\",le=\"60\"} 1",
+            "controller_runtime_reconcile_time_seconds_bucket{controller=\"widget\",le=\"0.025\"} 2",
+            "controller_runtime_reconcile_time_seconds_bucket{controller=\"widget\",le=\"60\"} 2",
             "controller_runtime_max_concurrent_reconciles{controller=\"widget\"} 4",
-            "workqueue_adds_total{controller=\"widget\",name=\"widget\"} 1",
+            "workqueue_adds_total{controller=\"widget\",name=\"widget\"} 3",
             "workqueue_depth{controller=\"widget\",name=\"widget\"} 0",
-            "workqueue_queue_duration_seconds_count{controller=\"widget\",name=\"widget\"} 1",
+            "workqueue_queue_duration_seconds_count{controller=\"widget\",name=\"widget\"} 3",
+            "workqueue_work_duration_seconds_count{controller=\"widget\",name=\"widget\"} 1",
+            "workqueue_unfinished_work_seconds{controller=\"widget\",name=\"widget\"} 8",
+            "workqueue_longest_running_processor_seconds{controller=\"widget\",name=\"widget\"} 4",
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
         }

@@ -84,7 +84,8 @@ struct Entry {
     ready: Option<(Priority, u64)>,
     since: Option<Instant>,
     later: Option<(Instant, u64)>,
-    busy: bool,
+    /// Since when it is looked at.
+    busy: Option<Instant>,
     /// Woken while busy.
     again: Option<Priority>,
     /// Versions of the object itself that came while busy.
@@ -96,14 +97,14 @@ struct Entry {
 
 impl Entry {
     fn idle(&self) -> bool {
-        self.ready.is_none() && self.later.is_none() && !self.busy && self.failures == 0
+        self.ready.is_none() && self.later.is_none() && self.busy.is_none() && self.failures == 0
     }
 }
 
 impl State {
     fn make_ready(&mut self, key: &Key, priority: Priority, now: Instant) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
-        if entry.busy {
+        if entry.busy.is_some() {
             entry.again = entry.again.max(Some(priority));
             return false;
         }
@@ -172,7 +173,7 @@ impl WorkQueue {
     pub(crate) fn wake_own(&self, key: &Key, priority: Priority, version: u64) {
         {
             let mut state = self.state.lock();
-            if let Some(entry) = state.entries.get_mut(key).filter(|entry| entry.busy)
+            if let Some(entry) = state.entries.get_mut(key).filter(|entry| entry.busy.is_some())
                 && priority < Priority::Urgent
             {
                 // The write of this version may not have been answered yet.
@@ -197,6 +198,7 @@ impl WorkQueue {
         }
         // A time too long to be counted is never reached.
         if let Some(at) = Instant::now().checked_add(time) {
+            self.metrics.retried();
             self.state.lock().make_later(key, at);
             self.bell.notify_one();
         }
@@ -210,7 +212,6 @@ impl WorkQueue {
             entry.failures += 1;
             self.backoff.after(entry.failures)
         };
-        self.metrics.retried();
         self.wake_after(key, pause);
         pause
     }
@@ -247,9 +248,9 @@ impl WorkQueue {
                 if let Some(key) = state.pick() {
                     if let Some(entry) = state.entries.get_mut(&key) {
                         entry.ready = None;
-                        entry.busy = true;
+                        entry.busy = Some(now);
                         let waited = entry.since.take().map_or(Duration::ZERO, |since| now - since);
-                        self.metrics.picked(waited);
+                        self.metrics.picked(now, waited);
                     }
                     return key;
                 }
@@ -270,10 +271,11 @@ impl WorkQueue {
 
     /// A key has been looked at; `took` is how long that took.
     pub fn done(&self, key: &Key, took: Duration) {
-        self.metrics.worked(took);
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
-        entry.busy = false;
+        if let Some(picked) = entry.busy.take() {
+            self.metrics.worked(picked, took);
+        }
         // A success forgets all failures before it is done.
         let failed = entry.failures > 0;
         let wrote = std::mem::take(&mut entry.wrote);
@@ -295,7 +297,7 @@ impl WorkQueue {
     pub fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         let ready = state.ready.iter().map(BTreeMap::len).sum::<usize>();
-        (ready + state.entries.values().filter(|entry| entry.busy).count(), state.later.len())
+        (ready + state.entries.values().filter(|entry| entry.busy.is_some()).count(), state.later.len())
     }
 }
 

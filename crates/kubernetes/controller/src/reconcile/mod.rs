@@ -296,7 +296,7 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
         }
         Err(_) => {
             tracing::error!(controller = C::NAME, %key, "the controller panicked");
-            (Ending::Error, None)
+            (Ending::Panic, None)
         }
     }
 }

@@ -244,3 +244,45 @@ async fn a_call_that_fails_is_not_made_again_because_it_was_journalled() {
     assert_eq!(heard().await, "a/one");
     runtime.stop().await;
 }
+
+/// Panics when it looks at an object for the first time.
+struct Stumbles {
+    stumbled: Mutex<bool>,
+    looks: mpsc::UnboundedSender<String>,
+}
+
+impl Controller for Stumbles {
+    const NAME: &'static str = "stumbles";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = NoCall;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, object: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        if object.metadata.name == "one" {
+            let before = std::mem::replace(&mut *self.stumbled.lock(), true);
+            assert!(before, "this panic is part of a test");
+            self.looks.send(object.key().to_string()).expect("somebody listens");
+        }
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        Decision::rest(look)
+    }
+}
+
+#[tokio::test]
+async fn a_reconcile_that_panics_is_counted_and_tried_again() {
+    let world = World::new().await;
+    let (looks, mut looked) = mpsc::unbounded_channel();
+    let mut runtime = Runtime::new(world.client.clone(), Env::system(), Options::default());
+    runtime.add(Stumbles { stumbled: Mutex::default(), looks }).start();
+    world.create("a", "one", &[]).await;
+    assert_eq!(looked.recv().await.as_deref(), Some("a/one"), "its key is not busy for ever");
+    let text = runtime.metrics().render();
+    let line = "controller_runtime_reconcile_panics_total{controller=\"stumbles\"} 1";
+    assert!(text.lines().any(|have| have == line), "{text}");
+    runtime.stop().await;
+}
