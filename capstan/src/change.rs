@@ -9,7 +9,7 @@ use http::{Method, Request, header};
 use serde_json::{Value, json};
 
 use crate::kinds::known;
-use crate::output::say;
+use crate::output::{Deed, Deeds};
 use crate::reach::Management;
 
 /// One change of one object.
@@ -26,13 +26,24 @@ pub struct Change {
 }
 
 /// Makes changes in order, or has the server say whether it would.
-pub async fn make(management: &Management, changes: &[Change], dry_run: bool) -> Result<()> {
+pub async fn make(
+    management: &Management,
+    changes: &[Change],
+    dry_run: bool,
+    deeds: &mut Deeds,
+) -> Result<()> {
     for change in changes {
-        let title = format!("{}/{}", change.kind.kind.to_lowercase(), change.name);
-        send(management, change, dry_run).await.with_context(|| format!("{title} is not changed"))?;
-        say(&format!("{title}: {}{}", change.what, if dry_run { " (dry run)" } else { "" }))?;
+        let object = format!("{}/{}", change.kind.kind.to_lowercase(), change.name);
+        let sent = send(management, change, dry_run).await;
+        if let Err(error) = sent.with_context(|| format!("{object} is not changed")) {
+            deeds.end()?;
+            return Err(error);
+        }
+        let what = change.what.clone();
+        let sentence = format!("{object}: {what}{}", if dry_run { " (dry run)" } else { "" });
+        deeds.tell(Deed { object, what, dry_run, sentence })?;
     }
-    Ok(())
+    deeds.end()
 }
 
 async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<()> {

@@ -6,9 +6,10 @@ use capstan_controller::{Deletion, KindName};
 use capstan_object::Object as _;
 
 use crate::exit::Exit;
-use crate::output::say;
+use crate::output::{Deed, Deeds, How, OutputArgs, Show as _, talk};
 use crate::picture;
-use crate::reach::Reach;
+use crate::plan::{self, Wish};
+use crate::reach::{Management, Reach};
 use crate::wait::{Goal, WaitArgs};
 
 /// Arguments of `capstan delete`.
@@ -23,6 +24,8 @@ pub struct Args {
     dry_run: bool,
     #[command(flatten)]
     wait: WaitArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Deletes a cluster.
@@ -30,13 +33,16 @@ pub fn run(args: &Args) -> Result<Exit> {
     let name = &args.cluster;
     args.reach.run(async |management| {
         let cluster: Cluster = management.find(name).await?;
+        let mut deeds = Deeds::new(args.output);
         if args.dry_run {
             let tree = picture::tree(&management, name).await?;
-            say(&format!("cluster {name} would be deleted, with these parts:"))?;
-            for part in tree.walk().skip(1) {
-                say(&format!("  {}", part.title()))?;
+            deeds.remark(&format!("cluster {name} would be deleted, with these parts:"))?;
+            for part in tree.walk() {
+                let (object, sentence) = (part.title(), format!("  {}", part.title()));
+                deeds.tell(Deed { object, what: "deleted".to_owned(), dry_run: true, sentence })?;
             }
-            return Ok(Exit::Done);
+            deeds.end()?;
+            return order(&management, &cluster, &deeds).await;
         }
         let goes = cluster.metadata().is_deleting();
         if !goes {
@@ -50,7 +56,20 @@ pub fn run(args: &Args) -> Result<Exit> {
             String::new()
         };
         let done = if goes { "is being deleted already" } else { "is being deleted" };
-        say(&format!("cluster {name} {done}{paused}"))?;
-        args.wait.follow(&management, name, Goal::Deleted, false).await
+        let sentence = format!("cluster {name} {done}{paused}");
+        let object = format!("cluster/{name}");
+        deeds.tell(Deed { object, what: done.to_owned(), dry_run: false, sentence })?;
+        deeds.end()?;
+        args.wait.follow(&management, name, Goal::Deleted, false, &deeds).await
     })
+}
+
+/// Says in which order everything would go. That it cannot be said is no failure: what would go was said.
+async fn order(management: &Management, cluster: &Cluster, deeds: &Deeds) -> Result<Exit> {
+    let wish = Wish { apply: Vec::new(), delete: vec![(KindName::of::<Cluster>(), cluster.key())] };
+    match plan::foresee(management, wish).await {
+        Ok(plan) => deeds.remark(plan.text(&How::plain()).trim_end())?,
+        Err(error) => talk(&format!("in which order cannot be said: {error:#}")),
+    }
+    Ok(Exit::Done)
 }

@@ -30,6 +30,9 @@ pub struct Args {
     /// With --merge: replace entries of the same name that lead to another server
     #[arg(long, requires = "merge")]
     force: bool,
+    /// With --merge: say whether it can be merged, and leave the file as it is
+    #[arg(long, requires = "merge")]
+    dry_run: bool,
 }
 
 /// Prints or merges the kubeconfig of a cluster.
@@ -59,6 +62,10 @@ pub fn run(args: &Args) -> Result<Exit> {
     let context = own["current-context"].as_str().unwrap_or_default().to_owned();
     let merged = merged(there, &own, args.switch, args.force)
         .with_context(|| format!("{} is left as it is", file.display()))?;
+    if args.dry_run {
+        say(&format!("{}: context {context} would be merged into it", file.display()))?;
+        return Ok(Exit::Done);
+    }
     replace(file, &yaml(&merged)?).with_context(|| format!("{} cannot be written", file.display()))?;
     say(&format!(
         "{}: context {context}\nnext: kubectl --kubeconfig {0} --context {context} get nodes",

@@ -58,6 +58,11 @@ impl How {
 }
 
 impl OutputArgs {
+    /// For people.
+    pub fn is_text(&self) -> bool {
+        matches!(self.output, Format::Text | Format::Wide)
+    }
+
     /// Writes data to stdout in the form that was asked for.
     pub fn show(&self, data: &impl Show) -> Result<()> {
         let how = How { wide: self.output == Format::Wide, paint: paint(), now: Timestamp::now() };
@@ -71,6 +76,73 @@ impl OutputArgs {
             "" => Ok(()),
             written => say(written),
         }
+    }
+}
+
+/// What a command did to an object, or would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deed {
+    /// `kind/name`.
+    pub object: String,
+    /// What, in a few words.
+    pub what: String,
+    /// It was not done.
+    pub dry_run: bool,
+    /// The same as a sentence.
+    #[serde(skip)]
+    pub sentence: String,
+}
+
+/// Tells deeds: people as they are done, programs when all are.
+pub struct Deeds {
+    output: OutputArgs,
+    done: Vec<Deed>,
+}
+
+impl Deeds {
+    /// Nothing is done yet.
+    pub fn new(output: OutputArgs) -> Self {
+        Self { output, done: Vec::new() }
+    }
+
+    /// Tells of one more.
+    pub fn tell(&mut self, deed: Deed) -> Result<()> {
+        if self.output.is_text() {
+            say(&deed.sentence)?;
+        }
+        self.done.push(deed);
+        Ok(())
+    }
+
+    /// Says something that is no deed.
+    pub fn remark(&self, words: &str) -> Result<()> {
+        if self.output.is_text() {
+            return say(words);
+        }
+        talk(words);
+        Ok(())
+    }
+
+    /// Tells programs of all; of what was done before something failed, too.
+    pub fn end(&self) -> Result<()> {
+        if self.output.is_text() { Ok(()) } else { self.output.show(self) }
+    }
+}
+
+impl Serialize for Deeds {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.done.serialize(serializer)
+    }
+}
+
+impl Show for Deeds {
+    fn text(&self, _: &How) -> String {
+        self.done.iter().map(|deed| format!("{}\n", deed.sentence)).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.done.iter().map(|deed| deed.object.clone()).collect()
     }
 }
 

@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 use capstan_capi_types::core::Cluster;
-use capstan_controller::{KindName, ListOptions, Patch};
+use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
 use serde_json::{Value, json};
 
 use crate::backup::HELD;
+use crate::change::patch;
 use crate::exit::Exit;
-use crate::output::say;
+use crate::output::{Deed, Deeds, OutputArgs};
 use crate::reach::{Management, Reach};
 
 /// Arguments of `capstan pause`.
@@ -18,9 +19,11 @@ pub struct Args {
     cluster: String,
     #[command(flatten)]
     reach: Reach,
-    /// Say what would be done, and do nothing
+    /// Have the server judge the change, and do nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Arguments of `capstan resume`.
@@ -34,9 +37,11 @@ pub struct ResumeArgs {
     /// All clusters, of all namespaces, that `capstan restore` paused
     #[arg(long)]
     restored: bool,
-    /// Say what would be done, and do nothing
+    /// Have the server judge the change, and do nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Pauses a cluster.
@@ -44,16 +49,24 @@ pub fn pause(args: &Args) -> Result<Exit> {
     let name = &args.cluster;
     args.reach.run(async |management| {
         let cluster: Cluster = management.find(name).await?;
+        let mut deeds = Deeds::new(args.output);
         if cluster.spec.paused == Some(true) {
-            return say(&format!("cluster {name} is paused already"));
+            deeds.remark(&format!("cluster {name} is paused already"))?;
+        } else {
+            change(&management, &cluster, json!({"spec": {"paused": true}}), args.dry_run).await?;
+            let sentence = match args.dry_run {
+                true => format!("cluster {name} would be paused"),
+                false => format!("cluster {name} paused; `capstan resume {name}` ends that"),
+            };
+            deeds.tell(deed(&cluster, "paused", args.dry_run, sentence))?;
         }
-        if args.dry_run {
-            return say(&format!("cluster {name} would be paused"));
-        }
-        change(&management, &cluster, json!({"spec": {"paused": true}})).await?;
-        say(&format!("cluster {name} paused; `capstan resume {name}` ends that"))
+        deeds.end()
     })?;
     Ok(Exit::Done)
+}
+
+fn deed(cluster: &Cluster, what: &str, dry_run: bool, sentence: String) -> Deed {
+    Deed { object: format!("cluster/{}", cluster.metadata().name), what: what.to_owned(), dry_run, sentence }
 }
 
 /// Resumes a cluster, or all that a restore paused.
@@ -66,28 +79,32 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit> {
                 all.into_iter().filter(|cluster| cluster.metadata().annotations.contains_key(HELD)).collect()
             }
         };
+        let mut deeds = Deeds::new(args.output);
         if clusters.is_empty() {
-            say("no cluster is paused by a restore")?;
+            deeds.remark("no cluster is paused by a restore")?;
         }
         for cluster in &clusters {
             let name =
                 if args.restored { cluster.key().to_string() } else { cluster.metadata().name.clone() };
             if cluster.spec.paused != Some(true) {
-                say(&format!("cluster {name} is not paused"))?;
-            } else if args.dry_run {
-                say(&format!("cluster {name} would be resumed"))?;
-            } else {
-                let wanted = json!({"metadata": {"annotations": {HELD: null}}, "spec": {"paused": null}});
-                change(&management, cluster, wanted).await?;
-                say(&format!("cluster {name} resumed"))?;
+                deeds.remark(&format!("cluster {name} is not paused"))?;
+                continue;
             }
+            let wanted = json!({"metadata": {"annotations": {HELD: null}}, "spec": {"paused": null}});
+            if let Err(error) = change(&management, cluster, wanted, args.dry_run).await {
+                deeds.end()?;
+                return Err(error);
+            }
+            let done = if args.dry_run { "would be resumed" } else { "resumed" };
+            deeds.tell(deed(cluster, "resumed", args.dry_run, format!("cluster {name} {done}")))?;
         }
+        deeds.end()?;
         Ok(Exit::Done)
     })
 }
 
-async fn change(management: &Management, cluster: &Cluster, wanted: Value) -> Result<()> {
-    let kind = KindName::of::<Cluster>();
-    management.client.patch(&kind, &cluster.key(), None, &Patch::Merge(wanted)).await?;
-    Ok(())
+async fn change(management: &Management, cluster: &Cluster, wanted: Value, dry_run: bool) -> Result<()> {
+    let path = KindName::of::<Cluster>().object_path(&cluster.key(), None);
+    let path = format!("{path}?fieldManager=capstan-cli");
+    patch(&management.client, &path, "application/merge-patch+json", &wanted, dry_run).await.map(drop)
 }

@@ -112,6 +112,50 @@ fn the_reference_of_commands_is_what_the_program_takes() {
     holds("cli.md", &page);
 }
 
+/// What a verb does: shows data, changes something.
+const VERBS: [(&str, bool, bool); 24] = [
+    // These serve until they are stopped.
+    ("server", false, false),
+    ("demo", false, false),
+    ("manager", false, false),
+    ("sim", false, false),
+    // What it follows is drawn, or told in lines.
+    ("up", false, true),
+    ("plan", true, false),
+    ("get", true, false),
+    ("describe", true, false),
+    ("why", true, false),
+    // Its exit code is its answer.
+    ("wait", false, false),
+    ("events", true, false),
+    ("scale", true, true),
+    ("upgrade", true, true),
+    ("delete", true, true),
+    // A kubeconfig has a form of its own, as consoles, backups, bundles and scripts have.
+    ("kubeconfig", false, true),
+    ("console", false, false),
+    ("pause", true, true),
+    ("resume", true, true),
+    ("orphans", true, true),
+    ("backup", false, false),
+    ("restore", false, true),
+    ("doctor", true, false),
+    ("support-bundle", false, false),
+    ("version", true, false),
+];
+
+#[test]
+fn every_verb_shows_its_data_in_every_form_and_can_be_tried_if_it_changes_something() {
+    let program = crate::Cli::command();
+    let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let has = |verb: &Command, flag: &str| verb.get_arguments().any(|arg| arg.get_long() == Some(flag));
+    let told: BTreeSet<(&str, bool, bool)> = verbs
+        .filter(|verb| verb.get_name() != "completion")
+        .map(|verb| (verb.get_name(), has(verb, "output"), has(verb, "dry-run")))
+        .collect();
+    assert_eq!(told, BTreeSet::from(VERBS));
+}
+
 #[test]
 fn the_catalogue_of_errors_is_what_the_code_says() {
     let mut page = String::from(

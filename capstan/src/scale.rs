@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::change::{Change, ControlPlane, make, owns_its_parts};
 use crate::exit::Exit;
-use crate::output::{say, talk};
+use crate::output::{Deeds, OutputArgs, talk};
 use crate::reach::{Management, Reach, missing};
 use crate::wait::{Goal, WaitArgs};
 
@@ -31,6 +31,8 @@ pub struct Args {
     dry_run: bool,
     #[command(flatten)]
     wait: WaitArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 fn named_count(text: &str) -> Result<(String, u32), String> {
@@ -61,11 +63,12 @@ pub fn run(args: &Args) -> Result<Exit> {
                 )?);
             }
         }
+        let mut deeds = Deeds::new(args.output);
         if changes.is_empty() {
-            say(&format!("cluster {} has those numbers already", args.cluster))?;
+            deeds.remark(&format!("cluster {} has those numbers already", args.cluster))?;
         }
-        make(&management, &changes, args.dry_run).await?;
-        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run).await
+        make(&management, &changes, args.dry_run, &mut deeds).await?;
+        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &deeds).await
     })
 }
 

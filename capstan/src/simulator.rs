@@ -151,6 +151,7 @@ pub async fn open(env: Env, port: u16, pace: Pace, flag: &str) -> Result<(Site, 
         endpoint_port: listener.local_addr()?.port(),
         timings: if pace.instant { Timings::none() } else { Timings::default() },
         heartbeat: pace.heartbeat,
+        assume_network: false,
     };
     Ok((Site::new(env, options), listener))
 }

@@ -4,15 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use capstan_capi_types::core::Cluster;
+use capstan_controller::ListOptions;
 use serde_json::Value;
 
 use crate::apply::{Applier, read_all};
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow};
 use crate::output::{How, Show as _, say, talk};
-use crate::plan;
+use crate::plan::{self, Wish};
 use crate::reach::{Management, Reach, is_silence};
 use crate::wait::duration;
+
+/// As many clusters are copied for a plan that nobody asked for: a second or two.
+const AT_ONCE: usize = 10;
 
 /// Arguments of `capstan up`.
 #[derive(Debug, clap::Args)]
@@ -25,9 +30,9 @@ pub struct Args {
     /// Have the server judge the manifest, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Say first what the manifest will do
+    /// Do not say first what the manifest will do
     #[arg(long)]
-    plan: bool,
+    no_plan: bool,
     /// Apply and return at once
     #[arg(long)]
     no_wait: bool,
@@ -53,7 +58,7 @@ pub fn run(args: &Args) -> Result<Exit> {
             say(&format!("{} objects would be applied", objects.len()))?;
             return Ok(Exit::Done);
         }
-        if args.plan {
+        if !args.no_plan {
             foretell(&management, &objects).await;
         }
         let mut applier = Applier::new(&management.client, &management.namespace);
@@ -114,7 +119,15 @@ async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
 
 /// Says what will happen. That it cannot be said is no reason not to do it.
 async fn foretell(management: &Management, objects: &[Value]) {
-    match plan::foresee(management, objects).await {
+    let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await;
+    let many = there.map_or(0, |clusters| clusters.len());
+    if many > AT_ONCE {
+        return talk(&format!(
+            "{many} clusters in namespace {} take a while to copy: `capstan plan` says what will happen",
+            management.namespace
+        ));
+    }
+    match plan::foresee(management, Wish { apply: objects.to_vec(), delete: Vec::new() }).await {
         Ok(plan) => talk(plan.text(&How::plain()).trim_end()),
         Err(error) => talk(&format!("what will happen cannot be said: {error:#}")),
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, ControlPlane, make, owns_its_parts};
 use crate::exit::Exit;
-use crate::output::{say, talk};
+use crate::output::{Deeds, OutputArgs, talk};
 use crate::reach::Reach;
 use crate::scale::deployments;
 use crate::wait::{Goal, WaitArgs};
@@ -44,6 +44,8 @@ pub struct Args {
     dry_run: bool,
     #[command(flatten)]
     wait: WaitArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Upgrades a cluster.
@@ -63,11 +65,12 @@ pub fn run(args: &Args) -> Result<Exit> {
             false => deployments(&management, &args.cluster).await?,
         };
         let changes = changes(&control_plane, &workers, args)?;
+        let mut deeds = Deeds::new(args.output);
         if changes.is_empty() {
-            say(&format!("cluster {} has version {} already", args.cluster, args.to))?;
+            deeds.remark(&format!("cluster {} has version {} already", args.cluster, args.to))?;
         }
-        make(&management, &changes, args.dry_run).await?;
-        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run).await
+        make(&management, &changes, args.dry_run, &mut deeds).await?;
+        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &deeds).await
     })
 }
 
@@ -146,7 +149,7 @@ fn step(from: &Version, to: &Version) -> Result<()> {
 }
 
 /// Whether workers can stand behind, or beside, a control plane of that version.
-fn behind(own: &Version, to: &Version) -> Result<()> {
+pub fn behind(own: &Version, to: &Version) -> Result<()> {
     if own > to {
         bail!("it is newer than v{to}: workers are never newer than their control plane");
     }

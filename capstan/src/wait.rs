@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::exit::Exit;
-use crate::output::{say, talk};
+use crate::output::{Deeds, say, talk};
 use crate::picture::{self, explain};
 use crate::reach::{Management, Reach};
 
@@ -87,11 +87,16 @@ impl WaitArgs {
         name: &str,
         goal: Goal,
         dry_run: bool,
+        deeds: &Deeds,
     ) -> Result<Exit> {
         if !self.wait || dry_run {
             return Ok(Exit::Done);
         }
-        until(management, name, &goal, self.timeout).await
+        let exit = until(management, name, &goal, self.timeout).await?;
+        if exit == Exit::Done {
+            deeds.remark(&reached(name, &goal))?;
+        }
+        Ok(exit)
     }
 }
 
@@ -102,7 +107,11 @@ pub fn run(args: &Args) -> Result<Exit> {
             // What is not there is said at once: a name is mistyped more often than a cluster is yet to come.
             picture::tree(&management, &args.name).await?;
         }
-        until(&management, &args.name, &args.goal, args.timeout).await
+        let exit = until(&management, &args.name, &args.goal, args.timeout).await?;
+        if exit == Exit::Done {
+            say(&reached(&args.name, &args.goal))?;
+        }
+        Ok(exit)
     })
 }
 
@@ -123,11 +132,11 @@ async fn until(management: &Management, name: &str, goal: &Goal, timeout: Durati
         let tree = picture::seek(management, name).await?;
         let uid = tree.as_ref().map(|tree| tree.part.uid.clone());
         if first.is_some() && uid.is_some() && first != uid && *goal == Goal::Deleted {
-            return reached(name, goal);
+            return Ok(Exit::Done);
         }
         first = first.or(uid);
         match state(tree.as_ref(), goal) {
-            State::Reached => return reached(name, goal),
+            State::Reached => return Ok(Exit::Done),
             State::Blocked(what) => {
                 talk(&what);
                 return Ok(Exit::Blocked);
@@ -153,9 +162,8 @@ async fn until(management: &Management, name: &str, goal: &Goal, timeout: Durati
     }
 }
 
-fn reached(name: &str, goal: &Goal) -> Result<Exit> {
-    say(&format!("{name} is {}", words(goal)))?;
-    Ok(Exit::Done)
+fn reached(name: &str, goal: &Goal) -> String {
+    format!("{name} is {}", words(goal))
 }
 
 fn words(goal: &Goal) -> String {

@@ -49,6 +49,9 @@ pub struct RestoreArgs {
     /// changed since the backup
     #[arg(long)]
     unpaused: bool,
+    /// Check the backup and the directory, and make nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Copies a server to a file, whether it runs or not.
@@ -88,6 +91,20 @@ pub fn restore(args: &RestoreArgs) -> Result<()> {
     let backup = read(&args.from)?;
     let (objects, revision) = (backup.objects(), backup.revision());
     let dir = &args.data_dir;
+    if args.dry_run {
+        let empty = match std::fs::read_dir(dir) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", dir.display())),
+        };
+        if !empty {
+            bail!("{} is not empty: choose another directory with --data-dir", dir.display());
+        }
+        return say(&format!(
+            "{}: {objects} objects from resource version {revision} would be restored; the backup is whole",
+            dir.display()
+        ));
+    }
     let beside = dir.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(beside)?;
     let (backup, held) = if args.unpaused { (backup, Vec::new()) } else { hold::held(backup, beside)? };

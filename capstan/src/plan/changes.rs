@@ -1,6 +1,8 @@
 //! What of the objects changes, in the server's own words: each is sent as a dry run and compared with what is there.
 
 use anyhow::{Result, bail};
+use capstan_controller::KindName;
+use capstan_object::Key;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,10 +23,29 @@ const OF_THE_SERVER: [&str; 6] =
 pub struct Change {
     /// `Kind/name`.
     pub object: String,
-    /// It is not there yet.
-    pub created: bool,
+    /// What becomes of it.
+    pub becomes: Becomes,
     /// Fields that change, with what they hold before and after.
     pub fields: Vec<String>,
+}
+
+/// What becomes of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Becomes {
+    /// It is not there yet.
+    Created,
+    /// Fields of it change.
+    Changed,
+    /// It goes.
+    Deleted,
+}
+
+impl Change {
+    /// An object goes.
+    pub fn deletion(kind: &KindName, key: &Key) -> Self {
+        Self { object: format!("{}/{}", kind.kind, key.name), becomes: Becomes::Deleted, fields: Vec::new() }
+    }
 }
 
 /// What the manifest changes. All that the server refuses is said at once.
@@ -41,11 +62,13 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
             }
         };
         match applier.current(object).await? {
-            None => changes.push(Change { object: title(object), created: true, fields: Vec::new() }),
+            None => {
+                changes.push(Change { object: title(object), becomes: Becomes::Created, fields: Vec::new() })
+            }
             Some(before) => {
                 let fields = differences(&before, &after);
                 if !fields.is_empty() {
-                    changes.push(Change { object: title(object), created: false, fields });
+                    changes.push(Change { object: title(object), becomes: Becomes::Changed, fields });
                 }
             }
         }

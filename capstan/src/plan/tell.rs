@@ -6,14 +6,15 @@ use std::fmt::Write as _;
 use capstan_rehearsal::{Course, Load, Step, What};
 use serde::Serialize;
 
-use super::changes::Change;
+use super::changes::{Becomes, Change};
+use super::room::{Answers, Room};
 use crate::output::{How, Show};
 
 /// What the model leaves out, so that nobody takes it for foretold.
 const NOT_MODELLED: [&str; 4] = [
     "how long this cloud takes: machines boot, and join, in the times of the simulator",
     "your workloads: draining a node takes no time",
-    "what one cloud does differently from another: its capacity, quotas, images, networks and failures",
+    "what one cloud does differently from another: the capacity of its hosts, its networks and failures",
     "names of new machines",
 ];
 
@@ -33,6 +34,8 @@ pub struct Plan {
     now: Load,
     /// The most that they occupy at one time.
     peak: Load,
+    /// What clouds have left.
+    room: Vec<Room>,
     /// What was under way already.
     under_way: Vec<Step>,
     /// What may stand in the way.
@@ -53,14 +56,17 @@ struct Sum {
 
 impl Plan {
     /// Of what changes, what happened on the copy, and what to mind.
-    pub fn new(changes: Vec<Change>, course: Course, warnings: Vec<String>) -> Self {
+    pub fn new(changes: Vec<Change>, course: Course, answers: Answers, warnings: Vec<String>) -> Self {
+        let (now, peak) = course.loads(|_| true, |machine| answers.size(machine));
+        let warnings = answers.warnings.into_iter().chain(warnings).collect();
         Self {
             changes,
             summary: sums(&course.steps),
             model_seconds: course.steps.last().map_or(0, |step| step.seconds),
             steps: course.steps,
-            now: course.load,
-            peak: course.peak,
+            now,
+            peak,
+            room: answers.rooms,
             under_way: course.before,
             warnings,
             not_modelled: NOT_MODELLED,
@@ -110,13 +116,14 @@ impl Show for Plan {
             sums.push("no machine comes or goes".to_owned());
         } else {
             sums.push(self.capacity());
+            sums.extend(self.room.iter().map(Room::line));
         }
         section(&mut text, "in sum", &sums);
         section(&mut text, "warnings", &self.warnings);
         if how.wide {
             section(&mut text, "not modelled", &self.not_modelled.map(str::to_owned));
         } else {
-            text.push_str("not modelled: this cloud's pace and quotas, your workloads (-o wide says more)\n");
+            text.push_str("not modelled: this cloud's pace, your workloads (-o wide says more)\n");
         }
         text
     }
@@ -134,7 +141,10 @@ impl Plan {
         if self.peak.unsized_machines == 0 {
             let _ = write!(text, " ({} CPUs, {} MiB)", self.peak.size.cpus, self.peak.size.memory_mib);
         }
-        text + "; what the cloud has left is not known"
+        match self.room.is_empty() && more > 0 {
+            true => text + "; what is left is not known: only CloudStack is asked",
+            false => text,
+        }
     }
 }
 
@@ -158,9 +168,10 @@ fn section(text: &mut String, heading: &str, lines: &[String]) {
 }
 
 fn changed(change: &Change) -> String {
-    match change.created {
-        true => format!("{} is created", change.object),
-        false => format!("{}: {}", change.object, change.fields.join(", ")),
+    match change.becomes {
+        Becomes::Created => format!("{} is created", change.object),
+        Becomes::Changed => format!("{}: {}", change.object, change.fields.join(", ")),
+        Becomes::Deleted => format!("{} is deleted", change.object),
     }
 }
 
@@ -218,7 +229,9 @@ mod tests {
             cluster: "c".to_owned(),
             of: of.to_owned(),
             version: "v1.36.0".to_owned(),
+            failure_domain: String::new(),
             existed,
+            infrastructure: None,
         };
         Step { seconds, what, machine }
     }
@@ -232,16 +245,14 @@ mod tests {
             step(63, What::Deleting, "w-old", workers, true),
             step(130, What::Deleted, "w-old", workers, true),
         ];
-        let course = Course {
-            steps,
-            load: Load { machines: 2, ..Load::default() },
-            peak: Load { machines: 3, unsized_machines: 1, ..Load::default() },
-            rested: true,
-            ..Course::default()
+        let present = ["w-old", "other"].map(|name| step(0, What::Ready, name, workers, true).machine);
+        let course = Course { steps, present: present.to_vec(), rested: true, ..Course::default() };
+        let change = Change {
+            object: workers.to_owned(),
+            becomes: Becomes::Changed,
+            fields: vec!["spec.x: 1 → 2".to_owned()],
         };
-        let change =
-            Change { object: workers.to_owned(), created: false, fields: vec!["spec.x: 1 → 2".to_owned()] };
-        let plan = Plan::new(vec![change], course, vec!["mind the gap".to_owned()]);
+        let plan = Plan::new(vec![change], course, Answers::default(), vec!["mind the gap".to_owned()]);
         let how = How { wide: false, paint: capstan_view::Paint::Plain, now: jiff::Timestamp::UNIX_EPOCH };
         assert_eq!(
             plan.text(&how),
@@ -254,14 +265,14 @@ what happens, about 3 min by the model
     2:10  gone    w-old of MachineDeployment/w, v1.36.0
 in sum
   MachineDeployment/w: 1 replaced
-  at most 3 machines at a time, 1 more than now; what the cloud has left is not known
+  at most 3 machines at a time, 1 more than now; what is left is not known: only CloudStack is asked
 warnings
   mind the gap
-not modelled: this cloud's pace and quotas, your workloads (-o wide says more)
+not modelled: this cloud's pace, your workloads (-o wide says more)
 "
         );
         assert!(!plan.is_empty());
-        let nothing = Plan::new(Vec::new(), Course::default(), Vec::new());
+        let nothing = Plan::new(Vec::new(), Course::default(), Answers::default(), Vec::new());
         assert!(nothing.is_empty());
         assert_eq!(nothing.text(&how), "nothing changes\n");
     }

@@ -1,9 +1,11 @@
 //! `capstan plan` on a running server: it says what then happens, and changes nothing itself.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Server, ask, failed, succeeded};
@@ -15,6 +17,107 @@ fn written(dir: &Path, name: &str, objects: &[Value]) -> PathBuf {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&path, list.to_string()).unwrap();
     path
+}
+
+/// A running `capstan sim cloudstack`; killed when dropped.
+struct Cloud {
+    process: Child,
+    _stdout: BufReader<ChildStdout>,
+    /// Fields of the Secret that leads there.
+    keys: Value,
+}
+
+impl Cloud {
+    fn start() -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["sim", "cloudstack", "--listen", "127.0.0.1:0", "--endpoint-port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let mut after = |word: &str| loop {
+            let mut line = String::new();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "no {word}");
+            if let Some((_, rest)) = line.split_once(word) {
+                break rest.split([';', '\n']).next().unwrap().trim().to_owned();
+            }
+        };
+        let (url, key, secret) = (after("answers on "), after("api-key: "), after("secret-key: "));
+        Self { process, keys: json!({"api-url": url, "api-key": key, "secret-key": secret}), _stdout: stdout }
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_asks_the_cloud_whether_it_has_what_is_needed() {
+    let dir = TempDir::new().unwrap();
+    let data = TempDir::new().unwrap();
+    let server = Server::start(data.path(), &["--in-memory"]);
+    let cloud = Cloud::start();
+    let keys = |fields: &Value| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloudstack-credentials"},
+            "stringData": fields})
+    };
+    let mut objects = example("demo.yaml");
+    of_kind(&mut objects, "KubeadmControlPlane")["spec"]["replicas"] = 1.into();
+    of_kind(&mut objects, "MachineDeployment")["spec"]["replicas"] = 1.into();
+    let plan = |objects: &[Value]| -> Value {
+        let output = on(
+            &server,
+            &["plan", "-f", written(dir.path(), "p.json", objects).to_str().unwrap(), "-o", "json"],
+        );
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let warns = |plan: &Value, words: &[&str]| {
+        let warnings: Vec<&str> =
+            plan["warnings"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+        for word in words {
+            assert!(warnings.iter().any(|it| it.contains(word)), "{word:?} is not in {warnings:#?}");
+        }
+    };
+
+    let without = plan(&objects);
+    warns(&without, &["E-CS-SECRET", "nothing that is recorded brings it a network"]);
+    assert!(without["room"][0]["unknown"].as_str().unwrap().contains("E-CS-SECRET"), "{without:#}");
+    let mut wrong = cloud.keys.clone();
+    wrong["secret-key"] = "nothing".into();
+    warns(&plan(&[&[keys(&wrong)], &objects[..]].concat()), &["E-CS-CREDENTIALS"]);
+
+    // The keys come with the manifest: they are not on the server.
+    objects.insert(0, keys(&cloud.keys));
+    let good = plan(&objects);
+    assert_eq!(good["warnings"].as_array().unwrap().len(), 1, "the network alone: {good:#}");
+    assert_eq!((&good["peak"]["cpus"], &good["peak"]["memoryMiB"]), (&4.into(), &4096.into()), "{good:#}");
+    assert_eq!(good["room"][0]["needs"]["machines"], 2, "{good:#}");
+    assert_eq!(
+        (&good["room"][0]["left"]["machines"], &good["room"][0]["left"]["cpus"]),
+        (&"20".into(), &"40".into())
+    );
+
+    of_kind(&mut objects, "KubeadmControlPlane")["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"] =
+        "demo-control-plane-v1.36.0".into();
+    let workers = objects.iter_mut().find(|it| it["metadata"]["name"] == "demo-workers-v1.35.0").unwrap();
+    workers["spec"]["template"]["spec"]["template"]["name"] = "no-such-image".into();
+    workers["spec"]["template"]["spec"]["offering"]["name"] = "Custom Instance".into();
+    workers["spec"]["template"]["spec"]["details"] =
+        json!({"cpuNumber": "39", "cpuSpeed": "1000", "memory": "1024"});
+    warns(
+        &plan(&objects),
+        &[
+            "KubeadmControlPlane/demo: E-CS-TEMPLATE: ",
+            "MachineDeployment/demo-workers: E-CS-NOTFOUND: there is no template \"no-such-image\"",
+            "E-CS-QUOTA: the CloudStack account of Secret default/cloudstack-credentials has room for 40 more CPUs, \
+             and 41 more are needed",
+        ],
+    );
 }
 
 async fn machines(server: &Server) -> Vec<String> {
@@ -61,6 +164,15 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
     assert!(text.contains("create  new machine 2 of MachineDeployment/quick-workers, v1.36.0"), "{text}");
     assert!(text.contains("at most 4 machines at a time, 2 more than now (8 CPUs, 16384 MiB)"), "{text}");
 
+    let workers = on(&server, &["plan", "--delete", "md/quick-workers", "-o", "json"]);
+    assert_eq!(workers.status.code(), Some(2), "{workers:?}");
+    let plan: Value = serde_json::from_slice(&workers.stdout).unwrap();
+    assert_eq!(plan["changes"][0]["object"], "MachineDeployment/quick-workers", "{plan:#}");
+    assert_eq!(plan["changes"][0]["becomes"], "deleted");
+    assert_eq!((&plan["summary"][0]["deleted"], plan["summary"].as_array().unwrap().len()), (&1.into(), 1));
+    let nobody = on(&server, &["plan", "--delete", "md/nobody"]);
+    assert!(failed(nobody).contains("there is no MachineDeployment nobody in namespace default"));
+
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["replicas"] = 2.into();
     let wrong = written(dir.path(), "wrong.json", &objects);
     let refused = on(&server, &["plan", "-f", wrong.to_str().unwrap()]);
@@ -69,7 +181,7 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
 
     assert_eq!(machines(&server).await, before, "a plan changes nothing");
     // What was planned is said by `up` too, and then it happens.
-    let up = on(&server, &["up", "-f", scaled.to_str().unwrap(), "--plan", "--timeout", "5m"]);
+    let up = on(&server, &["up", "-f", scaled.to_str().unwrap(), "--timeout", "5m"]);
     assert!(String::from_utf8_lossy(&up.stderr).contains("MachineDeployment/quick-workers: 2 created"));
     succeeded(up);
     assert_eq!(machines(&server).await.len(), 4);

@@ -83,8 +83,32 @@ async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line
     assert_eq!(succeeded(on(&server, &["pause", "quick"])), "cluster quick is paused already\n");
     assert_eq!(succeeded(on(&server, &["resume", "quick"])), "cluster quick resumed\n");
 
+    for (verb, what) in [("pause", "paused"), ("resume", "resumed")] {
+        let dry = on(&server, &[verb, "quick", "--dry-run", "-o", "json"]);
+        let deeds: Value = serde_json::from_slice(&dry.stdout).unwrap();
+        let expected = json!([{"object": "cluster/quick", "what": what, "dryRun": true}]);
+        assert_eq!(deeds, if verb == "pause" { expected } else { json!([]) }, "{verb}: {}", said(&dry));
+    }
+    let named = on(&server, &["scale", "quick", "--workers", "workers=3", "--dry-run", "-o", "name"]);
+    assert_eq!(succeeded(named), "machinedeployment/quick-workers\n");
+    let yaml = on(&server, &["upgrade", "quick", "--to", "v1.36.2", "--dry-run", "-o", "yaml"]);
+    let deeds: Value = serde_saphyr::from_str(&succeeded(yaml)).unwrap();
+    assert_eq!(deeds[0]["what"], "version v1.36.1 → v1.36.2", "{deeds}");
+
     let going = succeeded(on(&server, &["delete", "quick", "--dry-run"]));
     assert!(going.contains("  KubeadmControlPlane/quick\n"), "{going}");
+    for words in [
+        "Cluster/quick is deleted",
+        "MachineDeployment/quick-workers: 2 deleted",
+        "KubeadmControlPlane/quick: 1 deleted",
+    ] {
+        assert!(going.contains(words), "{words:?} is not in:\n{going}");
+    }
+    let order =
+        ["gone    quick-workers-", " of KubeadmControlPlane/quick, v1.36.1"].map(|words| going.find(words));
+    assert!(order.is_sorted() && order[0].is_some(), "workers go first:\n{going}");
+    let names = succeeded(on(&server, &["delete", "quick", "--dry-run", "-o", "name"]));
+    assert!(names.lines().any(|name| name == "Cluster/quick") && !names.contains("would"), "{names}");
     let gone = succeeded(on(&server, &["delete", "quick", "--wait", "--timeout", "5m"]));
     assert_eq!(gone, "cluster quick is being deleted\nquick is deleted\n");
     let again = failed(on(&server, &["delete", "quick"]));
@@ -100,6 +124,10 @@ async fn kubeconfigs_are_merged_and_lead_to_the_cluster_and_bundles_hold_no_secr
 
     let file = dir.path().join("merged");
     std::fs::copy(dir.path().join("admin.kubeconfig"), &file).unwrap();
+    let merge = ["kubeconfig", "quick", "--merge", file.to_str().unwrap(), "--dry-run"];
+    assert!(succeeded(on(&server, &merge)).contains("context quick-admin@quick would be merged"));
+    let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(config["contexts"].as_array().unwrap().len(), 1, "a dry run changes nothing");
     let merged =
         succeeded(on(&server, &["kubeconfig", "quick", "--merge", file.to_str().unwrap(), "--switch"]));
     assert!(merged.contains("context quick-admin@quick"), "{merged}");
@@ -219,6 +247,8 @@ async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_
     let before = site.machines().await;
     assert_eq!(before.len(), 3);
     drop(server);
+    let dry = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text, "--dry-run"]));
+    assert!(dry.contains("the backup is whole") && !back.exists(), "{dry}");
     let said = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
     assert!(said.contains("1 clusters are paused") && said.contains("capstan orphans -A"), "{said}");
     let server = Server::start(&back, &["--simulator-url", &site.url]);

@@ -73,7 +73,7 @@ async fn the_keys_to_the_cloud_are_not_there() {
         assert!(answer.contains(words), "{words:?} is not in: {answer}");
     }
     let file = format!("{}/../examples/cloudstack-cluster.yaml", env!("CARGO_MANIFEST_DIR"));
-    let blocked = on(&server, &["up", "-f", &file, "--patience", "1s"]);
+    let blocked = on(&server, &["up", "-f", &file, "--no-plan", "--patience", "1s"]);
     let said = String::from_utf8_lossy(&blocked.stderr).into_owned();
     assert_eq!(blocked.status.code(), Some(4), "{said}");
     assert!(said.contains("E-CS-SECRET stands in the way of cluster cloudy; `capstan why cloudy"), "{said}");
@@ -111,7 +111,7 @@ async fn what_is_slow_is_timed_out_and_not_blocked() {
     let empty = dir.path().join("nothing.yaml");
     let cluster = of_kind(&mut example("sim-cluster.yaml"), "Cluster").to_string();
     std::fs::write(&empty, cluster).unwrap();
-    let late = on(&server, &["up", "-f", empty.to_str().unwrap(), "--timeout", "1s"]);
+    let late = on(&server, &["up", "-f", empty.to_str().unwrap(), "--no-plan", "--timeout", "1s"]);
     let said = String::from_utf8_lossy(&late.stderr).into_owned();
     assert_eq!(late.status.code(), Some(3), "{said}");
     assert!(said.contains("cluster quick is not ready after 1s; `capstan why quick"), "{said}");

@@ -47,6 +47,7 @@ impl Bed {
             endpoint_port: 6443,
             timings: Timings { pod: Duration::from_secs(2), ..Timings::none() },
             heartbeat: None,
+            assume_network: false,
         })
     }
 

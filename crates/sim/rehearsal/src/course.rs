@@ -6,10 +6,11 @@ use std::sync::Arc;
 use capstan_apiserver::Digest;
 use capstan_capi_types::core::{Machine, condition, label};
 use capstan_harness::Clock;
-use capstan_object::{Conditions as _, Object as _};
+use capstan_object::{Conditions as _, Key, Object as _};
 use capstan_store::{Event, Store};
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::task::AbortHandle;
 
 /// Where Machines are in a store.
@@ -43,8 +44,13 @@ pub struct MachineOf {
     pub of: String,
     /// Kubernetes version.
     pub version: String,
+    /// Failure domain; empty if the provider chooses.
+    pub failure_domain: String,
     /// It was there before.
     pub existed: bool,
+    /// The object that stands for it at its provider, as it was when the machine was first seen.
+    #[serde(skip)]
+    pub infrastructure: Option<Arc<Value>>,
 }
 
 /// Something that happens.
@@ -113,17 +119,48 @@ impl Load {
 pub struct Course {
     /// What was under way before the edit and came to its end.
     pub before: Vec<Step>,
+    /// The machines that are there when the edit is made.
+    pub present: Vec<MachineOf>,
     /// What the edit led to.
     pub steps: Vec<Step>,
-    /// What machines occupy when the edit is made, and at most after it.
-    pub load: Load,
-    /// The most they occupy at one time.
-    pub peak: Load,
     /// The plane came to rest; otherwise it still tried something when nothing had changed for hours, or
     /// replaced again and again what it had made.
     pub rested: bool,
     /// All objects but Secrets, as they are at the end.
-    pub objects: Vec<serde_json::Value>,
+    pub objects: Vec<Value>,
+    /// Clusters whose nodes have a network only because the model gives them one.
+    pub without_network: Vec<Key>,
+}
+
+impl Course {
+    /// What machines occupy when the edit is made, and the most that they do at one time after it.
+    pub fn loads(
+        &self,
+        counts: impl Fn(&MachineOf) -> bool,
+        size: impl Fn(&MachineOf) -> Option<Size>,
+    ) -> (Load, Load) {
+        let mut there: BTreeMap<(&str, &str), Option<Size>> = BTreeMap::new();
+        for machine in self.present.iter().filter(|machine| counts(machine)) {
+            there.insert((&machine.namespace, &machine.name), size(machine));
+        }
+        let before = load(&there);
+        let mut peak = before;
+        for Step { what, machine, .. } in self.steps.iter().filter(|step| counts(&step.machine)) {
+            match what {
+                What::Created => drop(there.insert((&machine.namespace, &machine.name), size(machine))),
+                What::Deleted => drop(there.remove(&(machine.namespace.as_str(), machine.name.as_str()))),
+                What::Ready | What::Deleting => continue,
+            }
+            peak = peak.or_more(load(&there));
+        }
+        (before, peak)
+    }
+}
+
+fn load(there: &BTreeMap<(&str, &str), Option<Size>>) -> Load {
+    let mut load = Load::default();
+    there.values().for_each(|size| load.add(*size));
+    load
 }
 
 /// Records what happens to machines while it lives.
@@ -132,23 +169,21 @@ pub struct Recorder {
     task: AbortHandle,
 }
 
-/// How a machine's size is told.
-pub(crate) type SizeOf = Box<dyn Fn(&Machine) -> Option<Size> + Send>;
+/// Finds the object that stands for a machine at its provider.
+pub(crate) type FindInfrastructure = Box<dyn Fn(&Machine) -> Option<Value> + Send>;
 
 #[derive(Default)]
 struct Record {
     steps: Vec<Step>,
     known: BTreeMap<String, Known>,
     begun: f64,
-    size_of: Option<SizeOf>,
-    peak: Load,
+    infrastructure: Option<FindInfrastructure>,
 }
 
 struct Known {
     of: MachineOf,
     deleting: bool,
     ready: bool,
-    size: Option<Size>,
 }
 
 impl Drop for Recorder {
@@ -160,11 +195,17 @@ impl Drop for Recorder {
 impl Recorder {
     /// Follows the Machines of a store from here on.
     pub fn follow(store: &Store<Digest>, clock: Clock) -> Self {
-        Self::sizing(store, clock, None)
+        Self::finding(store, clock, None)
     }
 
-    pub(crate) fn sizing(store: &Store<Digest>, clock: Clock, size_of: Option<SizeOf>) -> Self {
-        let record = Arc::new(Mutex::new(Record { begun: clock.seconds(), size_of, ..Record::default() }));
+    /// The same, with what stands for machines at their providers.
+    pub(crate) fn finding(
+        store: &Store<Digest>,
+        clock: Clock,
+        infrastructure: Option<FindInfrastructure>,
+    ) -> Self {
+        let begun = clock.seconds();
+        let record = Arc::new(Mutex::new(Record { begun, infrastructure, ..Record::default() }));
         let revision = store.revision();
         {
             let mut record = record.lock();
@@ -194,20 +235,15 @@ impl Recorder {
         self.record.lock().steps.clone()
     }
 
-    /// Takes what has happened so far for past: what follows is counted from now.
-    pub(crate) fn begin(&self, clock: Clock) -> (Vec<Step>, Load) {
+    /// Takes what has happened so far for past: what follows is counted from now. Answers it, and the machines there are.
+    pub(crate) fn begin(&self, clock: Clock) -> (Vec<Step>, Vec<MachineOf>) {
         let mut record = self.record.lock();
         record.begun = clock.seconds();
         for known in record.known.values_mut() {
             known.of.existed = true;
         }
-        let load = record.load();
-        record.peak = load;
-        (std::mem::take(&mut record.steps), load)
-    }
-
-    pub(crate) fn peak(&self) -> Load {
-        self.record.lock().peak
+        let present = record.known.values().map(|known| known.of.clone()).collect();
+        (std::mem::take(&mut record.steps), present)
     }
 
     /// How many machines were made since the edit and are deleted again.
@@ -247,8 +283,10 @@ impl Record {
             known.map_or((true, false, false), |known| (false, known.deleting, known.ready));
         let mut of = described(machine);
         of.existed = known.map_or(existed, |known| known.of.existed);
-        let size = known.and_then(|known| known.size);
-        let size = size.or_else(|| self.size_of.as_ref().and_then(|size_of| size_of(machine)));
+        of.infrastructure = match known.and_then(|known| known.of.infrastructure.clone()) {
+            Some(found) => Some(found),
+            None => self.infrastructure.as_ref().and_then(|find| find(machine)).map(Arc::new),
+        };
         for (happened, what) in [
             (new, What::Created),
             (ready && !was_ready, What::Ready),
@@ -258,14 +296,7 @@ impl Record {
                 self.step(what, of.clone(), now);
             }
         }
-        self.known.insert(key.to_owned(), Known { of, deleting, ready: ready || was_ready, size });
-        self.peak = self.peak.or_more(self.load());
-    }
-
-    fn load(&self) -> Load {
-        let mut load = Load::default();
-        self.known.values().for_each(|known| load.add(known.size));
-        load
+        self.known.insert(key.to_owned(), Known { of, deleting, ready: ready || was_ready });
     }
 
     fn step(&mut self, what: What, machine: MachineOf, now: f64) {
@@ -288,6 +319,8 @@ fn described(machine: &Machine) -> MachineOf {
         cluster: machine.spec.cluster_name.clone(),
         of,
         version: machine.spec.version.clone(),
+        failure_domain: machine.spec.failure_domain.clone(),
         existed: false,
+        infrastructure: None,
     }
 }

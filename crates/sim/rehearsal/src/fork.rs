@@ -1,5 +1,6 @@
 //! The copy: a whole plane in simulated time that begins with what is recorded.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,13 +10,13 @@ use capstan_capi_types::core::Machine;
 use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
-use capstan_object::Scope;
+use capstan_object::{Key, Scope};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::course::{Course, Recorder, Size, SizeOf};
+use crate::course::{Course, FindInfrastructure, Recorder, Size};
 use crate::infrastructure::Model;
 use crate::load::{self, bucket};
 use crate::revive;
@@ -110,15 +111,15 @@ impl Fork {
         self.rehearsal.kinds.definitions.iter().filter(of_group).filter_map(stored).collect()
     }
 
-    fn size_of(&self, objects: &Objects) -> SizeOf {
-        let (sizes, store) = (self.rehearsal.sizes.clone(), objects.store().clone());
+    fn infrastructure(&self, objects: &Objects) -> FindInfrastructure {
+        let store = objects.store().clone();
         let kinds = self.defined(INFRASTRUCTURE);
         Box::new(move |machine: &Machine| {
             let reference = &machine.spec.infrastructure_ref;
             let kind = kinds.iter().find(|kind| kind.kind == reference.kind)?;
             let key = format!("{}/{}", machine.metadata.namespace, reference.name);
             let entry = store.get(&bucket(&kind.group, &kind.plural), &key)?;
-            sizes(&serde_json::from_slice(&entry.value).ok()?)
+            serde_json::from_slice(&entry.value).ok()
         })
     }
 
@@ -129,6 +130,24 @@ impl Fork {
     /// Everything but Secrets, as it is.
     fn objects(&self, objects: &Objects) -> Vec<Value> {
         self.defined("").iter().flat_map(|kind| objects.list(kind)).collect()
+    }
+
+    /// Clusters that nobody has brought a network.
+    async fn without_network(&self, site: &Site, objects: &Objects) -> Vec<Key> {
+        let find = self.infrastructure(objects);
+        let mut looked = BTreeSet::new();
+        let mut without = Vec::new();
+        for machine in objects.list(&KindName::of::<Machine>()) {
+            let Ok(machine) = serde_json::from_value::<Machine>(machine) else { continue };
+            let cluster = Key::new(&machine.metadata.namespace, &machine.spec.cluster_name);
+            let object = find(&machine);
+            let id = object.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
+            let Some(guest) = id.and_then(|id| site.cluster_of(id)) else { continue };
+            if looked.insert(cluster.clone()) && guest.lacks_network().await {
+                without.push(cluster);
+            }
+        }
+        without
     }
 
     /// Lets the plane come to rest; whether it did before nothing happened any more.
@@ -178,8 +197,13 @@ impl Scenario for Fork {
     }
 
     fn outside(&self, env: &Env) -> Site {
-        let options =
-            SiteOptions { timings: self.rehearsal.timings, heartbeat: None, ..SiteOptions::default() };
+        // Networks come by ways that are no part of the records, such as somebody's Helm.
+        let options = SiteOptions {
+            timings: self.rehearsal.timings,
+            heartbeat: None,
+            assume_network: true,
+            ..SiteOptions::default()
+        };
         self.site.get_or_init(|| Site::new(env.clone(), options)).clone()
     }
 
@@ -225,9 +249,9 @@ impl Scenario for Fork {
         };
         // Ends with the runtime of this run.
         tokio::spawn(model.live());
-        let recorder = Recorder::sizing(objects.store(), clock, Some(self.size_of(&objects)));
+        let recorder = Recorder::finding(objects.store(), clock, Some(self.infrastructure(&objects)));
         self.settle(world, &recorder).await?;
-        let (before, load) = recorder.begin(clock);
+        let (before, present) = recorder.begin(clock);
         if let Err(refused) = (self.rehearsal.edit)(world.user()?).await {
             *self.refused.lock() = Some(refused);
             return Ok(());
@@ -235,11 +259,11 @@ impl Scenario for Fork {
         let rested = self.settle(world, &recorder).await?;
         *self.course.lock() = Course {
             before,
+            present,
             steps: recorder.steps(),
-            load,
-            peak: recorder.peak(),
             rested,
             objects: self.objects(&objects),
+            without_network: self.without_network(site, &objects).await,
         };
         Ok(())
     }

@@ -56,6 +56,9 @@ impl Kubeadm {
             request,
         };
         let cluster = GuestCluster::found(founding).await?;
+        if site.options.assume_network {
+            cluster.assume_network().await?;
+        }
         site.joined(&self.vm, &cluster, &node);
         if let Some(endpoint) = endpoint {
             self.reach_itself(&cluster, &endpoint).await?;

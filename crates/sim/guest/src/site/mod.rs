@@ -48,11 +48,19 @@ pub struct SiteOptions {
     /// How often kubelets renew their Leases. Without, Leases stand still, and the node controller hears of dead
     /// kubelets directly: thousands of quiet clusters then cost nothing.
     pub heartbeat: Option<Duration>,
+    /// A cluster has a network from the moment it is founded, whether or not anybody brings one: for whoever asks what
+    /// machines will do, and not what is missing.
+    pub assume_network: bool,
 }
 
 impl Default for SiteOptions {
     fn default() -> Self {
-        Self { endpoint_port: 6443, timings: Timings::default(), heartbeat: Some(Duration::from_secs(10)) }
+        Self {
+            endpoint_port: 6443,
+            timings: Timings::default(),
+            heartbeat: Some(Duration::from_secs(10)),
+            assume_network: false,
+        }
     }
 }
 

@@ -91,6 +91,8 @@ impl Site {
         }
         if network {
             cluster.stand_in_for_network().await?;
+        } else if self.inner.options.assume_network {
+            cluster.assume_network().await?;
         }
         Ok(cluster)
     }

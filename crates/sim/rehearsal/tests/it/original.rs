@@ -58,7 +58,8 @@ fn records(objects: &Objects) -> Records {
     Records(all.filter(|(_, object)| object["metadata"]["namespace"] == "default").collect())
 }
 
-fn size(object: &Value) -> Option<Size> {
+/// How large a simulated machine is.
+pub fn size(object: &Value) -> Option<Size> {
     Some(Size { cpus: object["spec"]["cpus"].as_u64()?, memory_mib: object["spec"]["memoryMiB"].as_u64()? })
 }
 

@@ -24,6 +24,7 @@ use capstan_object::{Key, Object};
 
 use crate::clouds::{Clouds, secret_of};
 
+pub(crate) use observe::zone;
 pub use observe::{Place, Seen};
 
 /// Failure domains by the Secret with their keys.

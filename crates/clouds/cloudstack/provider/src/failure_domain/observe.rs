@@ -83,7 +83,8 @@ async fn look_up(spec: &CloudStackFailureDomainSpec, view: &View, clouds: &Cloud
     Ok(Place { zone, network })
 }
 
-async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, Trouble> {
+/// The zone of a failure domain.
+pub(crate) async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, Trouble> {
     let wanted = &spec.zone;
     let question = match wanted.id.as_str() {
         "" => ListZones { name: Some(wanted.name.clone()), ..ListZones::default() },

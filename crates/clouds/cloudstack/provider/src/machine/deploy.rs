@@ -8,7 +8,7 @@ use capstan_cloudstack_client::commands::{
 };
 use capstan_cloudstack_client::model::{DiskOffering, ServiceOffering, Template};
 use capstan_cloudstack_client::{Code, Error, NetworkId, UserData, ZoneId};
-use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine, CloudStackMachineSpec};
 use capstan_controller::View;
 use capstan_object::Key;
 
@@ -50,9 +50,8 @@ pub(super) async fn order(
         return Err(Trouble::new(code::FAILED, "NotPlaced", message));
     };
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
-    let (offering, template) =
-        (service_offering(object, &zone, access).await?, template(object, &zone, access).await?);
-    preflight::fits(&template, &machine.spec.version, &object.spec.details)?;
+    let offering = service_offering(&object.spec, &zone, access).await?;
+    let template = fits(&object.spec, &machine.spec.version, &zone, access).await?;
     let mut order = DeployVirtualMachine::new(zone.clone(), offering.id, template.id);
     order.name = Some(object.metadata.name.clone());
     order.displayname = Some(machine.metadata.name.clone());
@@ -167,12 +166,25 @@ fn filled_in(text: &str, host_name: &str, failure_domain: &str) -> String {
     out.replace(FAILURE_DOMAIN, failure_domain)
 }
 
-async fn service_offering(
-    object: &CloudStackMachine,
+/// The template that a machine is made from, if it fits what the machine shall be.
+pub(crate) async fn fits(
+    spec: &CloudStackMachineSpec,
+    version: &str,
+    zone: &ZoneId,
+    access: &Access,
+) -> Result<Template, Trouble> {
+    let template = template(spec, zone, access).await?;
+    preflight::fits(&template, version, &spec.details)?;
+    Ok(template)
+}
+
+/// The offering that a machine names.
+pub(crate) async fn service_offering(
+    spec: &CloudStackMachineSpec,
     zone: &ZoneId,
     access: &Access,
 ) -> Result<ServiceOffering, Trouble> {
-    let wanted = &object.spec.offering;
+    let wanted = &spec.offering;
     let question = match wanted.id.as_str() {
         "" => ListServiceOfferings {
             name: Some(wanted.name.clone()),
@@ -194,8 +206,8 @@ async fn service_offering(
     )
 }
 
-async fn template(object: &CloudStackMachine, zone: &ZoneId, access: &Access) -> Result<Template, Trouble> {
-    let wanted = &object.spec.template;
+async fn template(spec: &CloudStackMachineSpec, zone: &ZoneId, access: &Access) -> Result<Template, Trouble> {
+    let wanted = &spec.template;
     let id = Some(wanted.id.as_str()).filter(|id| !id.is_empty());
     let question = ListTemplates {
         id: id.map(Into::into),

@@ -40,6 +40,7 @@ use capstan_object::{Key, Object, ObjectMeta};
 use crate::clouds::Clouds;
 
 pub use call::MachineCall;
+pub(crate) use deploy::{fits, service_offering};
 pub use observe::{Instance, Seen};
 pub use ssh::FORWARDED;
 

@@ -103,7 +103,11 @@ fn installs_network(picture: &Picture, node: &str) -> bool {
 
 /// Pods that install a network plugin: they write where the container runtime looks for it, or are known by name.
 fn is_network_plugin(pod: &Value) -> bool {
-    let by_daemon_set = picture::controller(pod).is_some_and(|owner| owner["kind"] == "DaemonSet");
+    picture::controller(pod).is_some_and(|owner| owner["kind"] == "DaemonSet") && would_install_network(pod)
+}
+
+/// Whether Pods of this template, run by a DaemonSet, install a network plugin.
+pub(in crate::cluster) fn would_install_network(pod: &Value) -> bool {
     let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
     let writes = volumes.any(|volume| {
         let path = volume["hostPath"]["path"].as_str().unwrap_or_default();
@@ -116,7 +120,7 @@ fn is_network_plugin(pod: &Value) -> bool {
             "calico-node" | "cilium" | "cilium-agent" | "canal" | "flannel" | "kindnet" | "kube-router"
         )
     });
-    by_daemon_set && (writes || known)
+    writes || known
 }
 
 /// Brings one Pod nearer to what it should be.

@@ -42,6 +42,7 @@ use tokio::task::AbortHandle;
 
 use super::GuestCluster;
 use decision::{Decision, Step};
+pub(super) use kubelet::would_install_network;
 use picture::{Objects, Picture};
 
 /// How long it takes to try again what was refused.

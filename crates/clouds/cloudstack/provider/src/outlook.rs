@@ -1,0 +1,107 @@
+//! What a cloud would say to orders that nobody has made yet: whether what they name is there and fits, how large the
+//! machines would be, and how much the account may still have. Looks and changes nothing.
+
+use std::sync::Arc;
+
+use capstan_capi_kubeadm::secret::Secret;
+use capstan_cloudstack_client::commands::{ListAccounts, ListProjects};
+use capstan_cloudstack_client::model::{Quota, ServiceOffering};
+use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec};
+
+use crate::clouds::{Access, Clouds, secret_of};
+use crate::failure_domain::zone;
+use crate::machine;
+use crate::trouble::Trouble;
+
+/// A machine that somebody may order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prospect {
+    /// What its object says.
+    pub spec: CloudStackMachineSpec,
+    /// The Kubernetes version that it shall run.
+    pub version: String,
+}
+
+/// How large a machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ordered {
+    /// Cores.
+    pub cpus: u64,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+}
+
+/// What the cloud says to one order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// How large the machine would be, if the offering is there and says so.
+    pub size: Option<Ordered>,
+    /// Why the order would fail.
+    pub trouble: Option<Trouble>,
+}
+
+/// What the cloud says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlook {
+    /// What is left of the limits of the account or project, or why that is not known.
+    pub left: Result<Quota, String>,
+    /// One for each order, in their order.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Clouds {
+    /// Asks the cloud of a failure domain about orders, with the keys of its Secret.
+    pub async fn outlook(
+        &self,
+        domain: &CloudStackFailureDomainSpec,
+        keys: &Secret,
+        orders: &[Prospect],
+    ) -> Result<Outlook, Trouble> {
+        let (client, owner) = self.open(domain, keys).await?;
+        let access = Access { client, owner, sight: Arc::default(), secret: secret_of(&domain.acs_endpoint) };
+        let zone = zone(domain, &access).await?;
+        let mut verdicts = Vec::with_capacity(orders.len());
+        for order in orders {
+            let offering = machine::service_offering(&order.spec, &zone.id, &access).await;
+            let size = offering.as_ref().ok().and_then(|offering| size(offering, &order.spec));
+            let fits = machine::fits(&order.spec, &order.version, &zone.id, &access).await;
+            verdicts.push(Verdict { size, trouble: offering.err().or(fits.err()) });
+        }
+        Ok(Outlook { left: left(&access).await, verdicts })
+    }
+}
+
+/// What an offering gives; where it leaves that open, what the machine asks for.
+fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Ordered> {
+    let asked = |name: &str| spec.details.get(name).and_then(|text| text.parse().ok());
+    Some(Ordered {
+        cpus: offering.cpunumber.map(u64::from).or_else(|| asked("cpuNumber"))?,
+        memory_mib: offering.memory.or_else(|| asked("memory"))?,
+    })
+}
+
+/// What the project or account has left. Roles need not allow to ask.
+async fn left(access: &Access) -> Result<Quota, String> {
+    let trouble = |error: capstan_cloudstack_client::Error| access.trouble(&error).text();
+    let nobody = || "the keys do not tell whose limits hold".to_owned();
+    let owner = &access.owner;
+    if let Some(project) = &owner.projectid {
+        let question = ListProjects { id: Some(project.clone()), ..ListProjects::default() };
+        let found = access.client.list(&question).await.map_err(trouble)?;
+        return found.into_iter().next().map(|project| project.quota).ok_or_else(nobody);
+    }
+    // Of an account that is named, or of the keys' own: an ordinary user sees no other.
+    let question = ListAccounts {
+        name: owner.account.clone(),
+        domainid: owner.domainid.clone(),
+        ..ListAccounts::default()
+    };
+    let mut found = access.client.list(&question).await.map_err(trouble)?;
+    if let Some(name) = &owner.account {
+        found.retain(|account| account.name == *name);
+    }
+    match found.len() {
+        1 => found.pop().map(|account| account.quota).ok_or_else(nobody),
+        _ => Err(nobody()),
+    }
+}
