@@ -45,15 +45,22 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     );
     let keys = workdir.path().join("keys.json");
     std::fs::write(&keys, secret)?;
-    demo.good(&["up", "-f", keys.to_str().context("path")?, "--no-wait"])?;
-    for (_, file) in &made {
-        demo.good(&["up", "-f", file, "--no-wait"])?;
+    demo.good(&["up", "-f", keys.to_str().context("path")?, "--no-plan", "--no-wait"])?;
+    // What the cloud would refuse is said before anything is applied.
+    for ((name, file), foretold) in made.iter().zip([Some("E-CS-NOTFOUND"), Some("E-CS-CREDENTIALS"), None]) {
+        let said = demo.run(&["up", "-f", file, "--no-wait"])?;
+        ensure!(
+            said.code == 0 && foretold.is_none_or(|code| said.err.contains(code)),
+            "up of {name} ended with {} and without {foretold:?}:\n{}",
+            said.code,
+            said.err
+        );
     }
 
     why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "whose turn: user", "mend: ", "next try: "])
         .await?;
     opened(demo, "image", &["CloudStackMachine/image-", "Failing"])?;
-    let blocked = demo.run(&["up", "-f", &made[0].1, "--lines", "--patience", "2s"])?;
+    let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--patience", "2s"])?;
     ensure!(
         blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND stands in the way of cluster image"),
         "up ended with {}: {}",

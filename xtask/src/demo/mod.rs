@@ -47,7 +47,7 @@ pub async fn run(options: Options) -> Result<()> {
 
     let mut plane = demo.headless()?;
     says(&mut plane, "cluster demo is ready").await?;
-    used(&demo, &kubectl).await?;
+    used(&mut demo, &kubectl).await?;
     refused(&demo, &workdir)?;
     lap.end("used with kubectl; what cannot start says why");
 
@@ -75,8 +75,10 @@ fn sample(name: &str, endpoint_port: u16) -> Result<String> {
     Ok(named.replace("port: 16443", &format!("port: {endpoint_port}")).replace("replicas: 3", "replicas: 1"))
 }
 
-/// From nothing to 3+3 in three runs: one that Ctrl-C ends, one that is killed, one that is left alone.
+/// From nothing to 3+3 in many runs: some are killed as soon as they begin, one ends by Ctrl-C, one is killed when it is half
+/// way, and one is left alone.
 async fn interrupted_and_killed(demo: &mut Demo) -> Result<()> {
+    demo.killed_on_the_way(&demo.headless_arguments()?, 4).await?;
     let mut first = demo.on_a_terminal(COLUMNS)?;
     let seen = first.shows("▸ ControlPlaneInit").await?;
     for expected in ["management cluster: https://", "├─ KubeadmControlPlane/demo", "✓ Network", "░"]
@@ -108,7 +110,7 @@ async fn interrupted_and_killed(demo: &mut Demo) -> Result<()> {
 }
 
 /// A second run finds the cluster as it was, and kubectl uses it.
-async fn used(demo: &Demo, kubectl: &Tool) -> Result<()> {
+async fn used(demo: &mut Demo, kubectl: &Tool) -> Result<()> {
     let nodes = kubectl.run(&demo.data.join("demo.kubeconfig"), &["get", "nodes", "--no-headers"]).await?;
     let ready = nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count();
     ensure!((nodes.lines().count(), ready) == (6, 6), "six nodes should be ready:\n{nodes}");
@@ -119,6 +121,14 @@ async fn used(demo: &Demo, kubectl: &Tool) -> Result<()> {
         tree.lines().count() < 8 && tree.contains("KubeadmControlPlane/demo") && tree.contains("3/3"),
         "what does well is not folded away:\n{tree}"
     );
+    for (coloured, mut terminal) in [
+        (true, demo.command_on_a_terminal(&["describe", "demo"])?),
+        (false, demo.command_without_colours(&["describe", "demo"])?),
+    ] {
+        ensure!(terminal.end().await? == 0, "describe fails:\n{}", terminal.screen()?.text());
+        let written = terminal.written()?;
+        ensure!(written.contains("\u{1b}[") == coloured, "colours should be there: {coloured}\n{written}");
+    }
     let why = demo.good(&["why", "demo"])?;
     ensure!(why.contains("as wanted"), "{why}");
     let differences = demo.run(&["orphans"])?;
@@ -160,8 +170,9 @@ fn refused(demo: &Demo, workdir: &Workdir) -> Result<()> {
 /// `capstan up` that is interrupted, killed and typed again ends with one cluster.
 async fn up_interrupted(demo: &mut Demo, manifest: &str) -> Result<()> {
     let before = demo.machines().await?;
+    demo.killed_on_the_way(&demo.about(&["up", "-f", manifest])?, 4).await?;
     let mut first = demo.command_on_a_terminal(&["up", "-f", manifest])?;
-    first.shows("▸ Network").await?;
+    first.shows("Cluster/second ").await?;
     let code = first.interrupt().await?;
     let seen = first.screen()?.text();
     ensure!(code == 1 && seen.contains("capstan wait second"), "Ctrl-C ended up with {code}:\n{seen}");
@@ -184,6 +195,7 @@ async fn up_interrupted(demo: &mut Demo, manifest: &str) -> Result<()> {
 
 /// The cluster goes, whoever is killed meanwhile, and nothing else does.
 async fn deleted(demo: &mut Demo, mut plane: Process) -> Result<()> {
+    demo.killed_on_the_way(&demo.about(&["delete", "demo", "--wait"])?, 2).await?;
     let mut command = demo.command_on_a_terminal(&["delete", "demo", "--wait"])?;
     command.shows("cluster demo is being deleted").await?;
     command.interrupt().await?;

@@ -17,6 +17,9 @@ use crate::bed::wait;
 /// How much faster than real ones machines are here.
 const SPEED: &str = "200";
 
+/// After how many milliseconds commands are killed that may be killed at any moment.
+const MOMENTS: [u64; 4] = [10, 40, 120, 300];
+
 /// Where a demonstration is, and how it is started.
 pub struct Demo {
     binary: PathBuf,
@@ -88,6 +91,38 @@ impl Demo {
         let data = self.data.to_str().context("path")?;
         let words = [arguments, &["--data-dir", data]].concat();
         Terminal::start(&self.folder, &name, 120, &self.binary, &words)
+    }
+
+    /// The same, for somebody who wants no colours.
+    pub fn command_without_colours(&mut self, arguments: &[&str]) -> Result<Terminal> {
+        let name = self.name(arguments[0]);
+        let (binary, data) = (self.binary.to_str().context("path")?, self.data.to_str().context("path")?);
+        let words = [&["NO_COLOR=1", binary], arguments, &["--data-dir", data]].concat();
+        Terminal::start(&self.folder, &name, 120, Path::new("env"), &words)
+    }
+
+    /// Begins a command again and again, and kills it each time a little later.
+    pub async fn killed_on_the_way(&mut self, arguments: &[String], times: usize) -> Result<()> {
+        for moment in MOMENTS.into_iter().take(times) {
+            let name = self.name(&arguments[0]);
+            let mut process = Program::new(&name, &self.binary).args(arguments).start(&self.folder)?;
+            tokio::time::sleep(Duration::from_millis(moment)).await;
+            process.kill()?;
+        }
+        Ok(())
+    }
+
+    /// The arguments of `demo` itself, without a terminal.
+    pub fn headless_arguments(&self) -> Result<Vec<String>> {
+        let mut all = self.arguments()?;
+        all.push("--headless".to_owned());
+        Ok(all)
+    }
+
+    /// The arguments of a command about its management cluster.
+    pub fn about(&self, arguments: &[&str]) -> Result<Vec<String>> {
+        let data = self.data.to_str().context("path")?;
+        Ok([arguments, &["--data-dir", data]].concat().into_iter().map(str::to_owned).collect())
     }
 
     /// A command about its management cluster, to its end.
