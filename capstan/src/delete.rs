@@ -42,7 +42,11 @@ pub fn run(args: &Args) -> Result<Exit> {
                 deeds.tell(Deed { object, what: "deleted".to_owned(), dry_run: true, sentence })?;
             }
             deeds.end()?;
-            return order(&management, &cluster, &deeds).await;
+            return match args.output.is_text() {
+                true => order(&management, &cluster, &deeds).await,
+                // Programs get the order from `capstan plan --delete`.
+                false => Ok(Exit::Done),
+            };
         }
         let goes = cluster.metadata().is_deleting();
         if !goes {
