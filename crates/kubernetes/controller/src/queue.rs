@@ -77,6 +77,36 @@ struct State {
     later: BTreeMap<(Instant, u64), Key>,
     sequence: u64,
     picks: u64,
+    crowd: Crowd,
+}
+
+/// How many keys something has been gathered for of late.
+#[derive(Default)]
+struct Crowd {
+    since: Option<Instant>,
+    counted: u32,
+    before: u32,
+}
+
+/// So many keys a second make the time in which is gathered longer once.
+const CROWD: u32 = 50;
+/// It becomes at most so many times as long.
+const LONGEST: u32 = 10;
+const CROWD_WINDOW: Duration = Duration::from_secs(1);
+
+impl Crowd {
+    fn turn(&mut self, now: Instant) {
+        let age = self.since.map(|since| now.saturating_duration_since(since));
+        if age.is_none_or(|age| age >= CROWD_WINDOW) {
+            let fresh = age.is_some_and(|age| age < 2 * CROWD_WINDOW);
+            self.before = if fresh { self.counted } else { 0 };
+            (self.since, self.counted) = (Some(now), 0);
+        }
+    }
+
+    fn stretched(&self, time: Duration) -> Duration {
+        time * (1 + self.counted.max(self.before) / CROWD).min(LONGEST)
+    }
 }
 
 #[derive(Default)]
@@ -126,10 +156,11 @@ impl State {
         true
     }
 
-    fn make_later(&mut self, key: &Key, at: Instant) {
+    /// Whether that changed anything.
+    fn make_later(&mut self, key: &Key, at: Instant) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.ready.is_some() || entry.again.is_some() || entry.later.is_some_and(|(have, _)| have <= at) {
-            return;
+            return false;
         }
         if let Some(due) = entry.later.take() {
             self.later.remove(&due);
@@ -137,6 +168,7 @@ impl State {
         self.sequence += 1;
         entry.later = Some((at, self.sequence));
         self.later.insert((at, self.sequence), key.clone());
+        true
     }
 
     fn pick(&mut self) -> Option<Key> {
@@ -200,6 +232,20 @@ impl WorkQueue {
         if let Some(at) = Instant::now().checked_add(time) {
             self.metrics.retried();
             self.state.lock().make_later(key, at);
+            self.bell.notify_one();
+        }
+    }
+
+    /// Has a key looked at once more of what it tells of may have changed: after a time, or a longer one when there are
+    /// many such keys. Looking at each of them less often is then what brings all of them forward.
+    pub(crate) fn gather(&self, key: &Key, time: Duration) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.crowd.turn(now);
+        let at = now + state.crowd.stretched(time);
+        if state.make_later(key, at) {
+            state.crowd.counted += 1;
+            drop(state);
             self.bell.notify_one();
         }
     }
@@ -423,5 +469,40 @@ mod tests {
         assert_eq!(begun.elapsed().as_secs(), 5);
         queue.done(&key("x"), Duration::ZERO);
         assert_eq!(queue.load(), (0, 0), "a wake makes the later look needless");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_more_keys_are_gathered_for_the_longer_each_waits() {
+        const TIME: Duration = Duration::from_millis(200);
+        for (others, waits) in [(0, 1), (CROWD - 1, 1), (CROWD, 2), (3 * CROWD, 4), (100 * CROWD, LONGEST)] {
+            let queue = queue();
+            for other in 0..others {
+                queue.gather(&key(&format!("other-{other}")), TIME);
+            }
+            let begun = Instant::now();
+            queue.gather(&key("this"), TIME);
+            while queue.next().await != key("this") {}
+            assert_eq!(begun.elapsed(), TIME * waits, "among {others}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gathered_for_one_key_does_not_make_a_crowd_nor_does_what_was_long_ago() {
+        const TIME: Duration = Duration::from_millis(200);
+        let queue = queue();
+        for _ in 0..10 * CROWD {
+            queue.gather(&key("this"), TIME);
+        }
+        for other in 0..10 * CROWD {
+            queue.gather(&key(&format!("other-{other}")), TIME);
+        }
+        tokio::time::advance(3 * CROWD_WINDOW).await;
+        for _ in 0..=10 * CROWD {
+            queue.next().await;
+        }
+        let begun = Instant::now();
+        queue.gather(&key("late"), TIME);
+        assert_eq!(queue.next().await, key("late"));
+        assert_eq!(begun.elapsed(), TIME);
     }
 }

@@ -12,7 +12,8 @@ use crate::cache::{Cache, Cached, version};
 use crate::queue::{Priority, Wake, WorkQueue};
 use crate::{Caches, Change, Dynamic, KindName};
 
-/// How long whoever tells of many objects waits for more of them to change: short for people, long for machines.
+/// How long whoever tells of many objects waits for more of them to change: short for people, long for machines. Longer
+/// when many are told of at a time.
 pub const GATHER: Duration = Duration::from_millis(200);
 
 /// Collects what a controller of `K` watches and reads.
@@ -49,7 +50,7 @@ impl<K: Object> Watches<K> {
         let own = KindName::of::<K>();
         self.caches.ensure::<T>().listen(move |change| {
             for key in owners(&own, change) {
-                queue.wake_after(&key, time);
+                queue.gather(&key, time);
             }
         });
         self
@@ -78,7 +79,7 @@ impl<K: Object> Watches<K> {
         let (queue, caches) = (self.queue.clone(), self.caches.clone());
         self.caches.ensure::<T>().listen(move |change| {
             for key in keys(change, &caches) {
-                queue.wake_after(&key, time);
+                queue.gather(&key, time);
             }
         });
         self
