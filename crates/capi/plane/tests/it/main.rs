@@ -2,6 +2,7 @@
 //! asks of it: the test itself.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod filter;
 mod kinds;
 mod life;
 mod plane;

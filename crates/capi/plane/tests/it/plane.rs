@@ -72,7 +72,8 @@ pub struct World {
     pub guest: Client,
     /// The controllers.
     pub runtime: Runtime,
-    _planes: [Plane; 2],
+    planes: [Plane; 2],
+    env: Env,
 }
 
 /// The kinds of the provider.
@@ -120,9 +121,26 @@ fn definition(kind: &str, plural: &str) -> Value {
     })
 }
 
+/// Starts controllers on the management server.
+fn controllers([management, workload]: &[Plane; 2], env: &Env, settings: &Settings) -> Runtime {
+    let guest = Client::in_process(workload.server().clone(), "guest");
+    let workloads = Arc::new(Answering { client: guest, env: env.clone() });
+    let client = Client::in_process(management.server().clone(), "capstan");
+    let options = capstan_capi_plane::options(settings);
+    let mut runtime = Runtime::with_workloads(client, env.clone(), options, Some(workloads));
+    capstan_capi_plane::add_controllers(&mut runtime, settings);
+    runtime.start();
+    runtime
+}
+
 impl World {
     /// Starts everything.
     pub async fn start() -> Self {
+        Self::start_with(&Settings::default()).await
+    }
+
+    /// Starts everything with controllers that are set up otherwise.
+    pub async fn start_with(settings: &Settings) -> Self {
         let env = env(1);
         let management = server(env.clone(), capstan_capi_plane::configure).await;
         let workload = server(env.clone(), |config| config).await;
@@ -131,14 +149,14 @@ impl World {
         let mut definitions = capstan_capi_plane::definitions();
         definitions.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
         capstan_capi_plane::install(&user, &definitions).await.expect("definitions");
-        let workloads = Arc::new(Answering { client: guest.clone(), env: env.clone() });
-        let client = Client::in_process(management.server().clone(), "capstan");
-        let settings = Settings::default();
-        let options = capstan_capi_plane::options(&settings);
-        let mut runtime = Runtime::with_workloads(client, env, options, Some(workloads));
-        capstan_capi_plane::add_controllers(&mut runtime, &settings);
-        runtime.start();
-        Self { user, guest, runtime, _planes: [management, workload] }
+        let planes = [management, workload];
+        let runtime = controllers(&planes, &env, settings);
+        Self { user, guest, runtime, planes, env }
+    }
+
+    /// More controllers on the same server, as another process has them.
+    pub fn another(&self, settings: &Settings) -> Runtime {
+        controllers(&self.planes, &self.env, settings)
     }
 
     /// Creates an object in the namespace `default`, with its status if it has one.
