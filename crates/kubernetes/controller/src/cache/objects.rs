@@ -268,7 +268,9 @@ impl<T: Cached> Cache<T> {
             }
             state.unreadable.remove(&key);
             let old = state.objects.get(&key).cloned();
-            if old.as_ref().is_some_and(|old| version(old.meta()) >= rv) {
+            // An answer may come after the watch has told what followed. What that has told of and is not here is gone.
+            let told_before = source == Source::Own && old.is_none() && rv <= state.progress;
+            if told_before || old.as_ref().is_some_and(|old| version(old.meta()) >= rv) {
                 return Some(key);
             }
             for index in std::iter::once(&mut state.owners).chain(state.indexes.values_mut()) {
@@ -445,6 +447,17 @@ mod tests {
         cache.absorb(&object("x", "1", 9, "web"));
         cache.present(&object("x", "1", 9, "web"), Source::Watch);
         assert_eq!((*told.lock(), cache.progress()), (1, 9));
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_has_gone_since() {
+        let cache = cache();
+        cache.present(&object("x", "1", 5, "web"), Source::Watch);
+        cache.gone(&object("x", "1", 7, "web"));
+        cache.absorb(&object("x", "1", 6, "web"));
+        assert_eq!(version_of(&cache, "x"), None, "it went at 7");
+        cache.absorb(&object("x", "2", 8, "web"));
+        assert_eq!(version_of(&cache, "x"), Some(8), "this one is new");
     }
 
     #[test]
