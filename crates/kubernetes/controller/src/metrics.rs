@@ -117,7 +117,8 @@ impl QueueNumbers {
     /// Seconds spent on what is not done yet.
     fn unfinished(&self, now: Instant) -> f64 {
         let spent = self.busy.iter().map(|(picked, count)| (now - *picked).as_secs_f64() * *count as f64);
-        spent.sum()
+        // The sum of no floats is minus zero.
+        spent.fold(0.0, |all, one| all + one)
     }
 
     /// Seconds that the oldest of it has taken.

@@ -266,11 +266,14 @@ impl<T: Cached> Cache<T> {
             if state.tombstones.contains_key(&object.meta().uid) {
                 return Some(key);
             }
-            state.unreadable.remove(&key);
             let old = state.objects.get(&key).cloned();
-            // An answer may come after the watch has told what followed. What that has told of and is not here is gone.
-            let told_before = source == Source::Own && old.is_none() && rv <= state.progress;
-            if told_before || old.as_ref().is_some_and(|old| version(old.meta()) >= rv) {
+            // An answer may come after the watch has told what followed. What that has told of and is not here is gone,
+            // or cannot be read since.
+            if source == Source::Own && old.is_none() && rv <= state.progress {
+                return Some(key);
+            }
+            state.unreadable.remove(&key);
+            if old.as_ref().is_some_and(|old| version(old.meta()) >= rv) {
                 return Some(key);
             }
             for index in std::iter::once(&mut state.owners).chain(state.indexes.values_mut()) {
