@@ -1,16 +1,18 @@
 //! What is done about a CloudStackIsolatedNetwork.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use capstan_capi_core::conditions::{Verdict, state};
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{condition, reason};
+use capstan_capi_types::core::{Cluster, condition, reason};
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
 use capstan_controller::{Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
+use capstan_object::Conditions;
 
 use super::mark::{self, is_ours};
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, delete};
@@ -24,10 +26,25 @@ pub(crate) const EVERYBODY: &str = "0.0.0.0/0";
 /// What it was set up with, so that a change is noticed without asking the cloud.
 const SETTLED_WITH: &str = "capstan.dev/cloudstack-settled-with";
 
+/// How often the cloud is asked while the cluster is not well and nothing is missing.
+const UNWELL: Duration = Duration::from_secs(300);
+
 /// Whether the cloud has to be asked: until everything is there, and whenever something else is wanted.
 pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
     let settled = object.metadata.annotations.get(SETTLED_WITH);
-    object.metadata.is_deleting() || !object.status.ready || settled != Some(&allowed(cluster).join(","))
+    object.metadata.is_deleting()
+        || !object.status.ready
+        || !object.status.conditions.is_condition_true(condition::READY)
+        || settled != Some(&allowed(cluster).join(","))
+}
+
+/// The cluster fell ill after everything was there: somebody may have taken away what leads to its API server. Whether
+/// that answers tells nothing, as old connections outlive their rule.
+pub(super) fn fell_ill(object: &CloudStackIsolatedNetwork, cluster: &Cluster) -> bool {
+    let settled = object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
+    let available = cluster.status.conditions.condition(condition::AVAILABLE);
+    let (Some(settled), Some(available)) = (settled, available) else { return false };
+    available.status == False && available.last_transition_time > settled.last_transition_time
 }
 
 /// Who may reach the API server.
@@ -210,6 +227,9 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     status.ready = true;
     status.initialization.provisioned = Some(true);
     ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    if look.seen.ill {
+        decision.again_in(UNWELL);
+    }
     mark::keep(look, cluster, decision);
 }
 
@@ -221,19 +241,21 @@ fn address<'a>(
     network: &Network,
     ours: bool,
 ) -> Result<&'a PublicIpAddress, NetworkCall> {
-    let wanted = cluster.spec.control_plane_endpoint.host.parse().ok();
     let find = |is: &dyn Fn(&PublicIpAddress) -> bool| facts.addresses.iter().find(|address| is(address));
     let call = |address| NetworkCall::Associate { network: network.id.to_string(), address };
+    let known = &look.object.status.public_ip_id;
+    if let Some(address) = find(&|address| !known.is_empty() && address.id.as_str() == known) {
+        return Ok(address);
+    }
+    let wanted = cluster.spec.control_plane_endpoint.host.parse().ok().filter(|_| !look.seen.elsewhere);
     if wanted.is_some() {
         return find(&|address| Some(address.ipaddress) == wanted).ok_or_else(|| call(wanted));
     }
     let tag = names::cluster_tag(&cluster.metadata.uid);
-    let known = &look.object.status.public_ip_id;
     let taken: Vec<_> = look.concluded.iter().filter(|known| known.result.is_some()).collect();
     let took =
         |address: &PublicIpAddress| taken.iter().any(|known| known.call == call(Some(address.ipaddress)));
-    find(&|address| !known.is_empty() && address.id.as_str() == known)
-        .or_else(|| find(&|address| address.tags.iter().any(|known| known.key.eq_ignore_ascii_case(&tag))))
+    find(&|address| address.tags.iter().any(|known| known.key.eq_ignore_ascii_case(&tag)))
         .or_else(|| find(&took))
         .or_else(|| find(&|address| ours && address.issourcenat))
         .or_else(|| find(&|_| ours))

@@ -153,9 +153,7 @@ async fn ask(
         facts.exits = client.list(&exits).await.map_err(trouble)?;
         facts.exits.retain(|rule| !going(rule.state.as_ref()));
     }
-    let wanted = &cluster.spec.control_plane_endpoint.host;
-    let chosen = !wanted.is_empty() || !object.status.public_ip_id.is_empty();
-    if !chosen && !is_ours(&network) && !object.metadata.is_deleting() {
+    if object.status.public_ip_id.is_empty() && !is_ours(&network) && !object.metadata.is_deleting() {
         facts.free = free(&object.metadata.uid, zone, access).await?;
     }
     facts.network = Some(network);

@@ -2,7 +2,7 @@
 //!
 //! Owns: CloudStackIsolatedNetworks, their finalizer, endpoint and status; in the cloud the network if it had to be made,
 //! an address, the rule for the API server, and what lets packets in and out. Reads: the failure domain, the
-//! CloudStackCluster, the cloud until everything is there once.
+//! CloudStackCluster, the cloud until everything is there once, and again while the cluster is not well.
 //!
 //! ```text
 //! network (by id, by our mark, by name) ─▶ address ─▶ rule on its port ─▶ who may come in ─▶ what may go out
@@ -24,14 +24,14 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::{owners, paused};
-use capstan_capi_types::core::{condition, label};
+use capstan_capi_types::core::{Cluster, condition, label};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
 use capstan_controller::{
-    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+    Caches, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
-use capstan_object::{Key, Object};
+use capstan_object::{Conditions, Key, Object};
 
 use crate::annotation;
 use crate::clouds::Clouds;
@@ -62,6 +62,10 @@ pub struct Seen {
     pub domain: Option<Arc<CloudStackFailureDomain>>,
     /// The CloudStackCluster.
     pub cluster: Option<Arc<CloudStackCluster>>,
+    /// The endpoint of the cluster is an address of another network of its.
+    pub elsewhere: bool,
+    /// The cluster fell ill after everything was there.
+    pub ill: bool,
     /// What the cloud has; `None` if nobody had to ask.
     pub facts: Option<Result<Facts, Trouble>>,
 }
@@ -80,7 +84,6 @@ impl Controller for IsolatedNetworks {
     type Call = NetworkCall;
 
     fn watches(&self, watches: &mut Watches<CloudStackIsolatedNetwork>) {
-        watches.read::<capstan_capi_types::core::Cluster>();
         watches.read::<capstan_capi_addons::cluster_resource_set::SecretOutline>();
         watches.related::<CloudStackFailureDomain>(|change, caches| {
             let zone = |domain: &Arc<CloudStackFailureDomain>| domain.spec.zone.id.clone();
@@ -103,10 +106,18 @@ impl Controller for IsolatedNetworks {
             }
             let Some(cluster) = change.latest() else { return Vec::new() };
             let name = cluster.metadata.labels.get(label::CLUSTER_NAME).unwrap_or(&cluster.metadata.name);
-            let networks = caches.of::<CloudStackIsolatedNetwork>().and_then(|networks| {
-                networks.labelled(&cluster.metadata.namespace, label::CLUSTER_NAME, name)
-            });
-            networks.unwrap_or_default().iter().map(|network| network.key()).collect()
+            networks_of(&cluster.metadata.namespace, name, caches)
+        });
+        // What leads to an API server can be taken away at any time; that its cluster falls ill is all there is to notice.
+        watches.related::<Cluster>(|change, caches| {
+            let well =
+                |cluster: &Arc<Cluster>| cluster.status.conditions.is_condition_true(condition::AVAILABLE);
+            match (&change.old, &change.new) {
+                (Some(old), Some(new)) if well(old) && !well(new) => {
+                    networks_of(&new.metadata.namespace, &new.metadata.name, caches)
+                }
+                _ => Vec::new(),
+            }
         });
     }
 
@@ -129,15 +140,17 @@ impl Controller for IsolatedNetworks {
         view: &View,
     ) -> Result<Seen, ObserveError> {
         let (domain, cluster) = context(object, view)?;
-        let mut seen = Seen { domain, cluster, facts: None };
+        let ill = cluster_of(&object.metadata, view)?.is_some_and(|it| decide::fell_ill(object, &it));
+        let mut seen = Seen { domain, cluster, ill, ..Seen::default() };
         let (Some(domain), Some(cluster)) = (&seen.domain, &seen.cluster) else { return Ok(seen) };
-        if domain.spec.zone.id.is_empty() || !decide::must_ask(object, cluster) {
+        if domain.spec.zone.id.is_empty() || !(ill || decide::must_ask(object, cluster)) {
             return Ok(seen);
         }
         let facts = match self.clouds.access(&domain.spec, view).await {
             Ok(access) => self.ledger.facts(object, domain, cluster, &access).await,
             Err(trouble) => Err(trouble),
         };
+        seen.elsewhere = is_elsewhere(object, cluster, view)?;
         seen.facts = Some(facts);
         Ok(seen)
     }
@@ -197,6 +210,31 @@ impl Controller for IsolatedNetworks {
     fn gone(&self, key: &Key) {
         self.ledger.forget(key);
     }
+}
+
+/// The networks of a cluster, by the cluster's name.
+fn networks_of(namespace: &str, cluster: &str, caches: &Caches) -> Vec<Key> {
+    let networks = caches
+        .of::<CloudStackIsolatedNetwork>()
+        .and_then(|networks| networks.labelled(namespace, label::CLUSTER_NAME, cluster));
+    networks.unwrap_or_default().iter().map(|network| network.key()).collect()
+}
+
+/// Another network of the cluster has the address that is the cluster's endpoint.
+fn is_elsewhere(
+    object: &CloudStackIsolatedNetwork,
+    cluster: &CloudStackCluster,
+    view: &View,
+) -> Result<bool, ObserveError> {
+    let Some(name) = object.metadata.labels.get(label::CLUSTER_NAME) else { return Ok(false) };
+    let all =
+        view.labelled::<CloudStackIsolatedNetwork>(&object.metadata.namespace, label::CLUSTER_NAME, name)?;
+    let host = &cluster.spec.control_plane_endpoint.host;
+    Ok(all.iter().any(|other| {
+        other.metadata.uid != object.metadata.uid
+            && !other.status.public_ip_id.is_empty()
+            && other.spec.control_plane_endpoint.host == *host
+    }))
 }
 
 type Context = (Option<Arc<CloudStackFailureDomain>>, Option<Arc<CloudStackCluster>>);

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use capstan_capi_types::core::condition;
+use capstan_capi_types::core::{Cluster, condition};
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
 use capstan_controller::{Concluded, Decision, Effect, Intent, Look, Resolution};
-use capstan_object::{ConditionStatus, Conditions, ObjectMeta};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call::resolve;
-use super::decide::decide;
+use super::decide::{decide, fell_ill, must_ask};
 use super::mark::mark;
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen};
 use crate::annotation;
@@ -82,6 +82,7 @@ fn look(
         domain: Some(Arc::new(CloudStackFailureDomain::default())),
         cluster: Some(Arc::new(cluster)),
         facts: Some(Ok(facts)),
+        ..Seen::default()
     };
     Look::new(Arc::new(object), seen, now())
 }
@@ -233,7 +234,7 @@ fn a_network_gets_its_tags_a_while_after_it_is_ready_and_only_once() {
         let seen = Seen {
             domain: Some(Arc::new(CloudStackFailureDomain::default())),
             cluster: Some(Arc::new(cluster())),
-            facts: None,
+            ..Seen::default()
         };
         Look::<IsolatedNetworks>::new(
             Arc::new(object.clone()),
@@ -301,4 +302,62 @@ fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
     let delete = intent(NetworkCall::Delete { network: "n1".to_owned() });
     assert_eq!(resolve(&delete, &there, now()), Resolution::DidNotHappen);
     assert_eq!(resolve(&delete, &Facts::default(), now()), Resolution::happened());
+}
+
+#[test]
+fn the_cloud_is_asked_again_when_the_api_server_fell_ill_after_all_was_there() {
+    let at = |second: i64| now().checked_add(SignedDuration::from_secs(second)).expect("a moment");
+    let is = |kind: &str, status: &str, second: i64| {
+        read::<Condition>(json!({"type": kind, "status": status, "reason": "It", "message": "",
+            "lastTransitionTime": at(second).to_string()}))
+    };
+    let network = |status: &str, second: i64| {
+        let mut object = object();
+        object.status.ready = true;
+        object
+            .metadata
+            .annotations
+            .insert("capstan.dev/cloudstack-settled-with".to_owned(), "0.0.0.0/0".to_owned());
+        object.status.conditions = vec![is(condition::READY, status, second)];
+        object
+    };
+    let available = |status: &str, second: i64| {
+        let mut cluster = Cluster::default();
+        cluster.status.conditions = vec![is(condition::AVAILABLE, status, second)];
+        cluster
+    };
+    let settled = network("True", 10);
+    for (what, cluster, ill) in [
+        ("it was never available yet", available("False", 0), false),
+        ("it is available", available("True", 20), false),
+        ("it was available", available("False", 20), true),
+        ("nobody has looked", Cluster::default(), false),
+    ] {
+        assert_eq!(fell_ill(&settled, &cluster), ill, "{what}");
+    }
+    assert!(!must_ask(&settled, &cluster()), "all is there");
+    assert!(must_ask(&network("False", 30), &cluster()), "what is missing is being mended");
+}
+
+#[test]
+fn an_endpoint_that_is_another_networks_address_is_not_taken_and_an_own_address_stays() {
+    let facts = Facts {
+        network: Some(ours(BOTH)),
+        addresses: vec![address(IP, true, &[])],
+        exits: vec![exit()],
+        ..Facts::default()
+    };
+    let served = "192.0.2.99".to_owned();
+    let mut chosen = cluster();
+    chosen.spec.control_plane_endpoint.host.clone_from(&served);
+    let alone = look(object(), chosen.clone(), facts.clone());
+    assert_eq!(calls(&decide(&alone)), [format!("take-address {served} for n1")]);
+    let mut second = look(object(), chosen.clone(), facts.clone());
+    second.seen.elsewhere = true;
+    let decision = decide(&second);
+    assert_eq!(decision.object.spec.control_plane_endpoint.host, IP, "{:?}", calls(&decision));
+    let mut settled = object();
+    settled.status.public_ip_id = format!("id-{IP}");
+    let decision = decide(&look(settled, chosen, facts));
+    assert_eq!(decision.object.spec.control_plane_endpoint.host, IP, "{:?}", calls(&decision));
 }

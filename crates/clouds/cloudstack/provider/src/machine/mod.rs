@@ -68,7 +68,15 @@ impl Controller for CloudStackMachines {
     fn watches(&self, watches: &mut Watches<CloudStackMachine>) {
         watches.read::<SecretOutline>();
         watches.read::<CloudStackCluster>();
-        watches.read::<CloudStackIsolatedNetwork>();
+        // A rule that had to be made again has no members yet.
+        watches.related::<CloudStackIsolatedNetwork>(|change: &Change<CloudStackIsolatedNetwork>, caches| {
+            let rule =
+                |network: &Arc<CloudStackIsolatedNetwork>| network.status.load_balancer_rule_id.clone();
+            if change.old.as_ref().map(rule) == change.new.as_ref().map(rule) {
+                return Vec::new();
+            }
+            change.latest().map(|network| members(&network.metadata, caches)).unwrap_or_default()
+        });
         watches.index_label::<CloudStackMachine>(label::CLUSTER_NAME);
         watches.index_label::<CloudStackMachine>(FAILURE_DOMAIN_LABEL);
         watches.related::<Machine>(|change, _| {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use capstan_cloudstack_client::commands::{
+    DeleteLoadBalancerRule, ListLoadBalancerRuleInstances, ListLoadBalancerRules,
+};
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{KindName, Patch};
 use capstan_harness::{Violation, World, run};
@@ -11,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
-use crate::story::Act::{self, Create, Delete, Trouble};
+use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers, Trouble};
 use crate::story::{Story, failed};
 
 /// Something goes wrong, is told, and is mended.
@@ -105,6 +108,36 @@ fn a_machine_that_goes_off_behind_our_back_shows_within_a_minute() {
         })
     }
     let report = run(&Story { mishap_at_end: Some(mishap), bare: true, ..Story::of(&[Create]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+#[test]
+fn a_load_balancer_rule_that_somebody_deleted_is_made_again_and_leads_to_the_old_machines() {
+    fn mishap<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let owner = cloud.client("capstan");
+            let rules = owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+            for rule in rules {
+                owner.run(&DeleteLoadBalancerRule { id: rule.id }).await.map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+    fn answers<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let owner = cloud.client("capstan");
+            let rules = owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+            let [rule] = rules.as_slice() else { return Err(failed(format!("rules {rules:?}"))) };
+            let members = ListLoadBalancerRuleInstances { id: rule.id.clone(), applied: None };
+            match owner.list(&members).await.map_err(failed)?.len() {
+                1 => Ok(()),
+                other => Err(failed(format!("{other} members"))),
+            }
+        })
+    }
+    // A worker that cannot join makes the cluster unavailable, which is noticed.
+    let acts = [Create, Check(mishap), ScaleWorkers(2), Check(answers), Delete];
+    let report = run(&Story::of(&acts), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.story());
 }
 
