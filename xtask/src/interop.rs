@@ -35,6 +35,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("cloudstack-clients", &[]),
     ("crash", &["--rounds", "200"]),
     ("quick-start", &[]),
+    ("demo", &[]),
     ("manager", &[]),
     ("sim-under-upstream", &[]),
     ("core-over-capd", &[]),
