@@ -89,9 +89,10 @@ pub(crate) struct Tenant<C: Controller> {
 }
 
 impl<C: Controller> Tenant<C> {
-    /// The world as it is now.
-    pub fn view(&self) -> View {
+    /// The world as it is now, for who looks at an object.
+    pub fn view(&self, own: &Key) -> View {
         View {
+            own: own.clone(),
             caches: self.shared.caches.clone(),
             client: self.writer.client.clone(),
             now: self.shared.env.now(),

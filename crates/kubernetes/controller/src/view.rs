@@ -13,6 +13,8 @@ use crate::{Caches, Client, Dynamic, KindName, ObserveError, Wake};
 
 /// The world as one look sees it. Reads come from caches and cost nothing; lists are in order of their keys.
 pub struct View {
+    /// The object that is looked at.
+    pub(crate) own: Key,
     pub(crate) caches: Caches,
     pub(crate) client: Client,
     pub(crate) now: Timestamp,
@@ -61,11 +63,17 @@ impl View {
     }
 
     /// An object of a kind known only at run time. The kind is followed from the first question on, and its
-    /// objects wake the owners they name, if those are of this controller's kind.
+    /// objects wake the owners they name, if those are of this controller's kind. One that is not there wakes whoever
+    /// asks for it when it appears.
     pub async fn external(&self, kind: &KindName, key: &Key) -> Result<Option<Arc<Dynamic>>, ObserveError> {
         let cache = self.external.follow(&self.caches, kind);
         cache.synced().await;
-        let object = cache.get(key)?;
+        let mut object = cache.get(key)?;
+        if object.is_none() {
+            self.external.await_for(&self.own, kind, key);
+            // It may have appeared before anybody waited for it.
+            object = cache.get(key)?;
+        }
         self.note(kind, object.iter().map(|object| object.meta()));
         Ok(object)
     }

@@ -1,6 +1,6 @@
 //! What wakes a controller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,28 +146,53 @@ fn owners<T: Cached>(own: &KindName, change: &Change<T>) -> Vec<Key> {
     change.both().flat_map(of).collect()
 }
 
+/// Objects that were asked for and are not there yet, with who asked.
+type Awaited = Mutex<BTreeMap<(KindName, Key), BTreeSet<Key>>>;
+
 /// The kinds known only at run time that a controller has asked about.
 pub(crate) struct External {
     own: KindName,
     queue: Arc<WorkQueue>,
     followed: Mutex<BTreeSet<KindName>>,
+    awaited: Arc<Awaited>,
 }
 
 impl External {
     pub fn new(own: KindName, queue: Arc<WorkQueue>) -> Self {
-        Self { own, queue, followed: Mutex::default() }
+        Self { own, queue, followed: Mutex::default(), awaited: Arc::default() }
     }
 
     pub fn wake(&self) -> Wake {
         Wake(self.queue.clone())
     }
 
-    /// The cache of a kind, whose objects from now on wake the owners they name.
+    /// Has an object of this controller's woken when another appears.
+    pub fn await_for(&self, own: &Key, kind: &KindName, key: &Key) {
+        let mut awaited = self.awaited.lock();
+        awaited.entry((kind.clone(), key.clone())).or_default().insert(own.clone());
+    }
+
+    /// An object of this controller's is gone and waits for nothing.
+    pub fn forget(&self, own: &Key) {
+        self.awaited.lock().retain(|_, waiting| {
+            waiting.remove(own);
+            !waiting.is_empty()
+        });
+    }
+
+    /// The cache of a kind, whose objects from now on wake the owners they name, and whoever waits for them.
     pub fn follow(&self, caches: &Caches, kind: &KindName) -> Arc<Cache<Dynamic>> {
         let cache = caches.ensure_dynamic(kind);
         if self.followed.lock().insert(kind.clone()) {
             let (own, queue) = (self.own.clone(), self.queue.clone());
-            cache.listen(move |change| wake_owners(&own, &queue, change));
+            let (kind, awaited) = (kind.clone(), self.awaited.clone());
+            cache.listen(move |change| {
+                wake_owners(&own, &queue, change);
+                if change.old.is_none() && change.new.is_some() {
+                    let waiting = awaited.lock().remove(&(kind.clone(), change.key.clone()));
+                    waiting.iter().flatten().for_each(|own| queue.wake(own, Priority::Normal));
+                }
+            });
         }
         cache
     }

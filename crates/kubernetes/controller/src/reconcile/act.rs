@@ -151,7 +151,7 @@ impl<C: Controller> Reconcile<'_, C> {
                 message: super::chain(&error),
             }));
         }
-        let view = tenant.view();
+        let view = tenant.view(self.key);
         let limit = tenant.shared.options.call_timeout;
         let made = tokio::time::timeout(limit, tenant.controller.call(call, &look.object, &view));
         let mut outcome = match made.await {

@@ -106,6 +106,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         for round in 0.. {
             let Some(object) = self.tenant.cache.get(self.key)? else {
                 self.tenant.controller.gone(self.key);
+                self.tenant.external.forget(self.key);
                 self.facts = Facts::default();
                 return Ok((Ending::Success, None));
             };
@@ -114,7 +115,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 self.facts = Facts::default();
                 return Ok((Ending::Success, None));
             }
-            let view = self.tenant.view();
+            let view = self.tenant.view(self.key);
             // Once something has failed nothing more is done, only told: what became of a call that nobody heard the
             // end of is asked when its object is next looked at.
             if self.failed.is_none() {

@@ -286,3 +286,44 @@ async fn a_reconcile_that_panics_is_counted_and_tried_again() {
     assert!(text.lines().any(|have| have == line), "{text}");
     runtime.stop().await;
 }
+
+/// Tells whether the Secret of a name is there.
+struct Needs(mpsc::UnboundedSender<bool>);
+
+impl Controller for Needs {
+    const NAME: &'static str = "needs";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = NoCall;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, object: &Arc<ConfigMap>, view: &View) -> Result<(), ObserveError> {
+        if object.metadata.name == "needy" {
+            let wanted = Key::new(object.metadata.namespace.as_str(), "wanted");
+            let found = view.external(&KindName::of::<Secret>(), &wanted).await?;
+            self.0.send(found.is_some()).expect("somebody listens");
+        }
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        Decision::rest(look)
+    }
+}
+
+#[tokio::test]
+async fn who_asked_for_something_that_is_not_there_looks_again_when_it_appears() {
+    let world = World::new().await;
+    let (needs, mut told) = mpsc::unbounded_channel();
+    let mut runtime = Runtime::new(world.client.clone(), Env::system(), Options::default());
+    runtime.add(Needs(needs)).start();
+    world.create("a", "needy", &[]).await;
+    assert_eq!(told.recv().await, Some(false), "nobody has made it yet");
+    for (namespace, name) in [("b", "wanted"), ("a", "another"), ("a", "wanted")] {
+        let secret = Secret { metadata: ObjectMeta::named(namespace, name) };
+        world.client.create_object(&secret).await.expect("created");
+    }
+    let next = tokio::time::timeout(Duration::from_secs(30), told.recv()).await;
+    assert_eq!(next.expect("nobody looks"), Some(true), "nothing else wakes it");
+}
