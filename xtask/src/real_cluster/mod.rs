@@ -5,6 +5,7 @@ mod life;
 mod timeline;
 mod traces;
 mod upgrade;
+mod user_mode;
 
 use std::path::PathBuf;
 
@@ -36,6 +37,9 @@ pub struct Options {
     /// A cluster of the minor release before and its upgrade instead
     #[arg(long)]
     upgrade: bool,
+    /// On this kernel of User Mode Linux instead of the host's, with control groups v2 alone
+    #[arg(long, value_name = "FILE", conflicts_with = "upgrade")]
+    kernel: Option<PathBuf>,
 }
 
 pub async fn run(options: Options) -> Result<()> {
@@ -46,6 +50,13 @@ pub async fn run(options: Options) -> Result<()> {
         Some(images) => std::path::absolute(images)?,
         None => node_image::images()?,
     };
+    if let Some(kernel) = &options.kernel {
+        let mut life = vec![format!("--control-planes={}", options.control_planes), "--short".to_owned()];
+        if !options.short {
+            life.clear();
+        }
+        return user_mode::play(kernel, &capstan::binary(options.capstan.as_deref())?, &images, &life);
+    }
     // Before anything is built: an image takes minutes.
     let here = Settings { state: images.clone(), images: images.clone(), balancer: Vec::new() };
     Namespaces::check(&here)?;

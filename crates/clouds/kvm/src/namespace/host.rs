@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::Settings;
 use super::cgroups::Hierarchies;
+use super::run::at;
+use crate::backend::BackendError;
 
 /// Programs that are run.
 const PROGRAMS: [&str; 7] = ["ip", "nsenter", "unshare", "setsid", "mount", "pivot_root", "hostname"];
@@ -100,6 +102,24 @@ pub(super) fn needs(settings: &Settings, hierarchies: &Hierarchies) -> Vec<Strin
     needs
 }
 
+/// What a machine shall see as its processors, if that is not what the host's kernel tells of them.
+pub(super) fn cpuinfo_for_kubelet() -> Result<Option<String>, BackendError> {
+    let path = Path::new("/proc/cpuinfo");
+    let text = std::fs::read_to_string(path).map_err(at(path))?;
+    Ok(cfg!(target_arch = "x86_64").then(|| with_clock_speed(&text)).flatten())
+}
+
+/// A kubelet on x86_64 ends at once where the clock speed of processors is not told, as on User Mode Linux. The measure
+/// that every kernel takes stands in for it.
+fn with_clock_speed(cpuinfo: &str) -> Option<String> {
+    let told = |name: &str| cpuinfo.lines().any(|line| line.starts_with(name));
+    let line = |line: &str| match line.strip_prefix("bogomips") {
+        Some(value) => format!("cpu MHz{value}\n{line}\n"),
+        None => format!("{line}\n"),
+    };
+    (!told("cpu MHz")).then(|| cpuinfo.lines().map(line).collect())
+}
+
 fn is_on(path: &str, program: &str) -> bool {
     std::env::split_paths(path).any(|folder| folder.join(program).is_file())
 }
@@ -136,5 +156,14 @@ mod tests {
             let needs = facts.needs();
             assert!(needs.len() == 1 && needs[0].contains(words), "{needs:?} instead of {words}");
         }
+    }
+
+    #[test]
+    fn a_machine_knows_the_clock_speed_of_processors_whatever_the_kernel_tells() {
+        let told = "processor\t: 0\ncpu MHz\t\t: 2400.000\nbogomips\t: 4800.00\n";
+        assert_eq!(with_clock_speed(told), None);
+        let user_mode = "processor\t: 0\nmodel name\t: UML\nbogomips\t: 4800.00\n\n";
+        let expected = "processor\t: 0\nmodel name\t: UML\ncpu MHz\t: 4800.00\nbogomips\t: 4800.00\n\n";
+        assert_eq!(with_clock_speed(user_mode).as_deref(), Some(expected));
     }
 }

@@ -74,6 +74,7 @@ kernel/panic_on_oops 1
 kernel/keys/root_maxkeys 1000000
 kernel/keys/root_maxbytes 25000000
 SYSCTL
+if [ -e "$DIR/cpuinfo" ]; then mount --bind "$DIR/cpuinfo" proc/cpuinfo; fi
 
 # overlayfs cannot stand on overlayfs: what containerd stacks is on the host's own file system.
 for name in containerd kubelet etcd; do

@@ -11,7 +11,7 @@ use super::boot::{Plan, quoted};
 use super::cgroups::{self, Arrangement, Hierarchies};
 use super::process::{self, Process};
 use super::run::{at, make_folder, read_if_there, remove_folder, write_whole};
-use super::{image, network};
+use super::{host, image, network};
 use crate::backend::{BackendError, Id, Instance, MachineSpec, Phase, Subnet};
 
 /// How long processes and control groups may take to go.
@@ -139,6 +139,9 @@ impl Node {
         put("inner.sh", INNER)?;
         put("status/kubelet-arguments", &kubelet_arguments(spec, address))?;
         put("machine-id", &format!("{}\n", machine_id(&spec.id)))?;
+        if let Some(cpuinfo) = host::cpuinfo_for_kubelet()? {
+            put("cpuinfo", &cpuinfo)?;
+        }
         let gateway = [subnet.gateway().to_string()];
         let servers = if spec.dns_servers.is_empty() { gateway.as_slice() } else { &spec.dns_servers };
         let lines: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
