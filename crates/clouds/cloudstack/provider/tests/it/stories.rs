@@ -107,7 +107,6 @@ fn survives_at_every_call(story: &Story) {
             }
         }
     }
-    println!("{runs} runs, {} broken", broken.len());
     assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), broken.join("\n"));
 }
 
