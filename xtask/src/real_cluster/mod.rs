@@ -51,10 +51,10 @@ pub async fn run(options: Options) -> Result<()> {
         None => node_image::images()?,
     };
     if let Some(kernel) = &options.kernel {
-        let mut life = vec![format!("--control-planes={}", options.control_planes), "--short".to_owned()];
-        if !options.short {
-            life.clear();
-        }
+        let life = match options.short {
+            true => vec![format!("--control-planes={}", options.control_planes), "--short".to_owned()],
+            false => Vec::new(),
+        };
         return user_mode::play(kernel, &capstan::binary(options.capstan.as_deref())?, &images, &life);
     }
     // Before anything is built: an image takes minutes.
