@@ -43,7 +43,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("kubectl-workload", &[]),
     ("e2e", &[]),
     ("upstream-on-capstan", &[]),
-    ("simulate", &["--faults", "crash,lost", "--every", "64"]),
+    ("simulate", &["--faults", "crash,lost", "--every", "128"]),
     ("real-cluster", &[]),
 ];
 
