@@ -28,7 +28,7 @@ pub fn load() -> Result<Vec<Explanation>> {
 
 /// Where the page is.
 pub fn page_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/kubectl-parity.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dev/kubectl-parity.md")
 }
 
 /// The page: what is compared, and what differs on purpose.

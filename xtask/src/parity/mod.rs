@@ -35,7 +35,7 @@ pub struct Options {
     /// Print every line with what it gave
     #[arg(long)]
     verbose: bool,
-    /// Write docs/kubectl-parity.md and stop
+    /// Write docs/dev/kubectl-parity.md and stop
     #[arg(long)]
     write_docs: bool,
 }

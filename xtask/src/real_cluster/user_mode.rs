@@ -22,7 +22,7 @@ pub fn play(kernel: &Path, capstan: &Path, images: &Path, life: &[String]) -> Re
     let missing = missing(&String::from_utf8_lossy(&output.stdout));
     ensure!(
         missing.is_empty(),
-        "{} is no kernel of User Mode Linux that serves here: it lacks {}; docs/kvm.md tells how one is made",
+        "{} is no kernel of User Mode Linux that serves here: it lacks {}; docs/dev/real-cluster.md tells how one is made",
         kernel.display(),
         missing.join(", ")
     );
