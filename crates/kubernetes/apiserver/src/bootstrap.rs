@@ -55,7 +55,7 @@ fn kubernetes_service() -> Value {
 
 async fn ensure(server: &Server, group: &str, plural: &str, object: Value) -> Result<()> {
     let Some(call) = call(server, group, plural, &object) else { return Ok(()) };
-    match call.shared.store.get(&call.resource.bucket, &call.key()) {
+    match call.shared.store.get(&call.resource().bucket, &call.key()) {
         Some(_) => Ok(()),
         None => create(&call, object).await,
     }
@@ -65,7 +65,7 @@ async fn ensure(server: &Server, group: &str, plural: &str, object: Value) -> Re
 async fn reconcile(server: &Server, expected: &Value) -> Result<()> {
     let plural = format!("{}s", expected["kind"].as_str().unwrap_or_default().to_lowercase());
     let Some(call) = call(server, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
-    let existing = match call.shared.store.get(&call.resource.bucket, &call.key()) {
+    let existing = match call.shared.store.get(&call.resource().bucket, &call.key()) {
         Some(entry) => Some(call.shared.load(&call, &entry).await?),
         None => None,
     };
@@ -88,7 +88,7 @@ async fn reconcile(server: &Server, expected: &Value) -> Result<()> {
 fn required(call: &Call, existing: Option<&Value>, expected: &Value) -> Value {
     let mut expected = expected.clone();
     // With the defaults that stored objects have, or each start would find them missing.
-    let _ = crate::strategy::settle(&call.resource, &mut expected, &mut Vec::new());
+    let _ = crate::strategy::settle(call.resource(), &mut expected, &mut Vec::new());
     if existing.is_some() && expected.get("aggregationRule").is_some() {
         expected["rules"] = Value::Null;
     }
@@ -117,7 +117,7 @@ fn call(server: &Server, group: &str, plural: &str, object: &Value) -> Option<Ca
 
 async fn create(call: &Call, mut object: Value) -> Result<()> {
     // What is built here has only known fields; settling fills in the defaults.
-    let _ = crate::strategy::settle(&call.resource, &mut object, &mut Vec::new());
+    let _ = crate::strategy::settle(call.resource(), &mut object, &mut Vec::new());
     let object = crate::ownership::update(call, None, object, &call.manager("")).await?;
     match create_object(call, object, &WriteOptions::default(), WriteKind::Create).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),

@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Warnings};
 use crate::auth::{Attributes, User};
 use crate::http::body::{self, Decoded, MAX_CRD_DEPTH, MAX_DEPTH};
-use crate::http::info::RequestInfo;
 use crate::http::options::{FieldValidation, Query};
 use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::portforward::Upgrade;
 use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
+use crate::route::{Route, Verb};
 use crate::scale;
 use crate::shared::Shared;
 use crate::status::{Result, Status};
@@ -28,8 +28,7 @@ use crate::strategy;
 pub(crate) struct Call {
     pub shared: Arc<Shared>,
     pub registry: Arc<Registry>,
-    pub info: RequestInfo,
-    pub resource: Arc<Resource>,
+    pub route: Route,
     pub user: User,
     pub query: Query,
     pub user_agent: String,
@@ -60,33 +59,59 @@ impl BodyKind<'_> {
 
 impl Call {
     pub fn endpoint(&self) -> Endpoint {
-        if self.resource.custom().is_some() { Endpoint::Custom } else { Endpoint::BuiltIn }
+        if self.resource().custom().is_some() { Endpoint::Custom } else { Endpoint::BuiltIn }
     }
 
-    /// Namespace of the objects addressed: empty for cluster-wide kinds, whatever the path says.
+    /// What the request is about.
+    pub fn resource(&self) -> &Arc<Resource> {
+        self.route.resource()
+    }
+
+    /// What is done to it.
+    pub fn verb(&self) -> Verb {
+        self.route.verb()
+    }
+
+    /// Name of the subresource addressed, or empty.
+    pub fn subresource(&self) -> &str {
+        self.route.subresource_name()
+    }
+
+    /// Name of the object addressed, or empty.
+    pub fn name(&self) -> &str {
+        self.route.name()
+    }
+
+    /// Namespace of the objects addressed; empty for cluster-wide kinds and for all namespaces.
     pub fn namespace(&self) -> &str {
-        if self.resource.namespaced { &self.info.namespace } else { "" }
+        self.route.namespace()
+    }
+
+    /// The same request to a subresource of its object.
+    pub fn on(mut self, subresource: &str) -> Self {
+        self.route = self.route.on(subresource);
+        self
     }
 
     /// Store key of the object addressed.
     pub fn key(&self) -> String {
-        crate::object::key(self.namespace(), &self.info.name)
+        crate::object::key(self.namespace(), self.name())
     }
 
     pub fn kind(&self) -> GroupVersionKind {
         GroupVersionKind::new(
-            self.resource.group.as_str(),
-            self.resource.version.as_str(),
-            self.resource.kind.as_str(),
+            self.resource().group.as_str(),
+            self.resource().version.as_str(),
+            self.resource().kind.as_str(),
         )
     }
 
     pub fn not_found(&self) -> Status {
-        Status::not_found(&self.resource.group, &self.resource.plural, &self.info.name)
+        Status::not_found(&self.resource().group, &self.resource().plural, self.name())
     }
 
     pub fn conflict(&self, why: impl std::fmt::Display) -> Status {
-        Status::conflict(&self.resource.group, &self.resource.plural, &self.info.name, why)
+        Status::conflict(&self.resource().group, &self.resource().plural, self.name(), why)
     }
 
     /// Who owns the fields of a write.
@@ -96,17 +121,7 @@ impl Call {
 
     /// What authorizers are asked about this request with another verb.
     pub fn attributes(&self, verb: &str) -> Attributes {
-        Attributes {
-            user: self.user.clone(),
-            verb: verb.to_owned(),
-            group: self.resource.group.clone(),
-            version: self.resource.version.clone(),
-            resource: self.resource.plural.clone(),
-            subresource: self.info.subresource.clone(),
-            namespace: self.info.namespace.clone(),
-            name: self.info.name.clone(),
-            path: self.info.path.clone(),
-        }
+        self.route.attributes(self.user.clone(), verb)
     }
 
     /// What admission sees of this request.
@@ -119,26 +134,24 @@ impl Call {
         dry_run: bool,
     ) -> AdmissionAttributes {
         let kind = self
-            .resource
-            .subresources
-            .iter()
-            .find(|s| s.name == self.info.subresource)
+            .route
+            .subresource()
             .map(|s| GroupVersionKind::new(s.group.as_str(), s.version.as_str(), s.kind.as_str()))
             .unwrap_or_else(|| self.kind());
-        let name = match self.info.name.as_str() {
+        let name = match self.name() {
             "" => object.as_ref().map(|o| o.name().to_owned()).unwrap_or_default(),
             name => name.to_owned(),
         };
-        let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
+        let is_namespace = strategy::is_namespace(self.resource());
         AdmissionAttributes {
             operation,
             kind,
             resource: GroupVersionResource::new(
-                self.resource.group.as_str(),
-                self.resource.version.as_str(),
-                self.resource.plural.as_str(),
+                self.resource().group.as_str(),
+                self.resource().version.as_str(),
+                self.resource().plural.as_str(),
             ),
-            subresource: self.info.subresource.clone(),
+            subresource: self.subresource().to_owned(),
             namespace: if is_namespace { name.clone() } else { self.namespace().to_owned() },
             name,
             object,
@@ -153,10 +166,10 @@ impl Call {
     /// What the body of this request is: an object of the resource, but for subresources that have a body
     /// of their own.
     pub fn body_kind(&self) -> BodyKind<'_> {
-        if self.info.subresource == scale::NAME {
+        if self.subresource() == scale::NAME {
             return BodyKind { group: scale::GROUP, version: scale::VERSION, kind: scale::KIND, typed: true };
         }
-        let resource = &*self.resource;
+        let resource = self.resource();
         BodyKind {
             group: &resource.group,
             version: &resource.version,
@@ -167,8 +180,8 @@ impl Call {
 
     /// The schema of this request's body.
     pub fn body_schema(&self) -> Arc<Schema> {
-        let own = (self.info.subresource == scale::NAME).then(scale::schema).flatten();
-        own.unwrap_or_else(|| self.resource.schema.clone())
+        let own = (self.subresource() == scale::NAME).then(scale::schema).flatten();
+        own.unwrap_or_else(|| self.resource().schema.clone())
     }
 
     /// Gives a body of this request the form in which it is stored; see [`strategy::settle`].
@@ -178,11 +191,11 @@ impl Call {
         body: &mut Value,
         strict: &mut Vec<String>,
     ) -> std::result::Result<(), String> {
-        if self.info.subresource == scale::NAME {
+        if self.subresource() == scale::NAME {
             strict.extend(scale::settle(words, body)?);
             return Ok(());
         }
-        strategy::settle_with(words, &self.resource, body, strict)
+        strategy::settle_with(words, self.resource(), body, strict)
     }
 
     /// Decodes a request body into an object of this resource: known fields only, defaulted.
@@ -194,8 +207,8 @@ impl Call {
     /// [`Call::decode`] with the encoding given.
     pub fn decode_as(&self, bytes: &Bytes, encoding: Encoding, strictness: FieldValidation) -> Result<Value> {
         if encoding == Encoding::Json
-            && self.info.subresource != scale::NAME
-            && let Some(object) = strategy::settle_text(&self.resource, bytes, self.max_depth())
+            && self.subresource() != scale::NAME
+            && let Some(object) = strategy::settle_text(self.resource(), bytes, self.max_depth())
         {
             return Ok(object);
         }
@@ -232,7 +245,7 @@ impl Call {
     }
 
     fn max_depth(&self) -> usize {
-        if crate::crd::is_definition(&self.resource) { MAX_CRD_DEPTH } else { MAX_DEPTH }
+        if crate::crd::is_definition(self.resource()) { MAX_CRD_DEPTH } else { MAX_DEPTH }
     }
 
     /// Parses a body without looking at what it holds.

@@ -19,7 +19,7 @@ pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()
     {
         return Ok(());
     }
-    let prefix = format!("{}/", call.info.namespace);
+    let prefix = format!("{}/", call.namespace());
     let mut budgets = Vec::new();
     for entry in call.shared.store.snapshot(BUCKET).range(&prefix, None) {
         let budget: Value = serde_json::from_slice(&entry.value).map_err(Status::internal)?;
@@ -42,9 +42,8 @@ pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()
     };
     let resource = call.registry.find("policy", "v1", "poddisruptionbudgets").cloned();
     let Some(resource) = resource else { return Ok(()) };
-    let mut status_call =
-        call.shared.internal_call("system:apiserver", resource, &call.info.namespace, budget.name());
-    status_call.info.subresource = "status".into();
+    let status_call =
+        call.shared.internal_call("system:apiserver", resource, call.namespace(), budget.name()).on("status");
     let options = WriteOptions { dry_run, ..WriteOptions::default() };
     let spend = Spend { pod: pod.name().to_owned() };
     change(&status_call, &spend, &options, WriteKind::Update).await.map(|_| ())

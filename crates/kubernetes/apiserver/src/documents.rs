@@ -16,7 +16,7 @@ use crate::registry::Registry;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
-use crate::{backup, discovery, metrics, openapi, respond};
+use crate::{backup, discovery, metrics, openapi, respond, route};
 use serde_json::json;
 
 /// Serves a path that is no resource.
@@ -30,6 +30,11 @@ pub(crate) async fn serve(
     let accept = header_text(header::ACCEPT);
     let path = info.path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    // As upstream, health and metrics are whatever the method; every other document is only read.
+    let any_method = matches!(parts.first(), Some(&("healthz" | "livez" | "readyz" | "metrics")));
+    if !any_method && !matches!(head.method, Method::GET | Method::HEAD) {
+        return Err(if is_document(&parts) { route::method_not_allowed() } else { Status::no_such_path() });
+    }
     let registry = shared.registry.load_full();
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(shared, head, parts[0], rest)),
@@ -55,10 +60,6 @@ pub(crate) async fn serve(
             return respond::encode_as(accepted, StatusCode::OK, &value);
         }
         _ => {}
-    }
-    if !matches!(head.method, Method::GET | Method::HEAD) && !matches!(parts.first(), Some(&"apis" | &"api"))
-    {
-        return Err(Status::no_such_path());
     }
     let if_none_match = header_text(header::IF_NONE_MATCH);
     match parts.as_slice() {
@@ -120,6 +121,20 @@ pub(crate) async fn serve(
             respond::encode_as(accepted, StatusCode::OK, &value)
         }
     }
+}
+
+/// Whether something can be read at a path, if not of every group and version.
+fn is_document(parts: &[&str]) -> bool {
+    matches!(
+        parts,
+        [] | ["version"]
+            | ["api" | "apis", ..]
+            | ["openapi", "v2"]
+            | ["openapi", "v3", ..]
+            | [".well-known", "openid-configuration"]
+            | ["openid", "v1", "jwks"]
+            | ["capstan", "v1", "backup"]
+    )
 }
 
 /// What there is to see, for people with a browser.

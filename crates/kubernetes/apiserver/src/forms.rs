@@ -48,17 +48,17 @@ impl Representations for Forms<'_> {
     }
 
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value>> {
-        Box::pin(async move { self.shared.convert(&self.call.resource, object, &to.version).await })
+        Box::pin(async move { self.shared.convert(self.call.resource(), object, &to.version).await })
     }
 
     fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
         let no_object =
             |why| Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind));
-        if self.call.info.subresource == scale::NAME {
+        if self.call.subresource() == scale::NAME {
             scale::settle(Words::Decoder, &mut object).map_err(no_object)?;
             return Ok(object);
         }
-        let plural = &self.call.resource.plural;
+        let plural = &self.call.resource().plural;
         if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
             && resource.kind == kind.kind
         {

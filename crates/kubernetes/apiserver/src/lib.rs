@@ -36,6 +36,7 @@ pub mod registry;
 mod reply;
 mod respond;
 mod reviews;
+mod route;
 mod scale;
 mod selection;
 pub mod server;

@@ -87,7 +87,7 @@ async fn with_versions(
                 versions: &versions,
                 api_version: &api_version,
                 kind: body.kind,
-                subresource: &call.info.subresource,
+                subresource: call.subresource(),
                 reset: &reset,
             };
             let outcome = run(&ownership);
@@ -98,7 +98,7 @@ async fn with_versions(
         }
         for (object, to) in missing {
             let version = to.rsplit('/').next().unwrap_or(&to);
-            let converted = Box::pin(call.shared.convert(&call.resource, object.clone(), version)).await;
+            let converted = Box::pin(call.shared.convert(call.resource(), object.clone(), version)).await;
             known.push(Conversion { object, to, converted: converted.map_err(|s| s.message) });
         }
     }
@@ -123,7 +123,7 @@ impl Versions for KnownVersions<'_> {
         if (group, version) == (body.group, body.version) {
             return Some(self.call.body_schema());
         }
-        let resource = self.call.registry.find(group, version, &self.call.resource.plural)?;
+        let resource = self.call.registry.find(group, version, &self.call.resource().plural)?;
         Some(resource.schema.clone())
     }
 
@@ -154,10 +154,10 @@ impl Versions for KnownVersions<'_> {
 
 /// Fields a write through this endpoint cannot reach, and so does not come to own.
 fn reset_fields(call: &Call) -> Set {
-    match (&call.resource.origin, call.info.subresource.as_str()) {
+    match (&call.resource().origin, call.subresource()) {
         (Origin::Custom(_), "status") => Set::of_fields(&[&["metadata"], &["spec"]]),
         (_, "status") => Set::of_fields(&[&["spec"]]),
-        (_, "") if strategy::has_status(&call.resource) => Set::of_fields(&[&["status"]]),
+        (_, "") if strategy::has_status(call.resource()) => Set::of_fields(&[&["status"]]),
         _ => Set::new(),
     }
 }
@@ -181,7 +181,7 @@ fn refusal(call: &Call, error: ApplyError) -> Status {
             status
         }
         ApplyError::Internal(text) => {
-            tracing::debug!(kind = call.resource.kind, "an apply configuration does not fit its schema");
+            tracing::debug!(kind = call.resource().kind, "an apply configuration does not fit its schema");
             Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
         }
     }

@@ -34,16 +34,16 @@ pub(crate) fn respond(call: &Call, answer: Answer) -> Result<Reply> {
 }
 
 fn printer(call: &Call) -> Printer {
-    if call.info.subresource == "scale" {
-        Printer::scale(&call.resource)
+    if call.subresource() == "scale" {
+        Printer::scale(call.resource())
     } else {
-        Printer::new(&call.resource)
+        Printer::new(call.resource())
     }
 }
 
 fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
     let Accepted { encoding, shape, pretty } = call.accepted;
-    table::check_shape(shape, &call.resource, false)?;
+    table::check_shape(shape, call.resource(), false)?;
     if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
         return Ok(reply::json_bytes(code, bytes));
     }
@@ -61,7 +61,7 @@ fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
 
 fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     let Accepted { encoding, shape, pretty } = call.accepted;
-    table::check_shape(shape, &call.resource, true)?;
+    table::check_shape(shape, call.resource(), true)?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), list.resource_version.to_string().into());
     if !list.continue_token.is_empty() {
@@ -70,7 +70,7 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
     if let Some(remaining) = list.remaining {
         metadata.insert("remainingItemCount".into(), remaining.into());
     }
-    let resource = &call.resource;
+    let resource = call.resource();
     let head =
         json!({"apiVersion": resource.api_version(), "kind": resource.list_kind, "metadata": metadata});
     if shape == Shape::Whole && encoding == Encoding::Json && !pretty {
@@ -268,7 +268,7 @@ impl WatchShape {
 
     /// A bookmark with the given metadata.
     pub fn bookmark(&self, call: &Call, metadata: Value) -> Result<Bytes> {
-        let resource = &call.resource;
+        let resource = call.resource();
         let mut object = json!({
             "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata,
         });

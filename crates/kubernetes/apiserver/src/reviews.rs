@@ -10,36 +10,35 @@ use crate::auth::{Authenticator, review};
 use crate::call::Call;
 use crate::http::options::WriteKind;
 use crate::negotiation;
+use crate::registry::Resource;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 
-/// Answers a review; `None` if the request is about something else.
-pub(crate) fn serve(call: &Call, authenticator: &Arc<Authenticator>, body: &Bytes) -> Result<Option<Answer>> {
-    let (group, plural) = (call.resource.group.as_str(), call.resource.plural.as_str());
-    if !matches!(group, "authentication.k8s.io" | "authorization.k8s.io") || call.resource.custom().is_some()
-    {
-        return Ok(None);
-    }
-    if call.info.verb != "create" || !call.info.subresource.is_empty() {
-        return Err(Status::no_such_path());
-    }
+/// Whether objects of a resource are answered and not stored.
+pub(crate) fn is_review(resource: &Resource) -> bool {
+    matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+        && resource.custom().is_none()
+}
+
+/// Answers a review.
+pub(crate) fn create(call: &Call, authenticator: &Arc<Authenticator>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let object = call.decode(body, options.field_validation)?;
     let authorizer = &*call.shared.authorizer;
-    let answer = match plural {
+    let answer = match call.resource().plural.as_str() {
         "tokenreviews" => review::token_review(authenticator, object)?,
         "selfsubjectreviews" => {
-            review::self_subject_review(&call.shared.env, &call.user, &call.resource.api_version())
+            review::self_subject_review(&call.shared.env, &call.user, &call.resource().api_version())
         }
         "subjectaccessreviews" => review::subject_access_review(authorizer, object)?,
         "localsubjectaccessreviews" => {
-            review::local_subject_access_review(authorizer, &call.info.namespace, object)?
+            review::local_subject_access_review(authorizer, call.namespace(), object)?
         }
         "selfsubjectaccessreviews" => review::self_subject_access_review(authorizer, &call.user, object)?,
         "selfsubjectrulesreviews" => review::self_subject_rules_review(authorizer, &call.user, &object)?,
         _ => return Err(Status::no_such_path()),
     };
-    Ok(Some(Answer::Plain { code: StatusCode::CREATED, value: answer }))
+    Ok(Answer::Plain { code: StatusCode::CREATED, value: answer })
 }
 
 /// Issues a token for the ServiceAccount in the path.
@@ -53,7 +52,7 @@ pub(crate) fn create_token(call: &Call, authenticator: &Arc<Authenticator>, body
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["kind"] = "TokenRequest".into();
     let tokens = authenticator.tokens();
-    tokens.prepare_request(&call.info.namespace, &call.info.name, &mut request)?;
+    tokens.prepare_request(call.namespace(), call.name(), &mut request)?;
     if !options.dry_run {
         request = tokens.grant_request(request)?;
     }

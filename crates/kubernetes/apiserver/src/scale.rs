@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::object::Meta;
 use crate::registry::{Origin, ScalePaths, Subresource, api_version};
+use crate::route::Verb;
 use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
 
@@ -43,18 +44,21 @@ const NOT_SET: i64 = i32::MIN as i64;
 /// Serves `scale`.
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
     let lens = Lens::new(call, subresource);
-    let answer = match call.info.verb.as_str() {
-        "get" => {
-            let entry =
-                call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let answer = match call.verb() {
+        Verb::Get => {
+            let entry = call
+                .shared
+                .store
+                .get(&call.resource().bucket, &call.key())
+                .ok_or_else(|| call.not_found())?;
             let object = call.shared.load(call, &entry).await?;
-            if call.resource.custom().is_some() && lens.replicas(&object).is_none() {
+            if call.resource().custom().is_some() && lens.replicas(&object).is_none() {
                 let path = &lens.paths.spec_replicas;
                 return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
             }
             return Ok(Answer::object(StatusCode::OK, &lens.view(&object)));
         }
-        "update" => verbs::update::update(call, body).await?,
+        Verb::Update => verbs::update::update(call, body).await?,
         _ => verbs::patch::patch(call, body).await?,
     };
     match answer {
@@ -87,10 +91,10 @@ pub(crate) struct Lens {
 impl Lens {
     /// The lens of a request to `scale`; `None` for any other.
     pub fn of(call: &Call) -> Option<Self> {
-        if call.info.subresource != NAME {
+        if call.subresource() != NAME {
             return None;
         }
-        call.resource.subresources.iter().find(|s| s.name == NAME).map(|s| Self::new(call, s))
+        call.resource().subresources.iter().find(|s| s.name == NAME).map(|s| Self::new(call, s))
     }
 
     fn new(call: &Call, subresource: &Subresource) -> Self {
@@ -99,9 +103,9 @@ impl Lens {
             status_replicas: ".status.replicas".into(),
             label_selector: None,
         });
-        let replicas_paths = match &call.resource.origin {
+        let replicas_paths = match &call.resource().origin {
             Origin::BuiltIn => {
-                [(call.resource.api_version(), Some(replicas_path(&paths.spec_replicas)))].into()
+                [(call.resource().api_version(), Some(replicas_path(&paths.spec_replicas)))].into()
             }
             Origin::Custom(custom) => {
                 let versions = custom.spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -109,10 +113,10 @@ impl Lens {
                     version["subresources"]["scale"]["specReplicasPath"].as_str().map(replicas_path)
                 };
                 let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
-                versions.iter().map(|v| (api_version(&call.resource.group, &name(v)), path_of(v))).collect()
+                versions.iter().map(|v| (api_version(&call.resource().group, &name(v)), path_of(v))).collect()
             }
         };
-        Self { paths, replicas_paths, is_custom: call.resource.custom().is_some() }
+        Self { paths, replicas_paths, is_custom: call.resource().custom().is_some() }
     }
 
     /// The `Scale` of an object, as readers and validating admission see it.
@@ -168,7 +172,7 @@ impl Lens {
                 errors.push(FieldError::invalid("spec.replicas", replicas, why));
             }
             if !errors.is_empty() {
-                return Err(Status::invalid(GROUP, KIND, &call.info.name, &errors));
+                return Err(Status::invalid(GROUP, KIND, call.name(), &errors));
             }
         }
         let mut object = current.clone();
@@ -176,7 +180,7 @@ impl Lens {
         if !(self.is_custom && scale.resource_version().is_empty()) {
             object.set_meta("resourceVersion", scale.resource_version());
         }
-        let owners = to_parent(current, scale, &call.resource.api_version(), &self.replicas_paths);
+        let owners = to_parent(current, scale, &call.resource().api_version(), &self.replicas_paths);
         object.set_meta("managedFields", owners.map_err(Status::internal)?);
         Ok(object)
     }

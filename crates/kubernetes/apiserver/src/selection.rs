@@ -22,14 +22,14 @@ pub(crate) struct Selection {
 impl Selection {
     /// The selection a request asks for.
     pub fn new(call: &Call, options: &ListOptions) -> Result<Self> {
-        let field_paths = fields::Selectable::of(&call.resource);
+        let field_paths = fields::Selectable::of(call.resource());
         for field in options.fields.terms.iter().map(|t| t.field.as_str()) {
             if !field_paths.has(field) {
-                return Err(Status::bad_request(field_paths.unsupported(field, &call.resource)));
+                return Err(Status::bad_request(field_paths.unsupported(field, call.resource())));
             }
         }
         let namespace = call.namespace();
-        let name = &call.info.name;
+        let name = call.name();
         if !name.is_empty() && !options.fields.is_empty() {
             match options.fields.exact("metadata.name") {
                 Some(selected) if selected == name => {}
@@ -41,7 +41,7 @@ impl Selection {
             }
         }
         // One name in one namespace is one key; a name across namespaces has to be looked for.
-        let exact = !name.is_empty() && (!namespace.is_empty() || !call.resource.namespaced);
+        let exact = !name.is_empty() && (!namespace.is_empty() || !call.resource().namespaced);
         let prefix = match (exact, namespace.is_empty()) {
             (true, _) => call.key(),
             (false, true) => String::new(),

@@ -1,14 +1,14 @@
 //! A server: assembly of its parts, and the chain every request goes through.
 //!
 //! ```text
-//! request ─► who (authentication, impersonation) ─► may they (authorization) ─► what (path)
+//! request ─► who (authentication, impersonation) ─► may they (authorization) ─► where to (route)
 //!            ├─► documents: discovery, OpenAPI, version, health, metrics
 //!            └─► resources: decode ─► admit ─► validate ─► store ─► shape ─► encode
 //! ```
 
 use std::sync::Arc;
 
-use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
+use ::http::{HeaderMap, HeaderValue, Method, Request, header, request};
 use ::http_body::Body;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -31,6 +31,7 @@ use crate::pki::{PeerIdentity, Pki};
 use crate::portforward::{PodStreams, Upgrade};
 use crate::registry::{Resource, build};
 use crate::reply::{self, Reply};
+use crate::route::{self, Route, Verb};
 use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
@@ -179,6 +180,9 @@ impl Server {
         self.shared.authorize(&request)?;
         let user = request.user;
 
+        if info.has_empty_segment {
+            return Ok(route::not_found(&info));
+        }
         if !info.is_resource {
             self.shared.definitions.served().await;
             return documents::serve(&self.shared, head, &info, &user).await;
@@ -188,23 +192,22 @@ impl Server {
             self.shared.definitions.served().await;
             registry = self.shared.registry.load_full();
         }
-        let Some(resource) = registry.find(&info.group, &info.version, &info.resource).cloned() else {
-            if capstan_builtin::kinds().iter().any(|kind| kind.group == info.group) {
-                return Err(Status::no_such_path());
-            }
-            // Outside the built-in groups the answer is that of a plain web server.
-            return Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else {
+            return Ok(route::not_found(&info));
         };
         *about = Some(resource.clone());
+        let route = match Route::resolve(resource, &info) {
+            Ok(route) => route,
+            Err(refusal) => return Ok(refusal.reply(resource, &info)),
+        };
         if let Some(text) = resource.behaviour.as_ref().and_then(|b| b.deprecation.as_deref()) {
             warnings.add(text);
         } else if resource.group.is_empty() && resource.plural == "endpoints" {
             warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
         }
-        let is_watch = info.verb == "watch";
-        let endpoint = endpoint(&resource, &info);
+        let endpoint = endpoint(&route);
         let accept = text(&head.headers, header::ACCEPT);
-        let accepted = if is_watch {
+        let accepted = if route.verb() == Verb::Watch {
             negotiation::accept_watch(accept.as_deref(), endpoint)?
         } else {
             negotiation::accept(accept.as_deref(), endpoint)?
@@ -212,7 +215,7 @@ impl Server {
         let call = Arc::new(Call {
             shared: self.shared.clone(),
             registry,
-            resource,
+            route,
             user,
             query,
             user_agent: text(&head.headers, header::USER_AGENT).unwrap_or_default(),
@@ -221,7 +224,6 @@ impl Server {
             warnings: warnings.clone(),
             upgrade: Upgrade::wanted(head),
             turn: Default::default(),
-            info,
         });
         let body = if matches!(head.method, Method::GET | Method::HEAD) {
             Bytes::new()
@@ -234,10 +236,10 @@ impl Server {
 }
 
 /// What the request counts as for negotiation.
-fn endpoint(resource: &Resource, info: &RequestInfo) -> Endpoint {
-    match (resource.custom().is_some(), info.verb.as_str()) {
+fn endpoint(route: &Route) -> Endpoint {
+    match (route.resource().custom().is_some(), route.verb()) {
         (true, _) => Endpoint::Custom,
-        (false, "list" | "watch") => Endpoint::BuiltInCollection,
+        (false, Verb::List | Verb::Watch) => Endpoint::BuiltInCollection,
         (false, _) => Endpoint::BuiltIn,
     }
 }
@@ -265,60 +267,22 @@ fn attributes(info: &RequestInfo, user: User) -> Attributes {
 }
 
 async fn dispatch(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
-    let resource = &call.resource;
-    let verb = call.info.verb.as_str();
-    if !call.info.rest.is_empty() {
-        return Err(Status::no_such_path());
-    }
-    if let Some(answer) = reviews::serve(call, &call.shared.authenticator, body)? {
-        return Ok(answer);
-    }
-    if !call.info.subresource.is_empty() {
-        let subresource = resource.subresources.iter().find(|s| s.name == call.info.subresource);
-        let subresource = subresource.ok_or_else(Status::no_such_path)?;
-        if !subresource.verbs.contains(&verb) {
-            return Err(unsupported(resource, verb));
-        }
+    if let Some(subresource) = call.route.subresource() {
         return subresources::serve(call, subresource, body).await;
     }
-    if !resource.verbs.contains(&verb) {
-        return Err(unsupported(resource, verb));
+    match call.verb() {
+        Verb::Create if reviews::is_review(call.resource()) => {
+            reviews::create(call, &call.shared.authenticator, body)
+        }
+        Verb::Get => verbs::read::get(call).await,
+        Verb::List => verbs::list::list(call).await,
+        Verb::Watch => verbs::watch::watch(call.clone()).await,
+        Verb::Create => verbs::create::create(call, body).await,
+        Verb::Update => verbs::update::update(call, body).await,
+        Verb::Patch => verbs::patch::patch(call, body).await,
+        Verb::Delete => verbs::delete::delete(call, body).await,
+        Verb::DeleteCollection => verbs::delete::delete_collection(call, body).await,
     }
-    // Objects of a namespaced kind are addressed through their namespace.
-    let needs_namespace =
-        matches!(verb, "get" | "update" | "patch" | "delete" | "create" | "deletecollection");
-    if resource.namespaced && call.info.namespace.is_empty() && needs_namespace {
-        return Err(if verb == "create" || verb == "deletecollection" {
-            unsupported(resource, verb)
-        } else {
-            Status::no_such_path()
-        });
-    }
-    if !resource.namespaced && !call.info.namespace.is_empty() && resource.plural != "namespaces" {
-        return Err(Status::no_such_path());
-    }
-    match verb {
-        "get" => verbs::read::get(call).await,
-        "list" => verbs::list::list(call).await,
-        "watch" => verbs::watch::watch(call.clone()).await,
-        "create" => verbs::create::create(call, body).await,
-        "update" => verbs::update::update(call, body).await,
-        "patch" => verbs::patch::patch(call, body).await,
-        "delete" => verbs::delete::delete(call, body).await,
-        "deletecollection" => verbs::delete::delete_collection(call, body).await,
-        _ => Err(unsupported(resource, verb)),
-    }
-}
-
-fn unsupported(resource: &Resource, verb: &str) -> Status {
-    if resource.custom().is_some() {
-        return Status::method_not_supported(&resource.group, &resource.plural, verb);
-    }
-    Status::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "MethodNotAllowed",
-        "the server does not allow this method on the requested resource",
-    )
 }
 
 /// The `timeout` parameter must be a duration, whatever becomes of it.

@@ -20,7 +20,6 @@ use crate::digest::Digest;
 use crate::discovery::Discovery;
 use crate::env::Env;
 use crate::forms::Forms;
-use crate::http::info::RequestInfo;
 use crate::http::options::Query;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
@@ -30,6 +29,7 @@ use crate::pki::Pki;
 use crate::portforward::PodStreams;
 use crate::quota::{self, Turns};
 use crate::registry::{CustomResource, Origin, Registry, Resource};
+use crate::route::Route;
 use crate::spelling::{self, Spelling};
 use crate::status::{Result, Status};
 use crate::strategy;
@@ -85,7 +85,7 @@ impl Shared {
     pub async fn load(&self, call: &Call, entry: &Entry<Digest>) -> Result<Value> {
         let value: Value = serde_json::from_slice(&entry.value)
             .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
-        self.in_version(&call.resource, value, entry).await
+        self.in_version(call.resource(), value, entry).await
     }
 
     /// An object of a custom resource in another version.
@@ -140,39 +140,39 @@ impl Shared {
 
     /// The bytes of an entry in the version of the request.
     pub async fn render(&self, call: &Call, entry: &Arc<Entry<Digest>>) -> Result<Bytes> {
-        if let Some(bytes) = ready(&call.resource, entry) {
+        if let Some(bytes) = ready(call.resource(), entry) {
             return Ok(bytes);
         }
         let value = self.load(call, entry).await?;
-        Ok(self.remember(&call.resource, entry, &value))
+        Ok(self.remember(call.resource(), entry, &value))
     }
 
     /// [`Shared::render`] for many entries, converting those that need it in one go.
     pub async fn render_all(&self, call: &Call, entries: &[Arc<Entry<Digest>>]) -> Result<Vec<Bytes>> {
-        let mut rendered: Vec<Option<Bytes>> = entries.iter().map(|e| ready(&call.resource, e)).collect();
+        let mut rendered: Vec<Option<Bytes>> = entries.iter().map(|e| ready(call.resource(), e)).collect();
         let open: Vec<usize> = (0..entries.len()).filter(|i| rendered[*i].is_none()).collect();
-        let foreign = call.resource.behaviour.as_ref().filter(|_| {
-            open.iter().any(|i| *entries[*i].digest().api_version != *call.resource.api_version())
+        let foreign = call.resource().behaviour.as_ref().filter(|_| {
+            open.iter().any(|i| *entries[*i].digest().api_version != *call.resource().api_version())
         });
         if let Some(behaviour) = foreign {
             let mut values = Vec::with_capacity(open.len());
             for i in &open {
                 let mut value: Value = serde_json::from_slice(&entries[*i].value)
                     .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
-                self.settle_as_stored(&call.resource, &mut value)?;
+                self.settle_as_stored(call.resource(), &mut value)?;
                 values.push(value);
             }
             let list = GroupVersionKind::new(
-                call.resource.group.as_str(),
-                call.resource.version.as_str(),
-                call.resource.list_kind.as_str(),
+                call.resource().group.as_str(),
+                call.resource().version.as_str(),
+                call.resource().list_kind.as_str(),
             );
-            let version = &call.resource.version;
+            let version = &call.resource().version;
             let converted =
                 self.conversions.convert_list(&behaviour.conversion, values, version, &list).await?;
             for (i, mut value) in open.into_iter().zip(converted) {
-                strategy::prune(&call.resource, &mut value)?;
-                rendered[i] = Some(self.remember(&call.resource, &entries[i], &value));
+                strategy::prune(call.resource(), &mut value)?;
+                rendered[i] = Some(self.remember(call.resource(), &entries[i], &value));
             }
         } else {
             for i in open {
@@ -194,16 +194,16 @@ impl Shared {
 
     /// Bytes of an object, such as the last state of a deleted one, in the version of the request.
     pub async fn render_bytes(&self, call: &Call, entry: &Entry<Digest>, bytes: Bytes) -> Result<Bytes> {
-        let as_stored = match &call.resource.origin {
-            Origin::BuiltIn => Spelling::of(&call.resource).is_none(),
-            Origin::Custom(_) => *entry.digest().api_version == *call.resource.api_version(),
+        let as_stored = match &call.resource().origin {
+            Origin::BuiltIn => Spelling::of(call.resource()).is_none(),
+            Origin::Custom(_) => *entry.digest().api_version == *call.resource().api_version(),
         };
         if as_stored {
             return Ok(bytes);
         }
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|e| Status::internal(format!("a stored object cannot be read: {e}")))?;
-        Ok(self.in_version(&call.resource, value, entry).await?.to_string().into())
+        Ok(self.in_version(call.resource(), value, entry).await?.to_string().into())
     }
 
     /// Runs mutating admission.
@@ -250,7 +250,7 @@ impl Shared {
         object: Value,
         write: impl FnOnce(Stamped) -> Write,
     ) -> Result<Written<Digest>> {
-        let resource = &call.resource;
+        let resource = call.resource();
         let stored = self.storage_form(resource, object).await?;
         let mut value = object::stamped(stored);
         if let Origin::Custom(custom) = &resource.origin
@@ -307,17 +307,7 @@ impl Shared {
         Call {
             shared: self.clone(),
             registry: self.registry.load_full(),
-            info: RequestInfo {
-                is_resource: true,
-                verb: "update".into(),
-                group: resource.group.clone(),
-                version: resource.version.clone(),
-                namespace: namespace.to_owned(),
-                resource: resource.plural.clone(),
-                name: name.to_owned(),
-                ..RequestInfo::default()
-            },
-            resource,
+            route: Route::internal(resource, namespace, name),
             user: User::privileged(user),
             query: Query::default(),
             user_agent: agent(user).into(),
@@ -385,7 +375,7 @@ impl Call {
 
     /// The answer to a write that was only tried: the object as it would come back from the store.
     pub async fn preview(&self, code: StatusCode, object: Value) -> Result<Answer> {
-        let resource = &self.resource;
+        let resource = self.resource();
         if resource.version == resource.storage_version || Spelling::of(resource).is_some() {
             return Ok(Answer::object(code, &object));
         }

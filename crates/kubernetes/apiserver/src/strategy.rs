@@ -229,16 +229,16 @@ pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admiss
 
 /// Completes a new object before it is validated.
 pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
-    match &call.resource.origin {
+    match &call.resource().origin {
         Origin::Custom(_) => {
-            if has_status(&call.resource) {
+            if has_status(call.resource()) {
                 remove(object, "status");
             }
             object.set_meta("generation", 1);
         }
         Origin::BuiltIn => {
-            let (group, kind) = (&call.resource.group, &call.resource.kind);
-            as_stored(&call.resource, object, |object| {
+            let (group, kind) = (&call.resource().group, &call.resource().kind);
+            as_stored(call.resource(), object, |object| {
                 builtin::strategy::prepare_create(group, kind, object)
             });
             if kind == "CertificateSigningRequest" {
@@ -246,7 +246,7 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
                 let extra: Vec<(String, Vec<String>)> = user.extra.clone().into_iter().collect();
                 builtin::strategy::set_requester(object, &user.name, &user.uid, &user.groups, &extra);
             }
-            if crd::is_definition(&call.resource) {
+            if crd::is_definition(call.resource()) {
                 crd::prepare_create(object);
             }
         }
@@ -256,8 +256,8 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<()> {
 
 /// Takes over from the current object what this request may not change, and counts generations.
 pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -> Result<()> {
-    let resource = &call.resource;
-    let subresource = call.info.subresource.as_str();
+    let resource = call.resource();
+    let subresource = call.subresource();
     set_or_remove(object, "generation", current);
     match &resource.origin {
         Origin::Custom(_) if subresource == "status" => {
@@ -314,7 +314,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
 
 /// Validates a new object.
 pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
-    let resource = &call.resource;
+    let resource = call.resource();
     check_escalation(call, "create", object, None)?;
     let verdict = match &resource.behaviour {
         None => built_in_verdict(call, object, None),
@@ -334,8 +334,8 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
 
 /// Validates a changed object.
 pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> Result<()> {
-    let resource = &call.resource;
-    check_escalation(call, &call.info.verb, object, Some(current))?;
+    let resource = call.resource();
+    check_escalation(call, call.verb().as_str(), object, Some(current))?;
     let mut errors = meta::validate_common_update(
         &object["metadata"],
         &current["metadata"],
@@ -344,7 +344,7 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
     );
     let mut verdict = match &resource.behaviour {
         None => built_in_verdict(call, object, Some(current)),
-        Some(behaviour) if call.info.subresource == "status" => {
+        Some(behaviour) if call.subresource() == "status" => {
             behaviour.validator.validate_status_update(object, current)
         }
         Some(behaviour) => behaviour.validator.validate_update(object, current),
@@ -357,7 +357,7 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
 }
 
 fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Value>) -> Result<()> {
-    if call.resource.group != "rbac.authorization.k8s.io" {
+    if call.resource().group != "rbac.authorization.k8s.io" {
         return Ok(());
     }
     let shared = &call.shared;
@@ -365,10 +365,10 @@ fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Va
 }
 
 fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Verdict {
-    let resource = &call.resource;
+    let resource = call.resource();
     let errors = if crd::is_definition(resource) {
         match current {
-            Some(current) if call.info.subresource == "status" => {
+            Some(current) if call.subresource() == "status" => {
                 capstan_schema::crd::validate_status(object, current)
             }
             current => capstan_schema::crd::validate(object, current),
@@ -376,7 +376,7 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
     } else {
         let (group, kind) = (&resource.group, &resource.kind);
         let (object, current) = (stored_form(resource, object), current.map(|c| stored_form(resource, c)));
-        builtin::validation::validate(group, kind, &call.info.subresource, &object, current.as_deref())
+        builtin::validation::validate(group, kind, call.subresource(), &object, current.as_deref())
     };
     Verdict { errors, warnings: Vec::new() }
 }
@@ -410,13 +410,13 @@ fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    let kind = object["kind"].as_str().unwrap_or(&call.resource.kind);
-    Err(Status::invalid(&call.resource.group, kind, object.name(), errors))
+    let kind = object["kind"].as_str().unwrap_or(&call.resource().kind);
+    Err(Status::invalid(&call.resource().group, kind, object.name(), errors))
 }
 
 /// Finalizers of custom resources should carry a domain; those that do not get a warning.
 fn warn_of_finalizers(call: &Call, object: &Value, current: Option<&Value>) {
-    if call.resource.custom().is_some() {
+    if call.resource().custom().is_some() {
         let old = current.map(|c| &c["metadata"]);
         meta::finalizer_warnings(&object["metadata"], old)
             .into_iter()

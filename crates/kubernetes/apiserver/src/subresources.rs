@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind};
 use crate::object::Meta;
 use crate::registry::Subresource;
+use crate::route::Verb;
 use crate::status::{Result, Status};
 use crate::verbs::update::{Change, Step};
 use crate::verbs::{self, Answer};
@@ -18,17 +19,17 @@ use crate::{portforward, reviews, scale};
 
 /// Serves a subresource.
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
-    match (subresource.name.as_str(), call.info.verb.as_str()) {
+    match (subresource.name.as_str(), call.verb()) {
         ("scale", _) => scale::serve(call, subresource, body).await,
-        ("token", "create") => reviews::create_token(call, &call.shared.authenticator, body),
-        ("eviction", "create") => evict(call, body).await,
-        ("binding", "create") => bind(call, body).await,
+        ("token", Verb::Create) => reviews::create_token(call, &call.shared.authenticator, body),
+        ("eviction", Verb::Create) => evict(call, body).await,
+        ("binding", Verb::Create) => bind(call, body).await,
         ("portforward", _) => portforward::serve(call).await,
         // Whoever runs Pods lends their ports and nothing else yet.
         (what @ ("attach" | "exec" | "log" | "proxy"), _) => Err(portforward::runs_no_pods(what)),
-        (_, "get") => verbs::read::get(call).await,
-        (_, "update") => verbs::update::update(call, body).await,
-        (_, "patch") => verbs::patch::patch(call, body).await,
+        (_, Verb::Get) => verbs::read::get(call).await,
+        (_, Verb::Update) => verbs::update::update(call, body).await,
+        (_, Verb::Patch) => verbs::patch::patch(call, body).await,
         _ => Err(Status::no_such_path()),
     }
 }
@@ -38,9 +39,10 @@ async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let eviction =
         call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
-    let entry = call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let entry =
+        call.shared.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
     let pod = call.shared.load(call, &entry).await?;
-    if eviction.name() != call.info.name {
+    if eviction.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     crate::disruption::permit(call, &pod, options.dry_run).await?;
@@ -83,9 +85,7 @@ impl Change for Bind {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let bound = current["spec"]["nodeName"].as_str().unwrap_or_default();
         if !bound.is_empty() {
-            return Err(
-                call.conflict(format!("pod {} is already assigned to node {bound:?}", call.info.name))
-            );
+            return Err(call.conflict(format!("pod {} is already assigned to node {bound:?}", call.name())));
         }
         let mut pod = current.clone();
         pod["spec"]["nodeName"] = self.node.as_str().into();

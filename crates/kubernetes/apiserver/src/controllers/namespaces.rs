@@ -91,9 +91,7 @@ async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
     }
     let call = |subresource: &str| -> Option<Call> {
         let resource = registry.find("", "v1", "namespaces")?.clone();
-        let mut call = shared.internal_call(USER, resource, "", namespace);
-        call.info.subresource = subresource.to_owned();
-        Some(call)
+        Some(shared.internal_call(USER, resource, "", namespace).on(subresource))
     };
     if let Some(status) = failure {
         return Err(status);

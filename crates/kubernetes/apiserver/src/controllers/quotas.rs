@@ -59,8 +59,7 @@ async fn count(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
         if !differs(&object, &used(shared, namespace, &Quota::read(&object))) {
             continue;
         }
-        let mut call = shared.internal_call(USER, resource.clone(), namespace, object.name());
-        call.info.subresource = "status".into();
+        let call = shared.internal_call(USER, resource.clone(), namespace, object.name()).on("status");
         match change(&call, &Count, &WriteOptions::default(), WriteKind::Update).await {
             Err(status) if status.reason != "NotFound" => return Err(status),
             _ => {}
@@ -97,7 +96,7 @@ struct Count;
 
 impl Change for Count {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        let used = used(&call.shared, &call.info.namespace, &Quota::read(current));
+        let used = used(&call.shared, call.namespace(), &Quota::read(current));
         if !differs(current, &used) {
             return Ok(Step::Edit(current.clone()));
         }

@@ -80,8 +80,8 @@ struct Rules(Value);
 impl Change for Rules {
     fn step(&self, call: &Call, _: &Value) -> Result<Step> {
         let mut role = json!({
-            "apiVersion": call.resource.api_version(), "kind": call.resource.kind,
-            "metadata": {"name": call.info.name},
+            "apiVersion": call.resource().api_version(), "kind": call.resource().kind,
+            "metadata": {"name": call.name()},
         });
         // Nothing gathered is nothing said: the field falls away with its last owner.
         if self.0.as_array().is_some_and(|rules| !rules.is_empty()) {

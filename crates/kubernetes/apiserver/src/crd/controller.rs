@@ -288,8 +288,7 @@ async fn edit_status(shared: &Arc<Shared>, name: &str, edit: Edit) -> Result<()>
     let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
         return Ok(());
     };
-    let mut call = shared.internal_call(USER, resource.clone(), "", name);
-    call.info.subresource = "status".into();
+    let call = shared.internal_call(USER, resource.clone(), "", name).on("status");
     match change(&call, &edit, &WriteOptions::default(), WriteKind::Update).await {
         Err(status) if status.reason != "NotFound" => Err(status),
         _ => Ok(()),

@@ -3,11 +3,16 @@
 use ::http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 
-/// A request taken apart, as upstream's `RequestInfo`.
+/// A request taken apart, as upstream's `RequestInfo`: what authorizers decide about. Whether anything is served
+/// there is for [`crate::route`] to say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
+    /// HTTP method.
+    pub method: Method,
     /// Whether it names an API resource.
     pub is_resource: bool,
+    /// Whether the path has an empty segment, as in `/api//v1`: nothing is served there.
+    pub has_empty_segment: bool,
     /// Decoded URL path.
     pub path: String,
     /// `get`, `list`, `watch`, `create`, …; the lower-case method for non-resource requests.
@@ -16,14 +21,19 @@ pub struct RequestInfo {
     pub group: String,
     /// API version.
     pub version: String,
-    /// Namespace, or empty.
+    /// Namespace, or empty. That of a Namespace itself is its own name.
     pub namespace: String,
+    /// Whether the resource stands behind `namespaces/<namespace>/`. The Namespace itself, which has a namespace
+    /// too, does not.
+    pub in_namespace: bool,
     /// Plural resource name.
     pub resource: String,
     /// Subresource, or empty.
     pub subresource: String,
-    /// Object name, or empty.
+    /// Object name, or empty. On a collection it is the name its field selector asks for.
     pub name: String,
+    /// Whether the path names one object rather than a collection.
+    pub is_item: bool,
     /// What follows the subresource (`proxy` paths), which nothing here serves.
     pub rest: Vec<String>,
 }
@@ -35,8 +45,17 @@ impl RequestInfo {
     /// Takes a request apart.
     pub fn parse(method: &Method, uri: &Uri) -> Self {
         let path = percent_decode_str(uri.path()).decode_utf8_lossy().into_owned();
-        let mut info = Self { path: path.clone(), verb: method.as_str().to_lowercase(), ..Self::default() };
-        let mut parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+        let mut info = Self {
+            method: method.clone(),
+            path: path.clone(),
+            verb: method.as_str().to_lowercase(),
+            ..Self::default()
+        };
+        let mut parts = segments(&path);
+        if parts.contains(&"") {
+            info.has_empty_segment = true;
+            return info;
+        }
         match parts.first() {
             Some(&"api") if parts.len() >= 3 => {
                 info.version = parts[1].into();
@@ -51,9 +70,10 @@ impl RequestInfo {
         }
         info.is_resource = true;
 
-        let mut force_watch = false;
-        if parts[0] == "watch" && parts.len() > 1 {
-            force_watch = true;
+        // Verbs that once were the first part of paths. `proxy` is no longer served, but still asked about.
+        let prefix =
+            parts.first().copied().filter(|part| parts.len() > 1 && ["watch", "proxy"].contains(part));
+        if prefix.is_some() {
             parts.remove(0);
         }
         if parts[0] == "namespaces" && parts.len() > 1 {
@@ -61,10 +81,12 @@ impl RequestInfo {
             // `/namespaces/x` and `/namespaces/x/status` are about the namespace itself.
             if parts.len() > 2 && !NAMESPACE_SUBRESOURCES.contains(&parts[2]) {
                 parts.drain(..2);
+                info.in_namespace = true;
             }
         }
         info.resource = parts.first().map(|p| (*p).to_owned()).unwrap_or_default();
         info.name = parts.get(1).map(|p| (*p).to_owned()).unwrap_or_default();
+        info.is_item = !info.name.is_empty();
         info.subresource = parts.get(2).map(|p| (*p).to_owned()).unwrap_or_default();
         info.rest = parts.iter().skip(3).map(|p| (*p).to_owned()).collect();
 
@@ -77,8 +99,8 @@ impl RequestInfo {
             _ => "",
         }
         .into();
-        if force_watch {
-            info.verb = "watch".into();
+        if let Some(verb) = prefix {
+            info.verb = verb.into();
         } else if info.name.is_empty() && info.verb == "get" {
             info.verb = if wants_watch(uri.query()) { "watch" } else { "list" }.into();
             // A single-object field selector makes the request about that object.
@@ -91,6 +113,15 @@ impl RequestInfo {
             info.verb = "watch".into();
         }
         info
+    }
+}
+
+/// The parts of a path. Slashes at the end do not count.
+fn segments(path: &str) -> Vec<&str> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    match path.trim_end_matches('/') {
+        "" if path.is_empty() => Vec::new(),
+        path => path.split('/').collect(),
     }
 }
 
@@ -140,8 +171,43 @@ mod tests {
             (Method::DELETE, "/apis/g/v1/namespaces/a/xs", "deletecollection g/v1 xs ns=a name= sub="),
             (Method::PATCH, "/apis/g/v1/xs/b/status", "patch g/v1 xs ns= name=b sub=status"),
             (Method::GET, "/apis/g/v1/xs?fieldSelector=metadata.name%3Db", "list g/v1 xs ns= name=b sub="),
+            (Method::DELETE, "/api/v1/namespaces/a/namespaces/b", "delete /v1 namespaces ns=a name=b sub="),
+            (Method::DELETE, "/api/v1/watch/namespaces/a/secrets", "watch /v1 secrets ns=a name= sub="),
+            (Method::GET, "/api/v1/proxy/namespaces/a/pods/b", "proxy /v1 pods ns=a name=b sub="),
+            (Method::GET, "/api/v1/namespaces/a/", "get /v1 namespaces ns=a name=a sub="),
+            (Method::GET, "/api/v1/namespaces//secrets", "get /api/v1/namespaces//secrets"),
+            (Method::GET, "//api/v1/secrets", "get //api/v1/secrets"),
         ] {
             assert_eq!(parse(method, uri), want, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_not_in_the_namespace_it_is_named_after() {
+        for (uri, in_namespace) in [
+            ("/api/v1/namespaces/a", false),
+            ("/api/v1/namespaces/a/status", false),
+            ("/api/v1/namespaces/a/namespaces/a", true),
+            ("/api/v1/namespaces/a/namespaces", true),
+            ("/api/v1/watch/namespaces/a/secrets", true),
+        ] {
+            let info = RequestInfo::parse(&Method::GET, &uri.parse().unwrap());
+            assert_eq!((info.namespace.as_str(), info.in_namespace), ("a", in_namespace), "{uri}");
+        }
+    }
+
+    #[test]
+    fn empty_segments_are_noticed_but_for_slashes_at_the_end() {
+        for (uri, empty) in [
+            ("/", false),
+            ("/api/v1/secrets/", false),
+            ("/api/v1/secrets//", false),
+            ("//", true),
+            ("//version", true),
+            ("/api//v1/secrets", true),
+        ] {
+            let info = RequestInfo::parse(&Method::GET, &uri.parse().unwrap());
+            assert_eq!(info.has_empty_segment, empty, "{uri}");
         }
     }
 }

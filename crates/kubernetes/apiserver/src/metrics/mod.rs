@@ -19,6 +19,7 @@ pub(crate) use text::expose;
 
 use crate::http::info::RequestInfo;
 use crate::registry::Resource;
+use crate::route::Route;
 
 /// Upper bounds of the request duration's buckets, in milliseconds: those of kube-apiserver.
 const BUCKETS: [u64; 23] = [
@@ -111,10 +112,15 @@ impl Metrics {
     }
 
     /// Counts a watch while it lasts; the counter is for its events.
-    pub fn watch(&self, info: &RequestInfo, resource: &Resource) -> (Held, Arc<AtomicU64>) {
+    pub fn watch(&self, route: &Route) -> (Held, Arc<AtomicU64>) {
+        let resource = route.resource();
+        let scope = match (route.name(), route.namespace()) {
+            ("", "") => "cluster",
+            ("", _) => "namespace",
+            _ => "resource",
+        };
         let mut labels = format!("component=\"apiserver\",{}", place(resource));
-        let _ =
-            write!(labels, ",scope=\"{}\",subresource=\"{}\",verb=\"WATCH\"", scope(info), info.subresource);
+        let _ = write!(labels, ",scope=\"{scope}\",subresource=\"\",verb=\"WATCH\"");
         let gauge = self.watches.lock().entry(labels.into()).or_default().clone();
         gauge.fetch_add(1, Ordering::Relaxed);
         let events = self.events.lock().entry(place(resource).into()).or_default().clone();

@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::call::Call;
 use crate::object::Meta;
+use crate::route::Verb;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 pub(crate) use upgrade::Upgrade;
@@ -83,17 +84,18 @@ impl Target {
 /// Answers a request to forward ports.
 pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
     // Upstream asks for `create` whatever the method, since WebSockets begin with GET (kubernetes#133515).
-    if call.info.verb != "create" {
+    if call.verb() != Verb::Create {
         call.shared.authorize(&call.attributes("create"))?;
     }
-    let entry = call.shared.store.get(&call.resource.bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let entry =
+        call.shared.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
     let pod = call.shared.load(call, &entry).await?;
-    let Some(pods) = call.shared.pods.clone() else { return Err(runs_no_pods(&call.info.subresource)) };
+    let Some(pods) = call.shared.pods.clone() else { return Err(runs_no_pods(call.subresource())) };
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
         return Err(Status::bad_request(format!("pod {} does not have a host assigned", pod.name())));
     }
     let Some(upgrade) = &call.upgrade else { return Err(Status::bad_request("Upgrade request required")) };
-    let target = Target { pods, namespace: call.info.namespace.clone(), pod: call.info.name.clone() };
+    let target = Target { pods, namespace: call.namespace().to_owned(), pod: call.name().to_owned() };
     let (on, spoken, reply) = match upgrade {
         Upgrade::WebSocket { on, key, protocols } => {
             let (protocol, spoken) = match protocols.iter().find_map(|offered| in_websocket(offered)) {

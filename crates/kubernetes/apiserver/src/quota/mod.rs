@@ -77,8 +77,8 @@ pub(crate) fn amounts(list: &Value) -> Amounts {
 pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Result<()> {
     let store = &call.shared.store;
     let wanted = matches!(attributes.operation, Operation::Create | Operation::Update)
-        && call.resource.namespaced
-        && call.info.subresource.is_empty();
+        && call.resource().namespaced
+        && call.subresource().is_empty();
     if !wanted || store.snapshot(BUCKET).count("") == 0 {
         return Ok(());
     }
@@ -86,7 +86,7 @@ pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Resu
     if store.snapshot(BUCKET).range(&prefix, None).next().is_none() {
         return Ok(());
     }
-    let (Some(measure), Some(object)) = (Measure::of(&call.resource), &attributes.object) else {
+    let (Some(measure), Some(object)) = (Measure::of(call.resource()), &attributes.object) else {
         return Ok(());
     };
     let now = call.shared.env.now();

@@ -74,15 +74,15 @@ async fn admit_and_store(
 
         let name = object.name().to_owned();
         let key = object::key(call.namespace(), &name);
-        let exists = || Status::already_exists(&call.resource.group, &call.resource.plural, &name);
+        let exists = || Status::already_exists(&call.resource().group, &call.resource().plural, &name);
         if options.dry_run {
-            return match call.shared.store.get(&call.resource.bucket, &key) {
+            return match call.shared.store.get(&call.resource().bucket, &key) {
                 Some(_) => Err(exists()),
                 None => call.preview(StatusCode::CREATED, object).await,
             };
         }
         let put = |value| Write::Put {
-            bucket: call.resource.bucket.clone(),
+            bucket: call.resource().bucket.clone(),
             key: key.as_str().into(),
             value,
             expect: Expect::Absent,

@@ -43,7 +43,7 @@ pub(crate) async fn delete(call: &Call, body: &Bytes) -> Result<Answer> {
             let code = if foreground { StatusCode::ACCEPTED } else { StatusCode::OK };
             Answer::object(code, &object)
         }
-        Deleted::Gone(object) if strategy::returns_deleted_object(&call.resource) => {
+        Deleted::Gone(object) if strategy::returns_deleted_object(call.resource()) => {
             Answer::object(StatusCode::OK, &object)
         }
         Deleted::Gone(object) => Answer::Plain { code: StatusCode::OK, value: success(call, &object) },
@@ -98,9 +98,9 @@ pub(crate) fn delete_object<'a>(
 
 async fn try_until_deleted(call: &Call, key: &str, options: &DeleteOptions) -> Result<Deleted> {
     loop {
-        let Some(entry) = call.shared.store.get(&call.resource.bucket, key) else {
+        let Some(entry) = call.shared.store.get(&call.resource().bucket, key) else {
             let name = key.rsplit('/').next().unwrap_or(key);
-            return Err(Status::not_found(&call.resource.group, &call.resource.plural, name));
+            return Err(Status::not_found(&call.resource().group, &call.resource().plural, name));
         };
         if let Some(deleted) = attempt(call, &entry, options).await? {
             return Ok(deleted);
@@ -124,7 +124,7 @@ async fn attempt(
             options.dry_run,
         );
         attributes.name = current.name().to_owned();
-        if call.resource.namespaced {
+        if call.resource().namespaced {
             attributes.namespace = current.namespace().to_owned();
         }
         attributes
@@ -133,16 +133,16 @@ async fn attempt(
 
     let mut object = (*current).clone();
     let now = call.shared.env.now_rfc3339();
-    let grace = strategy::grace_period(&call.resource, &object, options.grace_period_seconds);
+    let grace = strategy::grace_period(call.resource(), &object, options.grace_period_seconds);
     let mut finalizers = finalizers_after_delete(call, &object, options);
-    if crd::is_definition(&call.resource) && !object.is_terminating() {
+    if crd::is_definition(call.resource()) && !object.is_terminating() {
         // A definition stays until its objects are gone.
         crd::mark_for_deletion(&mut object, &now);
         if !finalizers.iter().any(|f| f == crd::CLEANUP_FINALIZER) {
             finalizers.push(crd::CLEANUP_FINALIZER.into());
         }
     }
-    let is_namespace = strategy::is_namespace(&call.resource);
+    let is_namespace = strategy::is_namespace(call.resource());
     let waits = !finalizers.is_empty()
         || grace > 0
         || (is_namespace && (!object.is_terminating() || strategy::has_spec_finalizers(&object)));
@@ -180,7 +180,7 @@ async fn attempt(
         return Ok(Some(Deleted::Pending(object)));
     }
     let put = |value| Write::Put {
-        bucket: call.resource.bucket.clone(),
+        bucket: call.resource().bucket.clone(),
         key: entry.key.clone(),
         value,
         expect: Expect::Revision(entry.revision),
@@ -206,7 +206,7 @@ async fn finish(
         return Ok(Some(Deleted::Gone(object)));
     }
     let remove = |last| Write::Delete {
-        bucket: call.resource.bucket.clone(),
+        bucket: call.resource().bucket.clone(),
         key: entry.key.clone(),
         last,
         expect: Expect::Revision(entry.revision),
@@ -222,10 +222,10 @@ async fn finish(
 }
 
 fn check_preconditions(call: &Call, object: &Value, options: &DeleteOptions) -> Result<()> {
-    let kind = if strategy::is_namespace(&call.resource) { "namespaces" } else { &call.resource.kind };
+    let kind = if strategy::is_namespace(call.resource()) { "namespaces" } else { &call.resource().kind };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return Err(Status::conflict(
-            &call.resource.group,
+            &call.resource().group,
             kind,
             object.name(),
             format!(
@@ -237,7 +237,7 @@ fn check_preconditions(call: &Call, object: &Value, options: &DeleteOptions) -> 
     }
     if let Some(version) = options.resource_version.as_deref().filter(|v| *v != object.resource_version()) {
         return Err(Status::conflict(
-            &call.resource.group,
+            &call.resource().group,
             kind,
             object.name(),
             format!(
@@ -261,9 +261,9 @@ fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions)
         (None, Some(_)) => (false, false),
         (None, None) if has(ORPHAN) => (true, false),
         (None, None) if has(FOREGROUND) => (false, true),
-        (None, None) => (strategy::collector(&call.resource) == Collector::OrphansByDefault, false),
+        (None, None) => (strategy::collector(call.resource()) == Collector::OrphansByDefault, false),
     };
-    if strategy::collector(&call.resource) == Collector::Unsupported {
+    if strategy::collector(call.resource()) == Collector::Unsupported {
         return present;
     }
     let mut finalizers: Vec<String> =
@@ -281,10 +281,10 @@ fn finalizers_after_delete(call: &Call, object: &Value, options: &DeleteOptions)
 fn success(call: &Call, object: &Value) -> Value {
     let mut details = Map::new();
     details.insert("name".into(), object.name().into());
-    if !call.resource.group.is_empty() {
-        details.insert("group".into(), call.resource.group.as_str().into());
+    if !call.resource().group.is_empty() {
+        details.insert("group".into(), call.resource().group.as_str().into());
     }
-    details.insert("kind".into(), call.resource.plural.as_str().into());
+    details.insert("kind".into(), call.resource().plural.as_str().into());
     details.insert("uid".into(), object.uid().into());
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }

@@ -97,7 +97,7 @@ pub(crate) fn parse_version(version: &str) -> Result<u64> {
 /// Selects one page.
 pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
     let store = &call.shared.store;
-    let bucket = &call.resource.bucket;
+    let bucket = &call.resource().bucket;
     let selection = Selection::new(call, options)?;
     let exact = options.resource_version_match == "Exact"
         || (options.limit > 0

@@ -182,7 +182,7 @@ impl Change for Applied {
     }
 
     fn create(&self, call: &Call) -> Result<Option<Step>> {
-        if !call.info.subresource.is_empty() {
+        if !call.subresource().is_empty() {
             return Ok(None);
         }
         self.judge_duplicates(call)?;

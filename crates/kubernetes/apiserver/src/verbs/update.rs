@@ -86,7 +86,7 @@ impl Change for Replacement {
     }
 
     fn create(&self, call: &Call) -> Result<Option<Step>> {
-        if !strategy::allows_create_on_update(&call.resource) || !call.info.subresource.is_empty() {
+        if !strategy::allows_create_on_update(call.resource()) || !call.subresource().is_empty() {
             return Ok(None);
         }
         if !self.object.uid().is_empty() {
@@ -105,13 +105,13 @@ pub(crate) fn check_name(call: &Call, object: &Value) -> Result<()> {
     if name.is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.info.name
+            call.name()
         )));
     }
-    if name != call.info.name {
+    if name != call.name() {
         return Err(Status::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
-            call.info.name
+            call.name()
         )));
     }
     Ok(())
@@ -135,7 +135,7 @@ async fn try_until_settled(
     kind: WriteKind,
 ) -> Result<Answer> {
     loop {
-        let Some(entry) = call.shared.store.get(&call.resource.bucket, &call.key()) else {
+        let Some(entry) = call.shared.store.get(&call.resource().bucket, &call.key()) else {
             let Some(step) = change.create(call)? else { return Err(call.not_found()) };
             let mut object = step.take(call, None, options).await?;
             call.place(&mut object)?;
@@ -206,13 +206,13 @@ async fn attempt(
         object = attributes.object.take().unwrap_or_default();
     }
 
-    if strategy::is_finished(&call.resource, &object) {
+    if strategy::is_finished(call.resource(), &object) {
         // The last finalizer went: the update is the delete.
         if options.dry_run {
             return Ok(Some(Answer::object(StatusCode::OK, &object)));
         }
         let remove = |last| Write::Delete {
-            bucket: call.resource.bucket.clone(),
+            bucket: call.resource().bucket.clone(),
             key: entry.key.clone(),
             last,
             expect: Expect::Revision(entry.revision),
@@ -235,7 +235,7 @@ async fn attempt(
         return call.preview(StatusCode::OK, object).await.map(Some);
     }
     let put = |value| Write::Put {
-        bucket: call.resource.bucket.clone(),
+        bucket: call.resource().bucket.clone(),
         key: entry.key.clone(),
         value,
         expect: Expect::Revision(entry.revision),
@@ -250,11 +250,11 @@ async fn attempt(
 fn check_version(call: &Call, object: &Value, current: u64) -> Result<()> {
     let given = object.resource_version();
     match given {
-        "" | "0" if strategy::allows_unconditional_update(&call.resource) => Ok(()),
+        "" | "0" if strategy::allows_unconditional_update(call.resource()) => Ok(()),
         "" | "0" => Err(Status::invalid(
-            &call.resource.group,
-            &call.resource.plural,
-            &call.info.name,
+            &call.resource().group,
+            &call.resource().plural,
+            call.name(),
             &[capstan_schema::field::FieldError::invalid(
                 "metadata.resourceVersion",
                 0,
@@ -264,9 +264,9 @@ fn check_version(call: &Call, object: &Value, current: u64) -> Result<()> {
         version if version == current.to_string() => Ok(()),
         version if version.parse::<u64>().is_ok() => Err(call.conflict(STALE)),
         version => Err(Status::invalid(
-            &call.resource.group,
-            &call.resource.kind,
-            &call.info.name,
+            &call.resource().group,
+            &call.resource().kind,
+            call.name(),
             &[capstan_schema::field::FieldError::invalid(
                 "metadata.resourceVersion",
                 version,

@@ -13,5 +13,6 @@ mod objects;
 mod policy;
 mod quotas;
 mod scale;
+mod scope;
 mod token_secrets;
 mod watches;

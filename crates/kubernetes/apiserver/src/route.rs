@@ -1,0 +1,266 @@
+//! Where a request leads: one resource, in one scope, perhaps one of its subresources, with one verb.
+//!
+//! Every request to a resource is resolved here, once, and handlers see nothing but the result. So a path that does
+//! not fit the scope of its resource reaches no handler, whatever its caller may do: rights in one namespace are
+//! asked for by the namespace in the path, and must not lead to objects outside of it.
+//!
+//! ```text
+//! path                                      namespaced resource    cluster-wide resource
+//! <resource>, watch/<resource>              list, watch            collection
+//! <resource>/<name>[/<subresource>]         404                    item
+//! namespaces/<ns>/<resource>                collection             404
+//! namespaces/<ns>/<resource>/<name>[/…]     item                   404
+//! ```
+//!
+//! As upstream, requests are authorized first, by what their path says: whoever may not ask learns nothing about
+//! what is served.
+
+use std::sync::Arc;
+
+use ::http::{Method, StatusCode};
+
+use crate::auth::{Attributes, User};
+use crate::http::info::RequestInfo;
+use crate::registry::{Resource, Subresource};
+use crate::reply::{self, Reply};
+use crate::status::{Details, Status};
+use crate::strategy::is_namespace;
+
+/// What is done to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
+    /// The word of roles and discovery.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == word)
+    }
+}
+
+/// Where the objects of a request are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Outside of namespaces.
+    Cluster,
+    /// In one namespace.
+    Namespace(String),
+    /// In all namespaces: a list or a watch.
+    AllNamespaces,
+}
+
+/// A resolved request.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    resource: Arc<Resource>,
+    verb: Verb,
+    scope: Scope,
+    name: String,
+    /// Index into the resource's subresources.
+    subresource: Option<usize>,
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Nothing is served there.
+    NotFound,
+    /// Something is served there, but not with this method.
+    Method,
+    /// A custom resource's collection has no such verb: it needs a name.
+    Nameless,
+}
+
+impl Route {
+    /// Resolves a request to a resource.
+    pub fn resolve(resource: &Arc<Resource>, info: &RequestInfo) -> Result<Self, Refusal> {
+        let scope = Self::scope_of(resource, info)?;
+        if !info.rest.is_empty() || info.verb == "proxy" {
+            return Err(Refusal::NotFound);
+        }
+        // Watches by path prefix were GETs too.
+        let verb = Verb::parse(&info.verb)
+            .filter(|verb| *verb != Verb::Watch || matches!(info.method, Method::GET | Method::HEAD));
+        let mut subresource = None;
+        let allowed = if !info.subresource.is_empty() {
+            let index = resource.subresources.iter().position(|s| s.name == info.subresource);
+            // Nothing ever watched subresources by path prefix.
+            let index = index.filter(|_| info.verb != "watch").ok_or(Refusal::NotFound)?;
+            subresource = Some(index);
+            verb.filter(|verb| resource.subresources[index].verbs.contains(&verb.as_str()))
+        } else {
+            let here: &[Verb] = match (&scope, info.is_item) {
+                (_, true) => &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete, Verb::Watch],
+                (Scope::AllNamespaces, false) => &[Verb::List, Verb::Watch],
+                (_, false) => &[Verb::List, Verb::Watch, Verb::Create, Verb::DeleteCollection],
+            };
+            let served = |verb: &Verb| resource.verbs.contains(&verb.as_str());
+            if !here.iter().any(served) {
+                return Err(Refusal::NotFound);
+            }
+            let is_custom = resource.custom().is_some();
+            match verb {
+                // Custom resources have no routes of their own upstream: what their handler refuses, it refuses
+                // in other words.
+                Some(verb) if is_custom && !here.contains(&verb) && scope == Scope::AllNamespaces => {
+                    return Err(Refusal::NotFound);
+                }
+                Some(Verb::Update | Verb::Patch) if is_custom && !info.is_item => {
+                    return Err(Refusal::Nameless);
+                }
+                verb => verb.filter(|verb| here.contains(verb) && served(verb)),
+            }
+        };
+        let verb = allowed.ok_or(Refusal::Method)?;
+        Ok(Self { resource: resource.clone(), verb, scope, name: info.name.clone(), subresource })
+    }
+
+    fn scope_of(resource: &Resource, info: &RequestInfo) -> Result<Scope, Refusal> {
+        match (resource.namespaced, info.in_namespace) {
+            (true, true) => Ok(Scope::Namespace(info.namespace.clone())),
+            (true, false) if !info.is_item => Ok(Scope::AllNamespaces),
+            // Only Namespaces are addressed with a namespace that they are not in. Another resource of that name
+            // could otherwise be reached with rights that are meant for a namespace.
+            (false, false) if info.namespace.is_empty() || is_namespace(resource) => Ok(Scope::Cluster),
+            _ => Err(Refusal::NotFound),
+        }
+    }
+
+    /// The route of a request the server itself makes to one object; `namespace` is empty for cluster-wide kinds.
+    pub fn internal(resource: Arc<Resource>, namespace: &str, name: &str) -> Self {
+        let scope = if resource.namespaced { Scope::Namespace(namespace.to_owned()) } else { Scope::Cluster };
+        Self { resource, verb: Verb::Update, scope, name: name.to_owned(), subresource: None }
+    }
+
+    /// The same object's subresource; the object itself if it has none of that name.
+    pub fn on(mut self, subresource: &str) -> Self {
+        self.subresource = self.resource.subresources.iter().position(|s| s.name == subresource);
+        self
+    }
+
+    /// What is served there.
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// What is done.
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// Name of the object addressed, or the one name that a collection is filtered by, or empty.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Namespace of the objects addressed; empty for cluster-wide kinds and for all namespaces.
+    pub fn namespace(&self) -> &str {
+        match &self.scope {
+            Scope::Namespace(namespace) => namespace,
+            Scope::Cluster | Scope::AllNamespaces => "",
+        }
+    }
+
+    /// The subresource addressed.
+    pub fn subresource(&self) -> Option<&Subresource> {
+        self.subresource.and_then(|index| self.resource.subresources.get(index))
+    }
+
+    /// Name of the subresource, or empty.
+    pub fn subresource_name(&self) -> &str {
+        self.subresource().map_or("", |s| s.name.as_str())
+    }
+
+    /// What authorizers are asked about this route with a verb.
+    pub fn attributes(&self, user: User, verb: &str) -> Attributes {
+        let namespace = if is_namespace(&self.resource) { &self.name } else { self.namespace() };
+        Attributes {
+            user,
+            verb: verb.to_owned(),
+            group: self.resource.group.clone(),
+            version: self.resource.version.clone(),
+            resource: self.resource.plural.clone(),
+            subresource: self.subresource_name().to_owned(),
+            namespace: namespace.to_owned(),
+            name: self.name.clone(),
+            path: String::new(),
+        }
+    }
+}
+
+impl Refusal {
+    /// What the client is answered.
+    pub fn reply(self, resource: &Resource, info: &RequestInfo) -> Reply {
+        match self {
+            Self::NotFound => not_found(info),
+            Self::Method if resource.custom().is_some() => {
+                let status = Status::method_not_supported(&resource.group, &resource.plural, &info.verb);
+                reply::failure(&status)
+            }
+            Self::Method => reply::failure(&method_not_allowed()),
+            Self::Nameless => reply::failure(&Status::bad_request("name must be provided")),
+        }
+    }
+}
+
+/// 404 for a path nobody serves: upstream's API groups answer with a `Status`, everything around them as a plain
+/// web server.
+pub(crate) fn not_found(info: &RequestInfo) -> Reply {
+    let mut parts = info.path.split('/').skip(1);
+    let in_api = match parts.next() {
+        Some("api") => true,
+        Some("apis") => {
+            let group = parts.next().unwrap_or_default();
+            !group.is_empty() && capstan_builtin::kinds().iter().any(|kind| kind.group == group)
+        }
+        _ => false,
+    };
+    if in_api {
+        reply::failure(&Status::no_such_path())
+    } else {
+        reply::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    }
+}
+
+/// 405 of upstream's router.
+pub(crate) fn method_not_allowed() -> Status {
+    let mut status = Status::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
+    status.details = Some(Box::new(Details::default()));
+    status
+}
