@@ -22,8 +22,13 @@ use crate::{frame, tls, wire};
 /// How long an answer may take unless the caller says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Bytes an answer may have: what Go's gRPC accepts.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// Bytes an answer may have. A member takes a few hundred; Go's gRPC accepts 4 MiB, which a hostile member could fill with
+/// two million empty ones.
+const LARGEST: usize = 256 * 1024;
+/// Bytes that a member may send before they are read.
+const WINDOW: u32 = 256 * 1024;
+/// Bytes of headers or trailers.
+const MOST_HEADERS: u32 = 16 * 1024;
 
 /// One connection to one member.
 ///
@@ -66,6 +71,9 @@ impl Client {
 
     async fn over(stream: impl Stream + 'static, origin: String) -> Result<Self, Error> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_header_list_size(MOST_HEADERS)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Error::Unavailable(chain(&error)))?;

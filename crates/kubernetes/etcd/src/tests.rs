@@ -161,6 +161,13 @@ async fn a_mute_member_is_given_up_at_the_deadline() {
     assert!(matches!(error, Error::DeadlineExceeded { after, .. } if after == patience), "{error:?}");
 }
 
+#[tokio::test]
+async fn a_member_that_names_countless_others_is_not_believed() {
+    let (mut client, _) = connected(Arc::new(Toy::of(&vec![0; 10_000]))).await;
+    let error = client.members().await.expect_err("too long");
+    assert!(matches!(&error, Error::Malformed { what, .. } if what.contains("larger than")), "{error:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_does_not_speak_http2_is_given_up_at_the_deadline() {
     let (near, _far) = tokio::io::duplex(1024);
