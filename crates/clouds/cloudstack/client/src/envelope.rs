@@ -13,6 +13,9 @@ use crate::loose;
 
 /// Longest error text that is kept.
 const LONGEST_TEXT: usize = 1024;
+/// Objects in one answer, nested ones included: a page of 500 machines has about fifteen thousand. Empty ones are two
+/// bytes on the wire and hundreds in memory.
+const MOST_OBJECTS: usize = 200_000;
 
 #[derive(Debug, Deserialize)]
 struct Failure {
@@ -36,6 +39,9 @@ struct Verdict {
 pub(crate) fn open(response: &Response<impl AsRef<[u8]>>) -> Result<Box<RawValue>, ErrorKind> {
     let status = response.status();
     let body = response.body().as_ref();
+    if body.iter().filter(|byte| **byte == b'{').nth(MOST_OBJECTS).is_some() {
+        return Err(strange(response, "it holds too many objects"));
+    }
     let wrapper: Result<BTreeMap<Cow<'_, str>, &RawValue>, _> = serde_json::from_slice(body);
     let inside = match wrapper.map(|wrapper| (wrapper.len(), wrapper.into_values().next())) {
         Ok((1, Some(inside))) => inside,
@@ -107,6 +113,11 @@ pub(crate) fn result<T: DeserializeOwned>(inside: &RawValue, key: Option<&str>) 
 /// serde's errors name fields and types; values only where ours name them, which are numbers, truths and times.
 pub(crate) fn unreadable(error: &serde_json::Error) -> ErrorKind {
     ErrorKind::Unreadable { status: 200, why: tidy(&error.to_string()) }
+}
+
+/// An answer that is longer than anything a cloud has to say.
+pub(crate) fn too_large(why: String) -> ErrorKind {
+    ErrorKind::Unreadable { status: 200, why }
 }
 
 fn strange(response: &Response<impl AsRef<[u8]>>, why: &str) -> ErrorKind {

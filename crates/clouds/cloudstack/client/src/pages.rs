@@ -7,12 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::client::Client;
 use crate::command::List;
-use crate::envelope::unreadable;
+use crate::envelope::{too_large, unreadable};
 use crate::error::{Error, ErrorKind};
 use crate::loose;
 
 /// Pages read at most: a server that counts wrongly must not keep us for ever.
 const MOST_PAGES: u32 = 1000;
+/// Bytes of all pages of a list: a page of 500 machines is about two megabytes, so this is some fifty thousand of them.
+const LONGEST_LIST: usize = 256 * 1024 * 1024;
 
 #[derive(serde::Deserialize)]
 struct Count(#[serde(deserialize_with = "loose::number")] Option<usize>);
@@ -54,11 +56,18 @@ impl Client {
         let size = self.policy.page_size.max(1);
         let mut items = Vec::new();
         let mut count = None;
+        let mut bytes = 0;
         for page in 1..=MOST_PAGES {
             let mut parameters = parameters.to_vec();
             parameters.push(("page".to_owned(), page.to_string()));
             parameters.push(("pagesize".to_owned(), size.to_string()));
             let inside = self.send(C::NAME, &parameters).await?;
+            bytes += inside.get().len();
+            if bytes > LONGEST_LIST {
+                return Err(
+                    self.error(C::NAME, too_large(format!("the list is longer than {LONGEST_LIST} bytes")))
+                );
+            }
             let read: Page<C::Item> =
                 read_page(&inside, C::KEY).map_err(|error| self.error(C::NAME, unreadable(&error)))?;
             let got = read.items.len();

@@ -88,3 +88,25 @@ async fn lists_are_of_whom_the_scope_names() {
         .collect();
     assert_eq!(sent, ["|||", "|||true", "||p|", "bob|d||"]);
 }
+
+#[tokio::test]
+async fn an_answer_of_countless_empty_objects_is_refused_before_it_is_read() {
+    let script = Script::new(|_, _| Reply::Ok(json!({ "count": 1, "zone": vec![json!({}); 200_001] })));
+    let error = script.client().list(&ListZones::default()).await.unwrap_err();
+    let ErrorKind::Unreadable { why, .. } = &*error.kind else { panic!("{error}") };
+    assert!(why.starts_with("it holds too many objects"), "{why}");
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_do_not_end_is_given_up_by_its_size() {
+    let name = "z".repeat(8 << 20);
+    let script = Script::new(move |_, _| {
+        let mut zones = vec![json!({ "id": "1", "name": "z" }); 9];
+        zones.push(json!({ "id": "1", "name": name }));
+        Reply::Ok(json!({ "count": 1_000_000, "zone": zones }))
+    });
+    let error = script.client_with(small_pages()).list(&ListZones::default()).await.unwrap_err();
+    let ErrorKind::Unreadable { why, .. } = &*error.kind else { panic!("{error}") };
+    assert!(why.starts_with("the list is longer than"), "{why}");
+    assert!(script.seen().len() <= 33, "{}", script.seen().len());
+}
