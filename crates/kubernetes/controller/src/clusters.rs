@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::KindName;
-use crate::client::Client;
-use crate::remote::{Access, Dial, Remote};
+use crate::client::{ApiError, Client, WorkloadBudgets};
+use crate::remote::{Access, Dial, Remote, Windows};
 use crate::workload::{Health, Stream, WorkloadError, Workloads};
 
 /// A cluster that answered is not asked again for this long; the times are those of upstream's cluster cache.
@@ -39,6 +39,8 @@ pub struct Clusters {
     dial: Arc<dyn Dial>,
     env: Env,
     manager: String,
+    /// What the answers of all clusters share.
+    budgets: WorkloadBudgets,
     known: Mutex<BTreeMap<Key, Arc<Known>>>,
 }
 
@@ -50,6 +52,8 @@ struct Known {
     client: Client,
     health: Mutex<Health>,
     probed: Mutex<Option<Timestamp>>,
+    /// The limit that the last probe exceeded.
+    exceeded: Mutex<Option<String>>,
 }
 
 /// The version of an object.
@@ -74,7 +78,8 @@ impl Clusters {
         env: Env,
         manager: &str,
     ) -> Self {
-        Self { management, kubeconfig, dial, env, manager: manager.to_owned(), known: Mutex::default() }
+        let (budgets, known) = (WorkloadBudgets::default(), Mutex::default());
+        Self { management, kubeconfig, dial, env, manager: manager.to_owned(), budgets, known }
     }
 
     async fn reach(&self, cluster: &Key) -> Result<Arc<Known>, WorkloadError> {
@@ -98,15 +103,15 @@ impl Clusters {
         let text = secret["data"][field].as_str().and_then(|text| STANDARD.decode(text).ok());
         let text = text.ok_or_else(|| bad(format!("the Secret has no {field:?}")))?;
         let access = Access::from_kubeconfig(&text).map_err(|error| bad(error.to_string()))?;
-        let remote = Arc::new(
-            Remote::new(access, self.dial.clone(), &self.env).map_err(|error| bad(error.to_string()))?,
-        );
-        let mut client = Client::new(remote.clone(), &self.manager);
+        let remote = Remote::new(access, self.dial.clone(), &self.env);
+        let remote = remote.map_err(|error| bad(error.to_string()))?.with_windows(Windows::NARROW);
+        let remote = Arc::new(remote);
+        let mut client = Client::new(remote.clone(), &self.manager).limited(self.budgets.limits(cluster));
         if let Some(gate) = self.management.gate() {
             client = client.gated(gate.clone());
         }
-        let known =
-            Arc::new(Known { version, remote, client, health: Mutex::default(), probed: Mutex::default() });
+        let (health, probed, exceeded) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let known = Arc::new(Known { version, remote, client, health, probed, exceeded });
         self.known.lock().insert(cluster.clone(), known.clone());
         Ok(known)
     }
@@ -126,6 +131,10 @@ impl Clusters {
         };
         if due {
             let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document(PROBE)).await;
+            *known.exceeded.lock() = match &answer {
+                Ok(Err(ApiError::Limit(exceeded))) => Some(exceeded.to_string()),
+                _ => None,
+            };
             let mut health = known.health.lock();
             if matches!(answer, Ok(Ok(_))) {
                 *health = Health { last_success: Some(self.env.now()), failures: 0 };
@@ -137,7 +146,10 @@ impl Clusters {
         if health.failures == 0 {
             return Ok(());
         }
-        let why = format!("{} probes in a row failed", health.failures);
+        let mut why = format!("{} probes in a row failed", health.failures);
+        if let Some(exceeded) = &*known.exceeded.lock() {
+            why = format!("{why}: {exceeded}");
+        }
         Err(WorkloadError::Unreachable { cluster: cluster.clone(), why })
     }
 }

@@ -130,6 +130,9 @@ pub mod catalogue {
         API_UNREACHABLE = "E-API-UNREACHABLE", Operator,
             "the API server did not answer",
             "check that the API server runs and that the network leads there";
+        API_LIMIT = "E-API-LIMIT", Operator,
+            "an answer of the API server exceeds a limit",
+            "check which kind has so many or so large objects and delete those that nobody needs";
         NAME_TAKEN = "E-NAME-TAKEN", User,
             "an object of the name already exists and belongs to somebody else",
             "rename or delete the other object";
@@ -151,6 +154,9 @@ pub mod catalogue {
         WORKLOAD_UNREACHABLE = "E-WORKLOAD-UNREACHABLE", Cluster,
             "the workload cluster does not answer",
             "check the cluster's control plane and the network between it and the management plane";
+        WORKLOAD_LIMIT = "E-WORKLOAD-LIMIT", Cluster,
+            "an answer of the workload cluster exceeds a limit",
+            "check what answers at the server address of the cluster's kubeconfig Secret";
     }
 }
 

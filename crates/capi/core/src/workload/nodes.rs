@@ -105,7 +105,8 @@ impl Nodes {
             Ok(()) => Ok(cache),
             Err(_) => {
                 self.clusters.lock().remove(cluster);
-                Err(unreachable(cluster, "its Nodes could not be listed".to_owned()))
+                let why = cache.failure().map(|failure| format!(": {failure}")).unwrap_or_default();
+                Err(unreachable(cluster, format!("its Nodes could not be listed{why}")))
             }
         }
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Cached;
+use crate::client::Weight;
 
 /// An object of any kind: its metadata, and the rest as it came but for who owns which field, which is half of it and
 /// nobody's business here. Kept as text because a parsed tree takes six times the space and is looked at only when its
@@ -53,6 +54,10 @@ impl Cached for Dynamic {
         // A copy of its own: a slice would keep the whole piece of the stream alive.
         let text = without_managed_fields(bytes).unwrap_or_else(|| Bytes::copy_from_slice(bytes));
         Ok(Self { metadata: head.metadata, text })
+    }
+
+    fn weight(&self) -> usize {
+        Weight::of(&self.metadata) + self.text.len()
     }
 }
 

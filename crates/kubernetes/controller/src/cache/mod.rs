@@ -26,12 +26,16 @@ pub use registry::Caches;
 use bytes::Bytes;
 use capstan_object::{Object, ObjectMeta};
 
+use crate::client::Weight;
+
 /// What a cache can hold.
 pub trait Cached: Send + Sync + Sized + 'static {
     /// The object's metadata.
     fn meta(&self) -> &ObjectMeta;
     /// Parses an object as the API sends it.
     fn decode(bytes: &Bytes) -> Result<Self, serde_json::Error>;
+    /// Bytes of memory it takes, at most. Costs as much as writing it; asked only where memory is limited.
+    fn weight(&self) -> usize;
 }
 
 impl<T: Object> Cached for T {
@@ -41,6 +45,10 @@ impl<T: Object> Cached for T {
 
     fn decode(bytes: &Bytes) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+
+    fn weight(&self) -> usize {
+        Weight::of(self)
     }
 }
 

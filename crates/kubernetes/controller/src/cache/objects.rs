@@ -1,18 +1,24 @@
 //! The objects of one kind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use capstan_object::{Key, ObjectMeta};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::index::{Index, Values};
 use super::registry::WatchScope;
 use super::{Cached, version};
+use crate::client::{Charge, Exhausted, Share};
 use crate::{KindName, ObserveError};
+
+/// Bytes that are kept of why an object cannot be read: the text may quote the object.
+const LONGEST_REASON: usize = 512;
+/// What an entry for an object that cannot be read takes, beside its texts.
+const UNREADABLE: usize = 256;
 
 /// What happened to an object.
 pub struct Change<T> {
@@ -58,6 +64,10 @@ pub struct Cache<T> {
     state: RwLock<State<T>>,
     listeners: RwLock<Vec<Listener<T>>>,
     synced: watch::Sender<bool>,
+    /// What its objects may take together, if the server is not trusted with memory.
+    share: OnceLock<Arc<Share>>,
+    /// Why the server cannot be followed now.
+    failure: Mutex<Option<String>>,
 }
 
 struct State<T> {
@@ -71,6 +81,10 @@ struct State<T> {
     /// Everything up to this version has arrived by the watch. Our own writes do not count: the watch must not
     /// be taken up behind what others wrote before them.
     progress: u64,
+    /// What objects and unreadable ones take of the share.
+    charges: BTreeMap<Key, Charge>,
+    /// An object was left out because there was no room for it.
+    exhausted: Option<Exhausted>,
 }
 
 /// Which object it is and in what version, without a copy of anything.
@@ -96,6 +110,27 @@ struct Head {
     metadata: ObjectMeta,
 }
 
+impl<T> State<T> {
+    /// Charges what an object takes; if there is no room, what is here stays as it is.
+    fn charged(&mut self, share: &Arc<Share>, key: &Key, weight: usize) -> bool {
+        let charge = self.charges.entry(key.clone()).or_insert_with(|| Charge::none(share));
+        let charged = charge.resize(weight);
+        if let Err(exhausted) = charged {
+            self.exhausted = Some(exhausted);
+            if !self.objects.contains_key(key) {
+                self.charges.remove(key);
+            }
+        }
+        charged.is_ok()
+    }
+
+    /// Gives back what was charged for objects that are not here any more.
+    fn forget_charges(&mut self) {
+        let Self { charges, objects, unreadable, .. } = self;
+        charges.retain(|key, _| objects.contains_key(key) || unreadable.contains_key(key));
+    }
+}
+
 impl<T: Cached> Cache<T> {
     pub(super) fn new(kind: KindName, scope: WatchScope) -> Self {
         let by_owner: Values<T> =
@@ -110,9 +145,13 @@ impl<T: Cached> Cache<T> {
                 unreadable: BTreeMap::new(),
                 tombstones: BTreeMap::new(),
                 progress: 0,
+                charges: BTreeMap::new(),
+                exhausted: None,
             }),
             listeners: RwLock::default(),
             synced: watch::Sender::new(false),
+            share: OnceLock::new(),
+            failure: Mutex::default(),
         }
     }
 
@@ -133,6 +172,26 @@ impl<T: Cached> Cache<T> {
 
     pub(super) fn mark_synced(&self) {
         self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+    }
+
+    /// Why the server cannot be followed at the moment; `None` if it can, or nothing is known yet.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().clone()
+    }
+
+    pub(super) fn report(&self, failure: Option<String>) {
+        *self.failure.lock() = failure;
+    }
+
+    /// Has the objects that come from now on charged to a share. The first one stays.
+    pub(super) fn limit(&self, share: &Arc<Share>) {
+        let _ = self.share.set(share.clone());
+    }
+
+    /// Whether an object was left out since the last call because there was no room for it.
+    pub(super) fn exhausted(&self) -> Option<Exhausted> {
+        self.share.get()?;
+        self.state.write().exhausted.take()
     }
 
     /// Calls `listener` on every change, on the task that brings it. It must not block.
@@ -257,6 +316,7 @@ impl<T: Cached> Cache<T> {
             return Some(key);
         }
         let rv = version(object.meta());
+        let weight = self.share.get().map(|share| (share, object.weight()));
         let old = {
             let mut guard = self.state.write();
             let state = &mut *guard;
@@ -275,6 +335,11 @@ impl<T: Cached> Cache<T> {
             state.unreadable.remove(&key);
             if old.as_ref().is_some_and(|old| version(old.meta()) >= rv) {
                 return Some(key);
+            }
+            if let Some((share, weight)) = weight
+                && !state.charged(share, &key, weight)
+            {
+                return None;
             }
             for index in std::iter::once(&mut state.owners).chain(state.indexes.values_mut()) {
                 if let Some(old) = &old {
@@ -345,6 +410,7 @@ impl<T: Cached> Cache<T> {
         // What a list taken after the deletion does not name will not be told of again.
         state.tombstones.retain(|_, key| named.contains(key));
         state.unreadable.retain(|key, _| named.contains(key));
+        state.forget_charges();
         let missing: Vec<Key> = state
             .objects
             .iter()
@@ -370,9 +436,13 @@ impl<T: Cached> Cache<T> {
             let state = &mut *guard;
             state.unreadable.remove(key);
             let Some(old) = state.objects.get(key).filter(|old| is_it(old.meta())).cloned() else {
+                if !state.objects.contains_key(key) {
+                    state.charges.remove(key);
+                }
                 return false;
             };
             state.objects.remove(key);
+            state.charges.remove(key);
             for index in std::iter::once(&mut state.owners).chain(state.indexes.values_mut()) {
                 index.remove(key, &old);
             }
@@ -385,12 +455,26 @@ impl<T: Cached> Cache<T> {
     fn note_unreadable(&self, bytes: &Bytes, source: Source, error: &serde_json::Error) -> Option<Key> {
         let head = serde_json::from_slice::<Head>(bytes).ok()?;
         let key = head.metadata.key();
-        tracing::error!(kind = %self.kind, %key, %error, "an object cannot be read");
-        let mut state = self.state.write();
+        let mut why = error.to_string();
+        why.truncate(why.floor_char_boundary(LONGEST_REASON));
+        let share = self.share.get();
+        // A server that is not trusted could fill the log with them; whoever reads the object gets the error.
+        match share {
+            None => tracing::error!(kind = %self.kind, %key, error = why, "an object cannot be read"),
+            Some(_) => tracing::debug!(kind = %self.kind, %key, error = why, "an object cannot be read"),
+        }
+        let mut guard = self.state.write();
+        let state = &mut *guard;
         if source == Source::Watch {
             state.progress = state.progress.max(version(&head.metadata));
         }
-        state.unreadable.insert(key.clone(), error.to_string());
+        if let Some(share) = share
+            && !state.objects.contains_key(&key)
+            && !state.charged(share, &key, UNREADABLE + why.len() + 2 * key.name.len())
+        {
+            return None;
+        }
+        state.unreadable.insert(key.clone(), why);
         Some(key)
     }
 
@@ -538,6 +622,10 @@ mod tests {
 
         fn decode(_: &Bytes) -> Result<Self, serde_json::Error> {
             Err(serde::de::Error::custom("never"))
+        }
+
+        fn weight(&self) -> usize {
+            0
         }
     }
 }

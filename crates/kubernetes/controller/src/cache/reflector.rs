@@ -1,19 +1,27 @@
 //! Keeps a cache as the server is: a streaming list, a watch that goes on from there, again and again.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_object::Key;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::objects::Source;
 use super::{Cache, Cached};
-use crate::client::{ApiError, Client, List, ListOptions, WatchEvent};
+use crate::KindName;
+use crate::client::{ApiError, Client, Exhausted, Limit, LimitExceeded, List, ListOptions, WatchEvent};
 use crate::reconcile::chain;
 
 /// First and longest pause after a failure, as client-go's reflector.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
+/// A watch that lasted this long was healthy: what failed before it is forgotten. A shorter one is a failure however it
+/// ended, or a server that ends every watch at once would be asked without a pause.
+const HEALTHY: Duration = Duration::from_secs(10);
 /// Failures in a row that are everyday: a server restarts, a machine behind a load balancer goes, a definition that has
 /// just been written is not served for a moment.
 const EVERYDAY: u32 = 3;
@@ -32,32 +40,42 @@ enum End {
 
 /// Follows the server for as long as the task lives.
 pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
-    let mut trouble = Trouble::default();
+    if let Some(share) = client.limits().cached() {
+        cache.limit(share);
+    }
+    let mut pauses = Pauses::new(client.limits().server(), cache.kind());
     let mut from: Option<u64> = None;
     let mut streaming = true;
     loop {
-        let mut answered = false;
+        let begun = Instant::now();
         let result = match from {
-            Some(version) => watch(&cache, &client, version, &mut from, &mut answered).await,
-            None if streaming => stream(&cache, &client, &mut from, &mut answered).await,
-            None => list(&cache, &client, &mut from).await.map(|()| End::Resume),
+            Some(version) => watch(&cache, &client, version, &mut from).await,
+            None if streaming => stream(&cache, &client, &mut from).await,
+            None => match list(&cache, &client, &mut from).await {
+                // The watch that follows says whether the server is healthy.
+                Ok(()) => {
+                    cache.report(None);
+                    continue;
+                }
+                Err(error) => Err(error),
+            },
         };
-        // A watch that broke off is not the failure that the last one was.
-        if answered {
-            trouble = Trouble::default();
+        let healthy = begun.elapsed() >= HEALTHY;
+        if healthy {
+            pauses.failures = 0;
         }
+        let mut longest = PAUSES.1;
+        cache.report(result.as_ref().err().map(|error| chain(error)));
         match result {
-            Ok(End::Resume) => {
-                trouble = Trouble::default();
-                continue;
-            }
-            Ok(End::Relist) => {
-                from = None;
-                continue;
-            }
+            Ok(End::Resume) if healthy => continue,
+            Ok(End::Resume) => {}
+            Ok(End::Relist) => from = None,
             Err(error) if error.is_expired() => {
                 from = None;
-                continue;
+                if pauses.failures == 0 {
+                    pauses.failures = 1;
+                    continue;
+                }
             }
             // A server that does not know streaming lists says that the request is wrong.
             Err(error) if streaming && from.is_none() && error.is_invalid() => {
@@ -65,39 +83,52 @@ pub(super) async fn follow<T: Cached>(cache: Arc<Cache<T>>, client: Client) {
                 continue;
             }
             // The kind is not there yet: somebody is about to define it, or never will.
-            Err(error) if error.is_not_found() => trouble.pause = trouble.pause.min(UNKNOWN_KIND),
-            Err(error) if trouble.failures < EVERYDAY => {
-                tracing::debug!(kind = %cache.kind(), error = chain(&error), "following objects failed; trying again");
-            }
+            Err(error) if error.is_not_found() => longest = UNKNOWN_KIND,
             Err(error) => {
-                tracing::warn!(
-                    kind = %cache.kind(), error = chain(&error), failures = trouble.failures + 1,
-                    "following objects fails again and again; trying on"
-                );
+                if let ApiError::Limit(LimitExceeded {
+                    limit: Limit::Cached(_) | Limit::Process(_), ..
+                }) = error
+                {
+                    // Objects were left out.
+                    from = None;
+                }
+                if pauses.failures < EVERYDAY {
+                    tracing::debug!(kind = %cache.kind(), error = chain(&error), "following objects failed; retrying");
+                } else {
+                    tracing::warn!(
+                        kind = %cache.kind(), error = chain(&error), failures = pauses.failures + 1,
+                        "following objects fails repeatedly; retrying"
+                    );
+                }
             }
         }
-        tokio::time::sleep(trouble.pause).await;
-        trouble.again();
+        tokio::time::sleep(pauses.next(longest)).await;
     }
 }
 
-/// What has failed in a row.
-#[derive(Debug, PartialEq)]
-struct Trouble {
+/// The pauses after failures in a row: twice as long each time, and never all of the process's at the same moment.
+/// What spreads them is a hash, so that one seed still gives one trace.
+#[derive(Debug)]
+struct Pauses {
     failures: u32,
-    pause: Duration,
+    seed: DefaultHasher,
 }
 
-impl Default for Trouble {
-    fn default() -> Self {
-        Self { failures: 0, pause: PAUSES.0 }
+impl Pauses {
+    fn new(server: &str, kind: &KindName) -> Self {
+        let mut seed = DefaultHasher::new();
+        (server, kind).hash(&mut seed);
+        Self { failures: 0, seed }
     }
-}
 
-impl Trouble {
-    fn again(&mut self) {
-        self.failures += 1;
-        self.pause = (self.pause * 2).min(PAUSES.1);
+    /// Between half and all of the time that the failures so far have earned.
+    fn next(&mut self, longest: Duration) -> Duration {
+        let doubled = PAUSES.0.saturating_mul(2u32.saturating_pow(self.failures)).min(longest);
+        self.failures = self.failures.saturating_add(1);
+        let mut hasher = self.seed.clone();
+        self.failures.hash(&mut hasher);
+        let per_mille = u32::try_from(hasher.finish() % 500).unwrap_or(0);
+        doubled / 2 + doubled * per_mille / 1000
     }
 }
 
@@ -110,18 +141,18 @@ async fn stream<T: Cached>(
     cache: &Cache<T>,
     client: &Client,
     from: &mut Option<u64>,
-    answered: &mut bool,
 ) -> Result<End, ApiError> {
     let options =
         ListOptions { initial_events: true, timeout_seconds: Some(WATCH_SECONDS), ..options(cache) };
     let mut events = client.watch(cache.kind(), &cache.scope().namespace, &options).await?;
-    *answered = true;
     let mut named = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event? {
-            WatchEvent::Present(bytes) if from.is_none() => named.extend(cache.present(&bytes, Source::List)),
+            WatchEvent::Present(bytes) if from.is_none() => {
+                named.extend(take_in(cache, client, &bytes, Source::List)?);
+            }
             WatchEvent::Present(bytes) => {
-                cache.present(&bytes, Source::Watch);
+                take_in(cache, client, &bytes, Source::Watch)?;
             }
             WatchEvent::Gone(bytes) => cache.gone(&bytes),
             WatchEvent::Bookmark { resource_version, initial_end } => {
@@ -134,6 +165,7 @@ async fn stream<T: Cached>(
         }
         if from.is_some() {
             *from = Some(cache.progress());
+            cache.report(None);
         }
     }
     Ok(if from.is_some() { End::Resume } else { End::Relist })
@@ -141,12 +173,13 @@ async fn stream<T: Cached>(
 
 /// A list page by page, for servers without streaming lists.
 async fn list<T: Cached>(cache: &Cache<T>, client: &Client, from: &mut Option<u64>) -> Result<(), ApiError> {
-    let mut options = ListOptions { limit: Some(500), ..options(cache) };
+    let mut options = client.paged(options(cache));
     let mut named = BTreeSet::new();
-    loop {
+    for _ in 0..client.limits().sizes().pages {
         let page: List<Box<RawValue>> = client.list(cache.kind(), &cache.scope().namespace, &options).await?;
         for item in &page.items {
-            named.extend(cache.present(&Bytes::copy_from_slice(item.get().as_bytes()), Source::List));
+            let bytes = Bytes::copy_from_slice(item.get().as_bytes());
+            named.extend(take_in(cache, client, &bytes, Source::List)?);
         }
         if page.next.is_empty() {
             let version = page.resource_version.parse().unwrap_or(0);
@@ -156,6 +189,26 @@ async fn list<T: Cached>(cache: &Cache<T>, client: &Client, from: &mut Option<u6
         }
         options.next = page.next;
     }
+    Err(client.too_many_pages())
+}
+
+/// Has the cache take an object in. Fails if there is no room for it, or if a server that is not trusted sends what is no
+/// object: it could do so for ever.
+fn take_in<T: Cached>(
+    cache: &Cache<T>,
+    client: &Client,
+    bytes: &Bytes,
+    source: Source,
+) -> Result<Option<Key>, ApiError> {
+    let key = cache.present(bytes, source);
+    if key.is_some() || client.limits().cached().is_none() {
+        return Ok(key);
+    }
+    Err(match cache.exhausted() {
+        Some(Exhausted::Server(most)) => client.limits().exceeded(Limit::Cached(most)),
+        Some(Exhausted::Process(most)) => client.limits().exceeded(Limit::Process(most)),
+        None => ApiError::Decode(serde_json::Error::custom("an object has no readable metadata")),
+    })
 }
 
 /// A watch from a version.
@@ -164,7 +217,6 @@ async fn watch<T: Cached>(
     client: &Client,
     version: u64,
     from: &mut Option<u64>,
-    answered: &mut bool,
 ) -> Result<End, ApiError> {
     let options = ListOptions {
         resource_version: version.to_string(),
@@ -172,16 +224,16 @@ async fn watch<T: Cached>(
         ..options(cache)
     };
     let mut events = client.watch(cache.kind(), &cache.scope().namespace, &options).await?;
-    *answered = true;
     let mut reached = version;
     while let Some(event) = events.next().await {
         match event? {
             WatchEvent::Present(bytes) => {
-                cache.present(&bytes, Source::Watch);
+                take_in(cache, client, &bytes, Source::Watch)?;
             }
             WatchEvent::Gone(bytes) => cache.gone(&bytes),
             WatchEvent::Bookmark { resource_version, .. } => cache.advance(resource_version),
         }
+        cache.report(None);
         reached = reached.max(cache.progress());
         *from = Some(reached);
     }
@@ -203,43 +255,105 @@ mod tests {
     use crate::KindName;
     use crate::client::{Body, Transport, TransportError};
 
-    /// A server whose connections never last, or that cannot be reached at all; and when it was asked.
+    /// What a server does with every watch.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Habit {
+        /// It cannot be reached.
+        Refuses,
+        /// A bookmark, and the connection breaks.
+        BreaksOff,
+        /// It ends in good order, at once.
+        Ends,
+        /// Everything is too old.
+        Expires,
+        /// It lasts a minute and ends in good order.
+        Lasts,
+        /// The first ones end at once, later ones last a minute.
+        Recovers,
+    }
+
+    /// A server with a habit; and when it was asked.
     struct Unsteady {
-        reachable: bool,
+        habit: Habit,
         asked: Mutex<Vec<Instant>>,
     }
 
     impl Transport for Unsteady {
         fn send(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
-            self.asked.lock().push(Instant::now());
-            let mark = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
-            let pieces = [Ok(Frame::data(Bytes::from(format!("{mark}\n")))), Err("the connection broke off")];
-            let answer = match self.reachable {
-                true => Ok(Response::new(Body::new(StreamBody::new(futures::stream::iter(pieces).fuse())))),
-                false => Err(TransportError { message: "refused".to_owned(), never_sent: true }),
+            let mut asked = self.asked.lock();
+            asked.push(Instant::now());
+            let habit = match self.habit {
+                Habit::Recovers if asked.len() > 6 => Habit::Lasts,
+                Habit::Recovers => Habit::Ends,
+                habit => habit,
             };
-            Box::pin(std::future::ready(answer))
+            let mark = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+            let old = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#;
+            let data = |text: &str| Ok(Frame::data(Bytes::from(format!("{text}\n"))));
+            let pieces = match habit {
+                Habit::Refuses => {
+                    return Box::pin(std::future::ready(Err(TransportError::never_sent("refused"))));
+                }
+                Habit::BreaksOff => vec![data(mark), Err("the connection broke off")],
+                Habit::Expires => vec![data(old)],
+                _ => vec![data(mark)],
+            };
+            let end = futures::stream::once(async move {
+                if habit == Habit::Lasts {
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                }
+                Ok(Frame::data(Bytes::new()))
+            });
+            let body = futures::stream::iter(pieces).chain(end).boxed();
+            Box::pin(std::future::ready(Ok(Response::new(Body::new(StreamBody::new(body))))))
         }
     }
 
-    /// Pauses between the first requests, in milliseconds.
-    async fn pauses(reachable: bool) -> Vec<u128> {
-        let server = Arc::new(Unsteady { reachable, asked: Mutex::default() });
+    /// Pauses between the requests of an hour, in milliseconds.
+    async fn pauses(habit: Habit) -> Vec<u64> {
+        let server = Arc::new(Unsteady { habit, asked: Mutex::default() });
         let caches = Caches::new("");
         caches.ensure_dynamic(&KindName::namespaced("", "v1", "Secret", "secrets"));
         caches.start(&Client::new(server.clone(), "test"));
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(3600)).await;
         let asked = server.asked.lock();
-        asked.windows(2).take(4).map(|pair| (pair[1] - pair[0]).as_millis()).collect()
+        asked
+            .windows(2)
+            .map(|pair| u64::try_from((pair[1] - pair[0]).as_millis()).unwrap_or(u64::MAX))
+            .collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_broke_off_is_taken_up_soon_however_often_that_happens() {
-        assert_eq!(pauses(true).await, [800; 4]);
+    async fn a_server_whose_watches_do_not_last_is_asked_ever_less_often() {
+        for habit in [Habit::Refuses, Habit::BreaksOff, Habit::Ends] {
+            let pauses = pauses(habit).await;
+            for (n, pause) in pauses.iter().enumerate() {
+                let earned = (800 << n.min(10)).min(30_000);
+                assert!((earned / 2..=earned).contains(pause), "pause {n} is {pause}: {pauses:?}");
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_is_asked_ever_less_often() {
-        assert_eq!(pauses(false).await, [800, 1600, 3200, 6400]);
+    async fn a_version_that_is_too_old_is_listed_anew_at_once_but_not_again_and_again() {
+        let pauses = pauses(Habit::Expires).await;
+        assert_eq!(pauses[0], 0);
+        assert!(pauses[1] >= 800 && pauses[8..].iter().all(|pause| *pause >= 15_000), "{pauses:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_lasted_is_taken_up_at_once() {
+        assert!(pauses(Habit::Lasts).await.iter().all(|pause| *pause == 60_000));
+        let pauses = pauses(Habit::Recovers).await;
+        assert!(pauses[5] > 10_000 && pauses[6..].iter().all(|pause| *pause == 60_000), "{pauses:?}");
+    }
+
+    #[test]
+    fn servers_and_kinds_do_not_pause_for_the_same_time() {
+        let pause = |server: &str, kind: &str| {
+            Pauses::new(server, &KindName::namespaced("", "v1", kind, "x")).next(PAUSES.1)
+        };
+        let pauses = [pause("a", "Node"), pause("b", "Node"), pause("a", "Secret")];
+        assert_eq!(pauses.iter().collect::<BTreeSet<_>>().len(), 3, "{pauses:?}");
     }
 }

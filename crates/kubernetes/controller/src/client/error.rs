@@ -2,6 +2,15 @@
 
 use serde::Deserialize;
 
+use super::limits::LimitExceeded;
+
+/// Bytes of a server's message that are kept: it ends up in conditions and logs.
+const LONGEST_MESSAGE: usize = 16 * 1024;
+/// Bytes of a server's reason that are kept.
+const LONGEST_REASON: usize = 256;
+/// Causes of a refusal that are kept.
+const MOST_CAUSES: usize = 32;
+
 /// The request was sent or not; no answer came.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -10,12 +19,19 @@ pub struct TransportError {
     pub message: String,
     /// The request certainly never reached the server.
     pub never_sent: bool,
+    /// The headers of the answer were longer than is read.
+    pub headers_too_long: bool,
 }
 
 impl TransportError {
     /// An error after which nobody knows whether the request was served.
     pub fn ambiguous(message: impl Into<String>) -> Self {
-        Self { message: message.into(), never_sent: false }
+        Self { message: message.into(), never_sent: false, headers_too_long: false }
+    }
+
+    /// An error before the request was sent.
+    pub fn never_sent(message: impl Into<String>) -> Self {
+        Self { never_sent: true, ..Self::ambiguous(message) }
     }
 }
 
@@ -37,6 +53,9 @@ pub enum ApiError {
     /// No answer.
     #[error("the API server did not answer")]
     Transport(#[from] TransportError),
+    /// The answer is larger than this server may send, or took longer.
+    #[error(transparent)]
+    Limit(LimitExceeded),
     /// The answer is not what it should be.
     #[error("the API server's answer cannot be read")]
     Decode(#[source] serde_json::Error),
@@ -69,9 +88,19 @@ struct RawCause {
     message: String,
 }
 
+/// A text cut off after so many bytes.
+fn shortened(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
+    text
+}
+
 /// A refusal for now, with what it is about: which budget forbids an eviction is told as its cause alone.
 fn with_causes(code: u16, message: String, causes: &[RawCause]) -> String {
-    let untold = causes.iter().filter(|cause| code == 429 && !message.contains(&cause.message));
+    let causes = causes.iter().take(MOST_CAUSES);
+    let untold = causes.filter(|cause| code == 429 && !message.contains(&cause.message));
     untold.fold(message.clone(), |text, cause| format!("{text} {}", cause.message))
 }
 
@@ -87,7 +116,12 @@ impl ApiError {
         } else {
             with_causes(code, status.message, &status.details.causes)
         };
-        Self::Status { code, reason: status.reason, message, retry_after: status.details.retry_after_seconds }
+        Self::Status {
+            code,
+            reason: shortened(status.reason, LONGEST_REASON),
+            message: shortened(message, LONGEST_MESSAGE),
+            retry_after: status.details.retry_after_seconds,
+        }
     }
 
     /// A failure as the server would have answered it.
@@ -129,7 +163,7 @@ impl ApiError {
         match self {
             Self::Transport(error) => !error.never_sent,
             Self::Status { code, .. } => matches!(code, 500 | 502 | 504),
-            Self::Decode(_) => true,
+            Self::Decode(_) | Self::Limit(_) => true,
             Self::Encode(_) | Self::Request(_) => false,
         }
     }
@@ -148,6 +182,16 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_of_any_length_is_cut_to_what_a_condition_holds() {
+        let body =
+            serde_json::json!({"reason": "r".repeat(1 << 20), "message": "ä".repeat(1 << 20)}).to_string();
+        let ApiError::Status { reason, message, .. } = ApiError::from_body(403, body.as_bytes()) else {
+            panic!("a status")
+        };
+        assert!(reason.len() < 300 && message.len() < 17_000 && message.ends_with("ä…"));
+    }
+
+    #[test]
     fn what_may_have_happened_is_told_from_what_did_not() {
         let answered = |code, reason: &str| ApiError::status(code, reason, "");
         for (error, ambiguous) in [
@@ -156,7 +200,7 @@ mod tests {
             (answered(409, "Conflict"), false),
             (answered(429, "TooManyRequests"), false),
             (TransportError::ambiguous("reset").into(), true),
-            (TransportError { message: "refused".to_owned(), never_sent: true }.into(), false),
+            (TransportError::never_sent("refused").into(), false),
         ] {
             assert_eq!(error.is_ambiguous(), ambiguous, "{error:?}");
         }

@@ -10,7 +10,9 @@
 
 mod error;
 mod gate;
+mod limits;
 mod options;
+mod read;
 mod served;
 mod transport;
 mod watch;
@@ -20,18 +22,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use capstan_apiserver::Server;
 use capstan_object::{Key, Object};
-use http::{Method, Request, header};
+use http::{Method, Request, Response, header};
 use serde::Deserialize;
 use serde_json::Value;
 
 pub use error::{ApiError, TransportError};
 pub use gate::{EffectOf, Gate, Verdict};
+pub use limits::{Budget, Limit, LimitExceeded, Limits, Share, Sizes, Times};
 pub use options::{Deletion, ListOptions, Patch, Propagation};
 pub use transport::{Body, Transport};
 pub use watch::{WatchEvent, WatchStream};
 
 use crate::KindName;
-use transport::{InProcess, read_all};
+pub(crate) use limits::{Charge, Exhausted, Weight, WorkloadBudgets};
+use read::read_all;
+use transport::InProcess;
 
 /// A client of one API server. Cheap to clone.
 #[derive(Clone)]
@@ -40,6 +45,7 @@ pub struct Client {
     gate: Option<Arc<dyn Gate>>,
     /// Who writes: user agent and field manager.
     manager: Arc<str>,
+    limits: Arc<Limits>,
 }
 
 /// The answer to a write: the object as it is now.
@@ -83,14 +89,26 @@ struct ListMeta {
 }
 
 impl Client {
-    /// A client over a transport; `manager` names it in user agents and field ownership.
+    /// A client over a transport; `manager` names it in user agents and field ownership. Answers are limited as those of
+    /// a management server are.
     pub fn new(transport: Arc<dyn Transport>, manager: &str) -> Self {
-        Self { transport, gate: None, manager: manager.into() }
+        Self { transport, gate: None, manager: manager.into(), limits: Arc::new(Limits::management()) }
     }
 
     /// A client of a server in this process, with all rights.
     pub fn in_process(server: Server, manager: &str) -> Self {
-        Self::new(Arc::new(InProcess::privileged(server, manager)), manager)
+        Self::new(Arc::new(InProcess::privileged(server, manager)), manager).limited(Limits::in_process())
+    }
+
+    /// The same client with other limits for answers.
+    #[must_use]
+    pub fn limited(self, limits: Limits) -> Self {
+        Self { limits: Arc::new(limits), ..self }
+    }
+
+    /// What answers of the server may cost.
+    pub(crate) fn limits(&self) -> &Arc<Limits> {
+        &self.limits
     }
 
     /// The same client under another name.
@@ -165,16 +183,31 @@ impl Client {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<Vec<T>, ApiError> {
-        let mut options = ListOptions { limit: Some(options.limit.unwrap_or(500)), ..options.clone() };
+        let mut options = self.paged(options.clone());
         let mut all = Vec::new();
-        loop {
+        let mut charge = self.limits.charge();
+        for _ in 0..self.limits.sizes().pages {
             let page: List<T> = self.list(&T::KIND.into(), namespace, &options).await?;
+            if let Some(charge) = &mut charge {
+                let weight = page.items.iter().map(Weight::of).sum();
+                charge.grow(weight).map_err(|exhausted| self.limits.exhausted(exhausted))?;
+            }
             all.extend(page.items);
             if page.next.is_empty() {
                 return Ok(all);
             }
             options.next = page.next;
         }
+        Err(self.too_many_pages())
+    }
+
+    /// Options that ask for a page of the size that fits this server.
+    pub(crate) fn paged(&self, options: ListOptions) -> ListOptions {
+        ListOptions { limit: Some(options.limit.unwrap_or(self.limits.sizes().page)), ..options }
+    }
+
+    pub(crate) fn too_many_pages(&self) -> ApiError {
+        self.limits.exceeded(Limit::Pages(self.limits.sizes().pages))
     }
 
     /// Follows a collection.
@@ -186,13 +219,15 @@ impl Client {
     ) -> Result<WatchStream, ApiError> {
         let path = format!("{}{}", kind.collection_path(namespace), options.watch_query());
         let request = self.request(Method::GET, path, "", Bytes::new())?;
-        let response = self.transport.send(request).await?;
-        let (head, body) = response.into_parts();
-        if !head.status.is_success() {
-            let bytes = read_all(body).await?;
-            return Err(ApiError::from_body(head.status.as_u16(), &bytes));
-        }
-        Ok(WatchStream::new(body))
+        let body = self.limits.in_time(async {
+            let (head, body) = self.send(request).await?.into_parts();
+            if !head.status.is_success() {
+                let bytes = read_all(body, &self.limits).await?;
+                return Err(ApiError::from_body(head.status.as_u16(), &bytes));
+            }
+            Ok(body)
+        });
+        Ok(WatchStream::new(body.await?, self.limits.clone()))
     }
 
     /// Creates an object in a namespace.
@@ -297,14 +332,23 @@ impl Client {
 
     /// Sends a request as it is, past no gate; the answer is the body of a success.
     pub async fn exchange(&self, request: Request<Bytes>) -> Result<Bytes, ApiError> {
-        let response = self.transport.send(request).await?;
-        let (head, body) = response.into_parts();
-        let bytes = read_all(body).await?;
-        if head.status.is_success() {
-            Ok(bytes)
-        } else {
-            Err(ApiError::from_body(head.status.as_u16(), &bytes))
-        }
+        let answer = self.limits.in_time(async {
+            let (head, body) = self.send(request).await?.into_parts();
+            let bytes = read_all(body, &self.limits).await?;
+            if head.status.is_success() {
+                Ok(bytes)
+            } else {
+                Err(ApiError::from_body(head.status.as_u16(), &bytes))
+            }
+        });
+        answer.await
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, ApiError> {
+        self.transport.send(request).await.map_err(|error| match error.headers_too_long {
+            true => self.limits.exceeded(Limit::Headers),
+            false => error.into(),
+        })
     }
 
     fn request(
@@ -329,3 +373,6 @@ impl Client {
 fn encode(value: &Value) -> Result<Bytes, ApiError> {
     serde_json::to_vec(value).map(Bytes::from).map_err(ApiError::Encode)
 }
+
+#[cfg(test)]
+mod hostile_tests;

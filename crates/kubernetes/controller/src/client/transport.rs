@@ -64,19 +64,6 @@ impl Body {
     }
 }
 
-/// The whole of a body. A body of one piece, as every object in process is, is not copied.
-pub(super) async fn read_all(mut body: Body) -> Result<Bytes, TransportError> {
-    let Some(first) = body.next().await else { return Ok(Bytes::new()) };
-    let first = first?;
-    let Some(second) = body.next().await else { return Ok(first) };
-    let mut all = Vec::from(first);
-    all.extend_from_slice(&second?);
-    while let Some(piece) = body.next().await {
-        all.extend_from_slice(&piece?);
-    }
-    Ok(all.into())
-}
-
 /// Sends requests to one API server.
 pub trait Transport: Send + Sync {
     /// Sends a request whose URI is a path and a query.

@@ -1,9 +1,13 @@
 //! The events of a watch, cut out of the body document by document.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
+use super::limits::{Charge, Limit, Limits, held};
 use super::{ApiError, Body};
 
 /// One event of a watch.
@@ -27,6 +31,12 @@ pub struct WatchStream {
     body: Body,
     buffer: BytesMut,
     scan: Scan,
+    limits: Arc<Limits>,
+    /// For what is in the buffer.
+    charge: Option<Charge>,
+    begun: Instant,
+    /// When the first byte of the event in the buffer arrived.
+    event_begun: Option<Instant>,
 }
 
 /// How far a document was looked through for its end. Kubernetes writes one a line, which is quickly found; in-memory
@@ -105,18 +115,40 @@ struct MarkerMeta {
 }
 
 impl WatchStream {
-    pub(super) fn new(body: Body) -> Self {
-        Self { body, buffer: BytesMut::new(), scan: Scan::default() }
+    pub(super) fn new(body: Body, limits: Arc<Limits>) -> Self {
+        let charge = limits.charge();
+        let (buffer, scan) = (BytesMut::new(), Scan::default());
+        Self { body, buffer, scan, limits, charge, begun: Instant::now(), event_begun: None }
     }
 
-    /// The next event; `None` when the server ends the watch in good order.
+    /// The next event; `None` when the server ends the watch in good order, or when it has lasted as long as one may.
     pub async fn next(&mut self) -> Option<Result<WatchEvent, ApiError>> {
         loop {
-            if let Some(document) = self.document() {
-                return Some(event(&document));
+            match self.document() {
+                Ok(Some(document)) => return Some(event(&document)),
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
             }
-            match self.body.next().await? {
-                Ok(piece) => self.buffer.extend_from_slice(&piece),
+            let piece = match self.limits.times() {
+                None => self.body.next().await?,
+                Some(times) => {
+                    // A server whose bytes are always there must not keep the thread from others.
+                    tokio::task::coop::consume_budget().await;
+                    let end = self.begun + times.watch;
+                    let due = self.event_begun.map_or(end, |begun| end.min(begun + times.event));
+                    match tokio::time::timeout_at(due, self.body.next()).await {
+                        Ok(piece) => piece?,
+                        Err(_) if due == end => return None,
+                        Err(_) => return Some(Err(self.limits.exceeded(Limit::EventTime(times.event)))),
+                    }
+                }
+            };
+            match piece {
+                Ok(piece) => {
+                    if let Err(error) = self.take_in(&piece) {
+                        return Some(Err(error));
+                    }
+                }
                 Err(error) => return Some(Err(error.into())),
             }
         }
@@ -124,17 +156,45 @@ impl WatchStream {
 
     /// An event that has arrived already, without waiting.
     pub fn ready(&mut self) -> Option<Result<WatchEvent, ApiError>> {
-        self.document().map(|document| event(&document))
+        self.document().transpose().map(|document| event(&document?))
     }
 
-    fn document(&mut self) -> Option<Bytes> {
+    fn take_in(&mut self, piece: &[u8]) -> Result<(), ApiError> {
+        if let Some(charge) = &mut self.charge {
+            charge.grow(piece.len()).map_err(|exhausted| self.limits.exhausted(exhausted))?;
+        }
+        self.buffer.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Takes bytes that were charged out of the buffer.
+    fn split_charge(&mut self, bytes: usize) -> Option<Charge> {
+        self.charge.as_mut().map(|charge| charge.split(bytes))
+    }
+
+    fn document(&mut self) -> Result<Option<Bytes>, ApiError> {
         if self.scan.at == 0 {
             let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.buffer.advance(blank);
+            self.split_charge(blank);
         }
-        let end = self.scan.end(&self.buffer)?;
+        let end = self.scan.end(&self.buffer);
+        let most = self.limits.sizes().event;
+        if end.unwrap_or(self.buffer.len()) > most {
+            return Err(self.limits.exceeded(Limit::Event(most)));
+        }
+        let Some(end) = end else {
+            if !self.buffer.is_empty() && self.limits.times().is_some() {
+                self.event_begun.get_or_insert_with(Instant::now);
+            }
+            return Ok(None);
+        };
         self.scan = Scan::default();
-        Some(self.buffer.split_to(end).freeze())
+        self.event_begun = None;
+        let document = self.buffer.split_to(end).freeze();
+        let mut charge = self.split_charge(end);
+        self.limits.weigh(&document, &mut charge)?;
+        Ok(Some(held(document, charge)))
     }
 }
 
@@ -176,7 +236,8 @@ mod tests {
             .chunks(size)
             .map(|piece| Ok::<_, std::convert::Infallible>(Frame::data(Bytes::copy_from_slice(piece))));
         let pieces: Vec<_> = pieces.collect();
-        let mut stream = WatchStream::new(Body::new(StreamBody::new(futures::stream::iter(pieces).fuse())));
+        let body = Body::new(StreamBody::new(futures::stream::iter(pieces).fuse()));
+        let mut stream = WatchStream::new(body, Arc::new(Limits::in_process()));
         let mut objects = Vec::new();
         while let Some(event) = stream.next().await {
             let WatchEvent::Present(object) = event.expect("an event") else { panic!("an object") };

@@ -21,6 +21,7 @@ impl From<ApiError> for Trouble {
     fn from(error: ApiError) -> Self {
         let code = match &error {
             ApiError::Transport(_) => catalogue::API_UNREACHABLE,
+            ApiError::Limit(exceeded) => exceeded.code,
             error if error.is_conflict() => catalogue::API_CONFLICT,
             ApiError::Encode(_) => catalogue::ENCODE,
             _ => catalogue::API_REFUSED,

@@ -1,8 +1,9 @@
 //! What a client proves itself with, where that changes while it runs: tokens in files that somebody renews, and
 //! programs that print tokens or certificates.
 
+use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use capstan_apiserver::env::Env;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Mutex;
 
 /// How long a token from a file is used before the file is read again, as client-go has it.
@@ -17,7 +19,7 @@ const REREAD: Duration = Duration::from_secs(60);
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most that a program may print.
-const MOST: usize = 1 << 20;
+const MOST: u64 = 1 << 20;
 
 /// Where the value of the `Authorization` header comes from.
 #[derive(Clone)]
@@ -189,20 +191,19 @@ impl CredentialPlugin {
             .envs(self.env.iter().map(|variable| (&variable.name, &variable.value)))
             .env("KUBERNETES_EXEC_INFO", info.to_string())
             .stdin(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .kill_on_drop(true);
-        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = tokio::time::timeout(PATIENCE, printed_by(command)).await;
         let output = output.map_err(|_| failed(format!("it takes longer than {PATIENCE:?}")))?;
-        let output = output.map_err(|error| failed(error.to_string()))?;
-        if !output.status.success() {
-            return Err(failed(output.status.to_string()));
-        }
+        let (status, stdout) = output.map_err(|error| failed(error.to_string()))?;
         let useless = |why| CredentialError::Useless(self.command.clone(), why);
-        if output.stdout.len() > MOST {
-            return Err(useless("prints too much"));
+        let Some(status) = status else { return Err(useless("prints too much")) };
+        if !status.success() {
+            return Err(failed(status.to_string()));
         }
         let printed: Printed =
-            serde_json::from_slice(&output.stdout).map_err(|_| useless("prints no ExecCredential"))?;
+            serde_json::from_slice(&stdout).map_err(|_| useless("prints no ExecCredential"))?;
         let status = printed.status;
         let mut credential = match &status.token {
             Some(token) => bearer(token),
@@ -217,6 +218,19 @@ impl CredentialPlugin {
         let expires = status.expiration_timestamp.map(|text| text.parse()).transpose();
         Ok((credential, expires.map_err(|_| useless("prints no time when it expires"))?))
     }
+}
+
+/// How a program ended and what it printed; it has no end if it prints more than is read, and is stopped.
+async fn printed_by(mut command: tokio::process::Command) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
+    let mut child = command.spawn()?;
+    let mut printed = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(MOST + 1).read_to_end(&mut printed).await?;
+    }
+    if printed.len() as u64 > MOST {
+        return Ok((None, printed));
+    }
+    Ok((Some(child.wait().await?), printed))
 }
 
 #[cfg(test)]
@@ -294,6 +308,7 @@ mod tests {
         for (script, why) in [
             ("echo hidden; exit 3", "cannot be run: exit status: 3"),
             ("echo hidden", "prints no ExecCredential"),
+            ("yes hidden", "prints too much"),
             (
                 r#"echo '{"status":{"clientKeyData":"hidden"}}'"#,
                 "prints neither a token nor a certificate with its key",

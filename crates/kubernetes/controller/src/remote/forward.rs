@@ -8,13 +8,16 @@ use capstan_apiserver::websocket::{self, Message, Reader, Side};
 use capstan_object::Key;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::Empty;
-use hyper::client::conn::http1;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Remote;
+use super::transport::http1_builder;
 use crate::workload::Stream;
+
+/// Bytes that are kept of why the server ends a stream.
+const LONGEST_REASON: usize = 1024;
 
 /// Channels of the one port that is asked for.
 const DATA: u8 = 0;
@@ -68,7 +71,7 @@ impl Remote {
         let credential = self.credential().await?;
         let stream = self.connect(&credential, true).await?;
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| other(&error))?;
+            http1_builder().handshake(TokioIo::new(stream)).await.map_err(|error| other(&error))?;
         tokio::spawn(connection.with_upgrades());
         let mut request = Request::builder().method(method).uri(path).header(header::CONNECTION, "Upgrade");
         for (name, value) in protocol {
@@ -119,7 +122,10 @@ async fn pump(
                     }
                     match *channel {
                         DATA => to_client.write_all(rest).await?,
-                        ERROR => return Err(io::Error::other(String::from_utf8_lossy(rest).into_owned())),
+                        ERROR => {
+                            let rest = &rest[..rest.len().min(LONGEST_REASON)];
+                            return Err(io::Error::other(String::from_utf8_lossy(rest).into_owned()));
+                        }
                         _ => {}
                     }
                 }

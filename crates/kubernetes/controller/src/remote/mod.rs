@@ -20,3 +20,4 @@ pub use credential::{Authorization, CredentialPlugin, PluginVariable};
 pub use dial::{Dial, TcpDial};
 pub use kubeconfig::{Access, KubeconfigError};
 pub use transport::Remote;
+pub(crate) use transport::Windows;
