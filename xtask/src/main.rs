@@ -1,56 +1,24 @@
 //! Everything a contributor runs: `cargo xtask <command>`.
 //!
-//! Suites here hold Capstan against real programs that nobody in this project wrote. A suite that cannot find its
-//! peer fails with the command that builds it; it never passes by skipping.
+//! Here are code generation, peers, house rules and the choice of suites. Suites themselves need the product's crates and
+//! are in `tests/interop`: every command that is not listed here is passed on to it.
 
-mod api;
-mod bed;
-mod bench;
 mod builtin_tables;
-mod capc_on_sim;
-mod clients;
-mod cloudstack_clients;
-mod cloudstack_golden;
-mod cloudstack_replay;
-mod clusterctl;
-mod conversion_goldens;
-mod corefile_goldens;
-mod crash;
-mod demo;
-mod diff;
-mod discovery;
-mod e2e;
-mod etcd_members;
-mod fuzz;
 mod interop;
-mod kubeadm_accepts;
-mod kubectl_workload;
-mod manager;
-mod node_image;
-mod older_data;
-mod parity;
-mod peers;
-mod picture;
-mod planner;
-mod port_forward;
-mod quick_start;
-mod real_cluster;
-mod schema_diff;
-mod simulate;
-mod text;
-mod upstream;
-mod verdicts;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use capstan_test_support::{cargo, node_image, peers, text};
 use clap::{Parser, Subcommand};
 
-use bed::Flavour;
-
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "everything a contributor runs")]
+#[command(
+    name = "cargo xtask",
+    about = "everything a contributor runs",
+    after_help = "every other command is a suite of tests/interop: `cargo xtask suites` lists them"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -60,93 +28,27 @@ struct Cli {
 enum Command {
     /// Build the real peers from their Go modules into a cache outside the work tree
     Peers {
-        /// Only these (comma separated); `ci` stands for what `interop` needs
+        /// Only these (comma separated)
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
+        /// What the suites that `interop --plan` chose need: peers, programs and images
+        #[arg(long, conflicts_with = "only")]
+        planned: bool,
     },
-    /// Start an API server on loopback and keep it until interrupted
-    Bed {
-        /// Which server
-        #[arg(default_value = "capstan")]
-        server: Flavour,
-        /// Also run Cluster API's four managers against it
-        #[arg(long)]
-        managers: bool,
-        /// Our binary; built in release mode when not given
-        #[arg(long)]
-        capstan: Option<PathBuf>,
-    },
-    /// Make the table of built-in types anew from the pinned Go modules
-    BuiltinTables(builtin_tables::Options),
-    /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
-    UpstreamOnCapstan(upstream::Options),
-    /// Type what the README says, with kubectl and clusterctl
-    QuickStart(quick_start::Options),
-    /// Sit before `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
-    Demo(demo::Options),
-    /// Draw what `capstan demo` shows, for the README
-    Picture(picture::Options),
-    /// Keep a data directory of today's format, for the test that opens it with tomorrow's program
-    OlderData(older_data::Options),
-    /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
-    Manager(manager::Options),
-    /// Let Cluster API's Go managers drive our simulated machines
-    SimUnderUpstream(manager::mixed::Options),
-    /// Let our controllers drive Cluster API's in-memory provider
-    CoreOverCapd(manager::mixed::Options),
-    /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
-    Clusterctl(clusterctl::Options),
-    /// Use a simulated workload cluster with kubectl: drain, budgets, workloads
-    KubectlWorkload(kubectl_workload::Options),
-    /// Run Kubernetes' own end-to-end tests that need no node
-    E2e(e2e::Options),
-    /// Compare kubectl against capstan and against kube-apiserver
-    KubectlParity(parity::Options),
-    /// Compare the verdicts of both servers on generated objects of upstream's CRDs
-    SchemaVerdicts(verdicts::Options),
-    /// Compare our definitions with those inside the upstream modules
-    SchemaDiff(schema_diff::Options),
-    /// Replay upstream's recorded rollouts with our planner of MachineDeployments
-    PlannerGoldens(planner::Options),
-    /// Convert random objects between v1beta1 and v1beta2 as upstream does, and compare
-    ConversionGoldens(conversion_goldens::Options),
-    /// Migrate Corefiles and compare with the library that Cluster API uses
-    CorefileGoldens(corefile_goldens::Options),
-    /// Ask real etcd with our client, and let etcdctl ask our server
-    EtcdMembers(etcd_members::Options),
-    /// Let kubectl and Cluster API's control plane reach ports of Pods through our server
-    PortForward(port_forward::Options),
-    /// Kill the server under load and look for lost writes and events
-    Crash(crash::Options),
-    /// Let client libraries of other languages use the server
-    Clients(clients::Options),
-    /// Read recorded replies of a real CloudStack server with our client
-    CloudstackGolden(cloudstack_golden::Options),
-    /// Let client libraries of CloudStack use the simulator
-    CloudstackClients(cloudstack_clients::Options),
-    /// Replay recorded replies of a CloudStack server against the simulator
-    CloudstackReplay(cloudstack_replay::Options),
-    /// Let CAPC and ours make clusters on simulated CloudStacks, and count their calls
-    CapcOnSim(capc_on_sim::Options),
-    /// Have real kubeadm accept the boot data we render
-    KubeadmAccepts(kubeadm_accepts::Options),
     /// Make a root file system that machines of `capstan server --kvm` boot from
     NodeImage(node_image::Options),
-    /// Run a cluster of real nodes on this host until Pods run in it, and until nothing is left of it
-    RealCluster(real_cluster::Options),
-    /// Measure both servers under the same load
-    Bench(bench::Options),
-    /// Play the lives of whole clusters in simulated time, with a misfortune at every effect
-    Simulate(simulate::Options),
-    /// Throw random input at everything that reads input, for as long as one likes
-    Fuzz(fuzz::Options),
-    /// Run the suites that CI runs
+    /// Make the table of built-in types anew from the pinned Go modules
+    BuiltinTables(builtin_tables::Options),
+    /// Run the suites that a change can affect, a smoke set and the others in turn
     Interop(interop::Options),
+    /// List what tests/interop can run
+    Suites,
+    #[command(external_subcommand)]
+    Suite(Vec<OsString>),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run(Cli::parse().command).await {
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
@@ -155,43 +57,27 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command) -> Result<()> {
-    bed::process::end_with_children_on_signals()?;
+fn run(command: Command) -> Result<()> {
     match command {
-        Command::Peers { only } => peers::build(&only),
-        Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
-        Command::BuiltinTables(options) => builtin_tables::run(options),
-        Command::UpstreamOnCapstan(options) => upstream::run(options).await,
-        Command::QuickStart(options) => quick_start::run(options).await,
-        Command::Demo(options) => demo::run(options).await,
-        Command::Picture(options) => picture::run(options).await,
-        Command::OlderData(options) => older_data::run(options).await,
-        Command::Manager(options) => manager::run(options).await,
-        Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
-        Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
-        Command::Clusterctl(options) => clusterctl::run(options).await,
-        Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
-        Command::E2e(options) => e2e::run(options).await,
-        Command::KubectlParity(options) => parity::run(options).await,
-        Command::SchemaVerdicts(options) => verdicts::run(options).await,
-        Command::SchemaDiff(options) => schema_diff::run(&options),
-        Command::PlannerGoldens(options) => planner::run(&options),
-        Command::ConversionGoldens(options) => conversion_goldens::run(&options),
-        Command::CorefileGoldens(options) => corefile_goldens::run(&options),
-        Command::EtcdMembers(options) => etcd_members::run(&options).await,
-        Command::PortForward(options) => port_forward::run(&options).await,
-        Command::Crash(options) => crash::run(options).await,
-        Command::Clients(options) => clients::run(options).await,
-        Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
-        Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
-        Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
-        Command::CapcOnSim(options) => capc_on_sim::run(options).await,
-        Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
+        Command::Peers { planned: true, .. } => interop::prepare_planned(),
+        Command::Peers { only, .. } => peers::build(&only),
         Command::NodeImage(options) => node_image::run(&options),
-        Command::RealCluster(options) => real_cluster::run(options).await,
-        Command::Bench(options) => bench::run(options).await,
-        Command::Simulate(options) => simulate::run(options),
-        Command::Fuzz(options) => fuzz::run(&options),
+        Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::Interop(options) => interop::run(&options),
+        Command::Suites => suite(&["--help".into()]),
+        Command::Suite(arguments) => suite(&arguments),
     }
+}
+
+/// Runs the program of tests/interop.
+fn suite(arguments: &[OsString]) -> Result<()> {
+    let program = cargo::suite_program(interop::PROGRAM)?;
+    let status = std::process::Command::new(&program)
+        .args(arguments)
+        .status()
+        .with_context(|| format!("run {}", program.display()))?;
+    if !status.success() {
+        bail!("{} ended with {status}", arguments[0].to_string_lossy());
+    }
+    Ok(())
 }

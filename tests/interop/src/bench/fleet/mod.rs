@@ -1,0 +1,119 @@
+//! `cargo xtask bench fleet`: a fleet of clusters, one control plane machine and one worker each, from manifests to
+//! Available, then at rest, then deleted.
+//!
+//! ```text
+//! in process   capstan server                               one process: store, API, controllers, simulator
+//! apart        capstan server, capstan sim site             the same, with the machines in a process of their own
+//! over TLS     capstan server --api-only, capstan manager   the same parts as two
+//! upstream     etcd, kube-apiserver, kube-controller-manager, four Go managers with their in-memory provider
+//! ```
+//!
+//! Simulated machines boot at once on all of them, and their clusters live inside the processes that are measured.
+
+mod follow;
+mod planes;
+mod report;
+mod run;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::bed::machine::Machine;
+use crate::bed::process::usage_of;
+use crate::bed::{Workdir, capstan};
+use planes::{Kind, Plane};
+
+/// How many clusters are made where no number is given; what the peer can do on two cores is another number.
+const CLUSTERS: usize = 1_000;
+const CLUSTERS_WITH_PEER: usize = 50;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// How many clusters; several numbers (comma separated) show whether one costs the same among many
+    /// [default: 1000, with a peer 50]
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    clusters: Vec<usize>,
+    /// Also run this in the same way and print ratios
+    #[arg(long)]
+    peer: Option<Peer>,
+    /// Only these; with a peer, the first is compared with it
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "in-process,apart,over-tls")]
+    planes: Vec<Ours>,
+    /// Algorithm of the clusters' keys [default: ECDSA-P256, with a peer RSA-2048, which is all its provider takes]
+    #[arg(long, value_name = "ALGORITHM")]
+    key_algorithm: Option<String>,
+    /// Seconds for which the fleet is watched at rest
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    idle: u64,
+    /// Seconds after which a phase has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
+    patience: u64,
+    /// Our binary; built in release mode when not given
+    #[arg(long)]
+    capstan: Option<PathBuf>,
+}
+
+/// What runs beside us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    /// Cluster API's Go managers with their in-memory provider on kube-apiserver and etcd.
+    Upstream,
+}
+
+/// Our own ways to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ours {
+    /// One process.
+    InProcess,
+    /// One process, and another for the simulated machines: what the plane itself takes.
+    Apart,
+    /// API server and controllers apart, with TLS between them.
+    OverTls,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let mut workdir = Workdir::new("fleet")?;
+    let binary = capstan::optimised(options.capstan.as_deref())?;
+    let default_algorithm = if options.peer.is_some() { "RSA-2048" } else { "ECDSA-P256" };
+    let algorithm = options.key_algorithm.as_deref().unwrap_or(default_algorithm);
+    let counts = match (options.clusters.as_slice(), options.peer) {
+        ([], None) => vec![CLUSTERS],
+        ([], Some(_)) => vec![CLUSTERS_WITH_PEER],
+        (given, _) => given.to_vec(),
+    };
+    let mut kinds: Vec<Kind> = options
+        .planes
+        .iter()
+        .map(|ours| match ours {
+            Ours::InProcess => Kind::InProcess,
+            Ours::Apart => Kind::Apart,
+            Ours::OverTls => Kind::OverTls,
+        })
+        .collect();
+    kinds.extend(options.peer.map(|Peer::Upstream| Kind::Upstream));
+    let times = run::Times {
+        idle: Duration::from_secs(options.idle),
+        patience: Duration::from_secs(options.patience),
+    };
+    let mut outcomes = Vec::new();
+    for clusters in counts {
+        for kind in &kinds {
+            println!("{clusters} clusters, {}, {algorithm}", kind.name());
+            let folder = workdir.folder(&format!("{}-{clusters}", kind.name().replace(' ', "-")))?;
+            let machine = Machine::now()?;
+            let own = usage_of(std::process::id())?.cpu;
+            let plane = Plane::start(*kind, &folder, &binary, algorithm).await?;
+            let mut outcome = run::fleet(plane, clusters, times).await?;
+            outcome.cpu_of_load = usage_of(std::process::id())?.cpu.saturating_sub(own);
+            let used = outcome.cpu_of_all + outcome.cpu_of_load;
+            outcome.others = Machine::now()?.used_by_others_since(&machine, used);
+            outcomes.push(outcome);
+        }
+    }
+    report::print(&outcomes);
+    workdir.passed();
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! `cargo xtask bench api`: the same load on kube-apiserver with etcd and on capstan, on the same disk in one run.
+//! `cargo xtask bench fleet`: many clusters at once, ours alone or beside upstream's managers.
+//!
+//! They print ratios and never fail on them: a benchmark on a shared machine informs, it does not judge.
+
+mod fleet;
+mod load;
+mod measures;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+
+use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, ports::free_port};
+use crate::cargo;
+use crate::text::table;
+use measures::{Better, Figure, Sizes};
+
+/// Starts of which the median is taken.
+const STARTS: usize = 3;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Writes, reads, lists, watches, start time and memory
+    Api {
+        /// A tenth of the load: shows that it runs, not how fast
+        #[arg(long)]
+        quick: bool,
+        /// Only this server, without ratios
+        #[arg(long)]
+        server: Option<Flavour>,
+        /// Our binary; built in release mode when not given
+        #[arg(long)]
+        capstan: Option<PathBuf>,
+    },
+    /// Memory of one more empty in-memory server in a process that has a thousand
+    Instances,
+    /// Many simulated clusters at once: time, processor, memory, writes; idle and deleted
+    Fleet(fleet::Options),
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    match options.what {
+        What::Instances => instances(),
+        What::Api { .. } if cfg!(debug_assertions) => again_in_release(),
+        What::Api { quick, server, capstan } => api(quick, server, capstan).await,
+        What::Fleet(options) => fleet::run(options).await,
+    }
+}
+
+async fn api(quick: bool, server: Option<Flavour>, capstan: Option<PathBuf>) -> Result<()> {
+    let sizes = if quick { Sizes::quick() } else { Sizes::full() };
+    let mut workdir = Workdir::new("bench")?;
+    let flavours = server.map_or_else(|| vec![Flavour::Kube, Flavour::Capstan], |one| vec![one]);
+    let binary = if flavours.contains(&Flavour::Capstan) {
+        Some(capstan::optimised(capstan.as_deref())?)
+    } else {
+        None
+    };
+    let mut columns = Vec::new();
+    for flavour in flavours {
+        let folder = workdir.folder(flavour.name())?;
+        let mut figures = Vec::new();
+        println!("{}", flavour.name());
+        let start = async |name: String| match &binary {
+            Some(binary) if flavour == Flavour::Capstan => {
+                Server::capstan(&folder.join(name), binary, free_port()?).await
+            }
+            _ => Server::kube(&folder.join(name), Controllers::None).await,
+        };
+        let mut starts = Vec::new();
+        for attempt in 0..STARTS {
+            let mut server = start(format!("start-{attempt}")).await?;
+            starts.push(server.start_time);
+            server.stop()?;
+        }
+        starts.sort_unstable();
+        figures.push(Figure::start(starts[STARTS / 2]));
+        let mut server = start("load".to_owned()).await?;
+        measures::all(&server, sizes, &mut figures).await?;
+        server.stop()?;
+        figures.push(measures::filled(&start("full".to_owned()).await?, sizes).await?);
+        columns.push((flavour, figures));
+    }
+    print(&columns);
+    workdir.passed();
+    Ok(())
+}
+
+fn instances() -> Result<()> {
+    let status = cargo::command()
+        .args(["run", "--quiet", "--release", "--package", "capstan-apiserver", "--example", "instances"])
+        .status()
+        .context("run cargo")?;
+    if !status.success() {
+        bail!("the measurement failed ({status})");
+    }
+    Ok(())
+}
+
+/// A load generator built for debugging measures itself.
+fn again_in_release() -> Result<()> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let status = cargo::command()
+        .args(["run", "--quiet", "--release", "--package", "capstan-interop", "--"])
+        .args(arguments)
+        .status()
+        .context("run cargo")?;
+    if !status.success() {
+        bail!("the benchmark failed ({status})");
+    }
+    Ok(())
+}
+
+fn print(columns: &[(Flavour, Vec<Figure>)]) {
+    let mut head = vec!["measure".to_owned()];
+    head.extend(columns.iter().map(|(flavour, _)| flavour.name().to_owned()));
+    if columns.len() == 2 {
+        head.extend(["ratio", "target"].map(String::from));
+    }
+    let mut rows = vec![head];
+    let Some((_, first)) = columns.first() else { return };
+    for (position, figure) in first.iter().enumerate() {
+        let mut row = vec![figure.name.clone()];
+        row.extend(columns.iter().filter_map(|(_, figures)| figures.get(position)).map(Figure::shown));
+        if let [_, (_, ours)] = columns
+            && let Some(ours) = ours.get(position)
+        {
+            let ratio = ours.value / figure.value;
+            let better = match figure.better {
+                Better::Higher => format!("{ratio:.2} × "),
+                Better::Lower => format!("1/{:.1}", 1.0 / ratio),
+            };
+            row.extend([better, figure.target.to_owned()]);
+        }
+        rows.push(row);
+    }
+    println!("\n{}", table(&rows));
+}

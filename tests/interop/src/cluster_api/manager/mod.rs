@@ -1,0 +1,205 @@
+//! `cargo xtask manager`: our controllers on real Kubernetes: etcd, kube-apiserver, kube-controller-manager.
+//!
+//! A cluster of simulated machines is created, scaled, upgraded and deleted while managers die, hand over and start
+//! again; kubectl meets our webhooks; a manager of one namespace leaves the others alone; nobody complains.
+//!
+//! The simulated machines live in a process of their own, `capstan sim site`, as real ones do: managers die, machines stay.
+
+pub mod mixed;
+mod tally;
+mod webhooks;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::bed::cluster::{Cluster, examples};
+use crate::bed::manager::Manager;
+use crate::bed::ports::free_port;
+use crate::bed::site::Site;
+use crate::bed::tool::Tool;
+use crate::bed::{Controllers, Flavour, Server, Workdir, capstan, wait};
+use crate::peers::Cache;
+use crate::text::Lap;
+use tally::Tally;
+
+const NAMESPACE: &str = "life";
+const BEFORE: &str = "v1.35.0";
+const AFTER: &str = "v1.36.0";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leases/capstan";
+const MACHINES: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/life/simmachines";
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Which API server; our own has nothing but its API
+    #[arg(long, default_value = "kube")]
+    server: Flavour,
+    /// Our binary; built with the profile `ci` when not given
+    #[arg(long)]
+    capstan: Option<PathBuf>,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let binary = capstan::binary(options.capstan.as_deref())?;
+    let mut workdir = Workdir::new("manager")?;
+    let mut lap = Lap::start();
+    let folder = workdir.folder("server")?;
+    let mut server = match options.server {
+        Flavour::Kube => Server::kube(&folder, Controllers::Plane).await?,
+        Flavour::Capstan => Server::capstan(&folder, &binary, free_port()?).await?,
+    };
+    let api = server.api()?;
+    let folder = workdir.folder("managers")?;
+    let site = Site::start(&folder, &binary).await?;
+    let bed = Bed { folder, binary, kubeconfig: server.kubeconfig.clone(), site };
+    lap.end("server and site ready");
+
+    let mut first = bed.start("first", &["--install-crds"]).await?;
+    let mut second = bed.start("second", &["--install-crds"]).await?;
+    lap.end("managers ready");
+    let kubectl = Tool::new(Cache::locate()?.built("kubectl")?, workdir.folder("home")?);
+    webhooks::judged(&api, &kubectl, &server.kubeconfig, workdir.path()).await?;
+    lap.end("webhooks default, refuse and convert");
+
+    let mut healthy = || server.check();
+    let cluster = Cluster::prepare(&api, NAMESPACE, manifests()?).await?;
+    let machines = Tally::start(&api, MACHINES).await?;
+    cluster.create().await?;
+    cluster.wait_available(1, 1, &mut healthy).await?;
+    let workload = cluster.workload(&workdir.path().join("workload.kubeconfig")).await?;
+    cluster.wait_nodes(&workload, 2, BEFORE).await?;
+    lap.end("1+1 available");
+
+    cluster.scale(1, 2).await?;
+    cluster.wait_available(1, 2, &mut healthy).await?;
+    cluster.scale(1, 1).await?;
+    cluster.wait_available(1, 1, &mut healthy).await?;
+    ensure!(
+        machines.count()? == 3,
+        "1+1, one more and one less is three machines, not {}",
+        machines.count()?
+    );
+    lap.end("workers scaled up and down");
+
+    let leader = holder(&api).await?.context("nobody leads")?;
+    cluster.scale(3, 1).await?;
+    wait::until("a second control plane machine", Duration::from_secs(60), || async {
+        Ok((machines.count()? > 3).then_some(()))
+    })
+    .await?;
+    first.kill()?;
+    cluster.wait_available(3, 1, &mut healthy).await?;
+    let next = holder(&api).await?.context("nobody leads")?;
+    ensure!(next != leader, "the Lease did not change hands");
+    ensure!(machines.count()? == 5, "two more machines were wanted, {} were made", machines.count()? - 3);
+    lap.end("leader killed, control plane scaled up by the next");
+
+    cluster.upgrade(AFTER).await?;
+    cluster.wait_nodes(&workload, 4, AFTER).await?;
+    cluster.wait_available(3, 1, &mut healthy).await?;
+    ensure!(machines.count()? == 9, "four machines were replaced by {}", machines.count()? - 5);
+    lap.end("upgraded");
+
+    let before = cluster.wait_rest().await?;
+    second.stop()?;
+    let mut third = bed.start("third", &["--install-crds"]).await?;
+    wait::until("another leader", Duration::from_secs(30), || async {
+        Ok(holder(&api).await?.filter(|holder| *holder != next))
+    })
+    .await?;
+    ensure!(cluster.wait_rest().await? == before, "a manager that was started again wrote something");
+    lap.end("restarted, nothing written");
+
+    cluster.delete(&mut healthy).await?;
+    let left = bed.site.machines().await?;
+    ensure!(left.is_empty(), "machines are left behind: {left:?}");
+    third.stop()?;
+    lap.end("deleted, nothing left");
+
+    let fourth = one_namespace(&bed, &api).await?;
+    lap.end("one namespace of two is looked after");
+    silent([first, second, third, fourth].iter().map(Manager::complaints))?;
+    workdir.passed();
+    Ok(())
+}
+
+/// The example, a minor version back.
+fn manifests() -> Result<Vec<Value>> {
+    let mut manifests = examples(&["cni.yaml", "sim-cluster.yaml"])?;
+    for object in &mut manifests {
+        let spec = &mut object["spec"];
+        for path in ["/version", "/template/spec/version"] {
+            if let Some(version) = spec.pointer_mut(path) {
+                *version = BEFORE.into();
+            }
+        }
+    }
+    Ok(manifests)
+}
+
+/// In good weather there is nothing to warn of.
+pub fn silent(complaints: impl IntoIterator<Item = Result<Vec<String>>>) -> Result<()> {
+    for complaints in complaints {
+        let complaints = complaints?;
+        ensure!(complaints.is_empty(), "a healthy program of ours complained:\n{}", complaints.join("\n"));
+    }
+    Ok(())
+}
+
+/// Where managers are started.
+struct Bed {
+    folder: PathBuf,
+    binary: PathBuf,
+    kubeconfig: PathBuf,
+    /// Where the machines are.
+    site: Site,
+}
+
+impl Bed {
+    async fn start(&self, name: &str, arguments: &[&str]) -> Result<Manager> {
+        let site = self.site.flag();
+        let arguments = [arguments, &[site.as_str()]].concat();
+        Manager::start(name, &self.folder, &self.binary, &self.kubeconfig, &arguments).await
+    }
+}
+
+/// A manager of simulated machines alone.
+async fn simulated(folder: &Path, binary: &Path, kubeconfig: &Path) -> Result<Manager> {
+    let port = format!("--simulator-port={}", free_port()?);
+    let arguments =
+        ["--controllers=infrastructure", "--install-crds", "--simulator", "--simulator-instant", &port];
+    Manager::start("infrastructure", folder, binary, kubeconfig, &arguments).await
+}
+
+async fn holder(api: &Api) -> Result<Option<String>> {
+    let lease = api.get(LEASE).await?.success()?;
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+    Ok(Some(holder).filter(|holder| !holder.is_empty()))
+}
+
+/// A manager of one namespace writes nothing in another.
+async fn one_namespace(bed: &Bed, api: &Api) -> Result<Manager> {
+    for namespace in ["watched", "ignored"] {
+        api.post("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})).await?.success()?;
+    }
+    let mut manager = bed.start("of-one-namespace", &["--namespace=watched"]).await?;
+    let path = |namespace: &str| format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{namespace}/clusters");
+    let mut clusters = examples(&["sim-cluster.yaml"])?;
+    let cluster = clusters.iter_mut().find(|object| object["kind"] == "Cluster");
+    let cluster: Value = cluster.context("the example has no Cluster")?.take();
+    let ignored = api.post(&path("ignored"), &cluster).await?.success()?;
+    api.post(&path("watched"), &cluster).await?.success()?;
+    wait::until("the cluster is looked after", Duration::from_secs(60), || async {
+        let cluster = api.get(&format!("{}/quick", path("watched"))).await?.success()?;
+        Ok(cluster["status"]["conditions"].is_array().then_some(()))
+    })
+    .await?;
+    let now = api.get(&format!("{}/quick", path("ignored"))).await?.success()?;
+    ensure!(now == ignored, "the cluster in the other namespace was written to: {now}");
+    manager.stop()?;
+    Ok(manager)
+}

@@ -1,0 +1,10 @@
+//! Controllers and kinds, held against Cluster API's managers, clusterctl and kubeadm.
+
+pub mod clusterctl;
+pub mod conversion_goldens;
+pub mod corefile_goldens;
+pub mod kubeadm_accepts;
+pub mod manager;
+pub mod planner;
+pub mod schema_diff;
+pub mod upstream;

@@ -1,0 +1,93 @@
+//! What the same run gave on kube-apiserver: `tests/upstream/baseline.json`, committed, with the versions it comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use super::explained::{self, Explanation};
+use super::shapes;
+use crate::cargo;
+use crate::peers::catalog::{CLUSTER_API, KUBERNETES};
+
+const FILE: &str = "tests/upstream/baseline.json";
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Baseline {
+    cluster_api: String,
+    kubernetes: String,
+    /// Clusters of the recorded run.
+    clusters: usize,
+    /// Kinds of error line in the logs of the last recorded run.
+    kinds: usize,
+    /// Seconds of each phase.
+    pub phases: BTreeMap<String, f64>,
+    /// Resident bytes of each process at 3+3.
+    pub memory: BTreeMap<String, u64>,
+    /// Shapes of error lines whose cause `explained.yaml` does not explain, of all recorded runs.
+    pub shapes: BTreeSet<String>,
+}
+
+impl Baseline {
+    fn path() -> PathBuf {
+        cargo::root().join(FILE)
+    }
+
+    /// The committed baseline; fails if there is none or if it is one of other versions.
+    pub fn load() -> Result<Self> {
+        const RECORD: &str = "record it with `cargo xtask upstream-on-capstan --baseline`";
+        let bytes = std::fs::read(Self::path()).with_context(|| format!("{FILE}: {RECORD}"))?;
+        let known: Self = serde_json::from_slice(&bytes).context(FILE)?;
+        ensure!(
+            known.is_current(),
+            "{FILE} is of Cluster API {} on Kubernetes {}, the peers are {CLUSTER_API} and {KUBERNETES}: {RECORD}",
+            known.cluster_api,
+            known.kubernetes
+        );
+        Ok(known)
+    }
+
+    fn is_current(&self) -> bool {
+        (self.cluster_api.as_str(), self.kubernetes.as_str()) == (CLUSTER_API, KUBERNETES)
+    }
+
+    /// Records a run on kube-apiserver. Races differ from run to run, so error lines of equal versions add up.
+    pub fn record(outcome: &Outcome, clusters: usize) -> Result<()> {
+        let before = Self::load().unwrap_or_default();
+        let recorded = before.with(outcome, clusters, &explained::load()?);
+        let text = serde_json::to_string_pretty(&recorded)? + "\n";
+        std::fs::write(Self::path(), text).context(FILE)?;
+        println!(
+            "wrote {FILE}: {} kinds of error line, {} unexplained",
+            recorded.kinds,
+            recorded.shapes.len()
+        );
+        Ok(())
+    }
+
+    fn with(mut self, outcome: &Outcome, clusters: usize, explanations: &[Explanation]) -> Self {
+        self.cluster_api = CLUSTER_API.to_owned();
+        self.kubernetes = KUBERNETES.to_owned();
+        self.clusters = clusters;
+        self.kinds = outcome.shapes.len();
+        // A tenth of a second is more than a run repeats.
+        let rounded = |seconds: f64| (seconds * 10.0).round() / 10.0;
+        self.phases = outcome
+            .phases
+            .iter()
+            .map(|(name, took)| ((*name).to_owned(), rounded(took.as_secs_f64())))
+            .collect();
+        self.memory = outcome.usage.iter().map(|(name, usage)| (name.clone(), usage.resident)).collect();
+        for (shape, example) in outcome.shapes.all() {
+            // Slowness is explained only where a run was slow, so it is never part of the baseline.
+            let error = shapes::error_text(example).unwrap_or_else(|| shape.clone());
+            if explained::explain(explanations, &error, true).is_err() {
+                self.shapes.insert(shape.clone());
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,10 @@
+//! The Rust client, in a program and workspace of its own: neither `xtask` nor the hermetic tests build kube.
+
+use anyhow::Result;
+use tokio::process::Command;
+
+use crate::cargo;
+
+pub async fn suite() -> Result<Command> {
+    Ok(Command::new(cargo::build("tests/clients/kube-rs", "kube-rs-suite", &["--locked"])?))
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask e2e`: Kubernetes' own end-to-end tests of its API, those that need no node.
+//!
+//! One process per test, so that each has its own time limit and its own log.
+
+mod list;
+mod run;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use futures::stream::{self, StreamExt as _};
+use serde_json::json;
+
+use crate::api::{Api, content};
+use crate::bed::{Flavour, Server, Workdir};
+use crate::peers::Cache;
+use crate::text::{human_duration, table};
+use run::{Verdict, run_one};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Only tests whose name contains this text
+    #[arg(long)]
+    only: Option<String>,
+    /// How many tests at a time
+    #[arg(long, default_value_t = 6)]
+    jobs: usize,
+    /// Time limit of one test, in seconds
+    #[arg(long, default_value_t = 180)]
+    limit: u64,
+    /// Also run the tests that are excluded
+    #[arg(long)]
+    all: bool,
+    /// Which server
+    #[arg(long, default_value = "capstan")]
+    server: Flavour,
+    /// Our binary; built with the profile `ci` when not given
+    #[arg(long)]
+    capstan: Option<PathBuf>,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let program = Cache::locate()?.built("e2e.test")?;
+    let tests = list::chosen(options.only.as_deref(), options.all)?;
+    println!("{} tests on {}, {} at a time", tests.len(), options.server.name(), options.jobs);
+    let mut workdir = Workdir::new("e2e")?;
+    let mut server =
+        Server::start(options.server, &workdir.folder("server")?, options.capstan.as_deref()).await?;
+    create_node(&server.api()?).await?;
+
+    let logs = workdir.folder("logs")?;
+    let started = Instant::now();
+    let limit = Duration::from_secs(options.limit);
+    let count = tests.len();
+    // In the order in which they end: a slow one keeps no place that another could have.
+    let mut outcomes = stream::iter(tests)
+        .map(|name| run_one(&program, &server.kubeconfig, &logs, name, limit))
+        .buffer_unordered(options.jobs.max(1));
+    let mut bad = Vec::new();
+    let mut done = 0;
+    while let Some(outcome) = outcomes.next().await {
+        let outcome = outcome?;
+        done += 1;
+        println!(
+            "  [{done}/{count}] {}  {}  {}",
+            outcome.verdict.name(),
+            human_duration(outcome.took),
+            outcome.name
+        );
+        if outcome.verdict != Verdict::Passed {
+            bad.push(outcome);
+        }
+    }
+    drop(outcomes);
+    server.check()?;
+    println!("{} of {count} passed in {}", count - bad.len(), human_duration(started.elapsed()));
+    if bad.is_empty() {
+        workdir.passed();
+        return Ok(());
+    }
+    let mut rows = vec![["verdict", "time", "test", "log"].map(String::from).to_vec()];
+    for outcome in &bad {
+        rows.push(vec![
+            outcome.verdict.name().to_owned(),
+            human_duration(outcome.took),
+            outcome.name.clone(),
+            outcome.log.display().to_string(),
+        ]);
+        println!("\n{}\n{}", outcome.name, run::failure(&outcome.log));
+    }
+    println!("\n{}", table(&rows));
+    bail!("{} of {count} tests did not pass", bad.len())
+}
+
+/// The framework waits for one Ready, schedulable node before any test.
+async fn create_node(api: &Api) -> Result<()> {
+    let ready = json!({"conditions": [{
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "the bed says so",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bed"}, "status": ready});
+    api.post("/api/v1/nodes", &node).await?.success()?;
+    // kube-apiserver's admission taints every new node as not ready.
+    let patch = json!({"spec": {"taints": null}});
+    api.patch("/api/v1/nodes/bed", content::MERGE_PATCH, &patch).await?.success()?;
+    let patch = json!({"status": ready});
+    api.patch("/api/v1/nodes/bed/status", content::MERGE_PATCH, &patch).await?.success()?;
+    Ok(())
+}

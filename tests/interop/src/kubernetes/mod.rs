@@ -1,0 +1,9 @@
+//! The API server, held against kube-apiserver, kubectl, etcd and client libraries.
+
+pub mod clients;
+pub mod e2e;
+pub mod etcd_members;
+pub mod kubectl_workload;
+pub mod parity;
+pub mod port_forward;
+pub mod verdicts;

@@ -1,0 +1,169 @@
+//! `capstan-interop`: suites that hold Capstan against real programs that nobody in this project wrote.
+//!
+//! `cargo xtask <suite>` builds and runs it; `cargo xtask interop` chooses among the suites. A suite that cannot find its
+//! peer fails with the command that builds it; it never passes by skipping.
+
+mod api;
+mod bed;
+mod bench;
+mod clouds;
+mod cluster_api;
+mod diff;
+mod discovery;
+mod first_use;
+mod kubernetes;
+mod self_checks;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use capstan_test_support::{cargo, node_image, peers, text};
+use clap::{Parser, Subcommand};
+
+use bed::Flavour;
+use clouds::{capc_on_sim, cloudstack_clients, cloudstack_golden, cloudstack_replay, real_cluster};
+use cluster_api::{
+    clusterctl, conversion_goldens, corefile_goldens, kubeadm_accepts, manager, planner, schema_diff,
+    upstream,
+};
+use first_use::{demo, picture, quick_start};
+use kubernetes::{clients, e2e, etcd_members, kubectl_workload, parity, port_forward, verdicts};
+use self_checks::{cloudstack_faults, crash, fuzz, older_data, simulate};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "suites against real programs, and what else needs the whole product"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start an API server on loopback and keep it until interrupted
+    Bed {
+        /// Which server
+        #[arg(default_value = "capstan")]
+        server: Flavour,
+        /// Also run Cluster API's four managers against it
+        #[arg(long)]
+        managers: bool,
+        /// Our binary; built with the profile `ci` when not given
+        #[arg(long)]
+        capstan: Option<PathBuf>,
+    },
+    /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
+    UpstreamOnCapstan(upstream::Options),
+    /// Type what the README says, with kubectl and clusterctl
+    QuickStart(quick_start::Options),
+    /// Sit before `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
+    Demo(demo::Options),
+    /// Draw what `capstan demo` shows, for the README
+    Picture(picture::Options),
+    /// Keep a data directory of today's format, for the test that opens it with tomorrow's program
+    OlderData(older_data::Options),
+    /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
+    Manager(manager::Options),
+    /// Let Cluster API's Go managers drive our simulated machines
+    SimUnderUpstream(manager::mixed::Options),
+    /// Let our controllers drive Cluster API's in-memory provider
+    CoreOverCapd(manager::mixed::Options),
+    /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
+    Clusterctl(clusterctl::Options),
+    /// Use a simulated workload cluster with kubectl: drain, budgets, workloads
+    KubectlWorkload(kubectl_workload::Options),
+    /// Run Kubernetes' own end-to-end tests that need no node
+    E2e(e2e::Options),
+    /// Compare kubectl against capstan and against kube-apiserver
+    KubectlParity(parity::Options),
+    /// Compare the verdicts of both servers on generated objects of upstream's CRDs
+    SchemaVerdicts(verdicts::Options),
+    /// Compare our definitions with those inside the upstream modules
+    SchemaDiff(schema_diff::Options),
+    /// Replay upstream's recorded rollouts with our planner of MachineDeployments
+    PlannerGoldens(planner::Options),
+    /// Convert random objects between v1beta1 and v1beta2 as upstream does, and compare
+    ConversionGoldens(conversion_goldens::Options),
+    /// Migrate Corefiles and compare with the library that Cluster API uses
+    CorefileGoldens(corefile_goldens::Options),
+    /// Ask real etcd with our client, and let etcdctl ask our server
+    EtcdMembers(etcd_members::Options),
+    /// Let kubectl and Cluster API's control plane reach ports of Pods through our server
+    PortForward(port_forward::Options),
+    /// Kill the server under load and look for lost writes and events
+    Crash(crash::Options),
+    /// Let client libraries of other languages use the server
+    Clients(clients::Options),
+    /// Read recorded replies of a real CloudStack server with our client
+    CloudstackGolden(cloudstack_golden::Options),
+    /// Let client libraries of CloudStack use the simulator
+    CloudstackClients(cloudstack_clients::Options),
+    /// Crash and lose replies at every call of clusters on a simulated CloudStack
+    CloudstackFaults(cloudstack_faults::Options),
+    /// Replay recorded replies of a CloudStack server against the simulator
+    CloudstackReplay(cloudstack_replay::Options),
+    /// Let CAPC and ours make clusters on simulated CloudStacks, and count their calls
+    CapcOnSim(capc_on_sim::Options),
+    /// Have real kubeadm accept the boot data we render
+    KubeadmAccepts(kubeadm_accepts::Options),
+    /// Run a cluster of real nodes on this host until Pods run in it, and until nothing is left of it
+    RealCluster(real_cluster::Options),
+    /// Measure both servers under the same load
+    Bench(bench::Options),
+    /// Play the lives of whole clusters in simulated time, with a misfortune at every effect
+    Simulate(simulate::Options),
+    /// Throw random input at everything that reads input, for as long as one likes
+    Fuzz(fuzz::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Cli::parse().command).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("interop: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<()> {
+    bed::process::end_with_children_on_signals()?;
+    match command {
+        Command::Bed { server, managers, capstan } => bed::hold(server, managers, capstan).await,
+        Command::UpstreamOnCapstan(options) => upstream::run(options).await,
+        Command::QuickStart(options) => quick_start::run(options).await,
+        Command::Demo(options) => demo::run(options).await,
+        Command::Picture(options) => picture::run(options).await,
+        Command::OlderData(options) => older_data::run(options).await,
+        Command::Manager(options) => manager::run(options).await,
+        Command::SimUnderUpstream(options) => manager::mixed::sim_under_upstream(options).await,
+        Command::CoreOverCapd(options) => manager::mixed::core_over_capd(options).await,
+        Command::Clusterctl(options) => clusterctl::run(options).await,
+        Command::KubectlWorkload(options) => kubectl_workload::run(options).await,
+        Command::E2e(options) => e2e::run(options).await,
+        Command::KubectlParity(options) => parity::run(options).await,
+        Command::SchemaVerdicts(options) => verdicts::run(options).await,
+        Command::SchemaDiff(options) => schema_diff::run(&options),
+        Command::PlannerGoldens(options) => planner::run(&options),
+        Command::ConversionGoldens(options) => conversion_goldens::run(&options),
+        Command::CorefileGoldens(options) => corefile_goldens::run(&options),
+        Command::EtcdMembers(options) => etcd_members::run(&options).await,
+        Command::PortForward(options) => port_forward::run(&options).await,
+        Command::Crash(options) => crash::run(options).await,
+        Command::Clients(options) => clients::run(options).await,
+        Command::CloudstackGolden(options) => cloudstack_golden::run(&options).await,
+        Command::CloudstackClients(options) => cloudstack_clients::run(options).await,
+        Command::CloudstackFaults(options) => cloudstack_faults::run(&options),
+        Command::CloudstackReplay(options) => cloudstack_replay::run(options).await,
+        Command::CapcOnSim(options) => capc_on_sim::run(options).await,
+        Command::KubeadmAccepts(options) => kubeadm_accepts::run(&options),
+        Command::RealCluster(options) => real_cluster::run(options).await,
+        Command::Bench(options) => bench::run(options).await,
+        Command::Simulate(options) => simulate::run(options),
+        Command::Fuzz(options) => fuzz::run(&options),
+    }
+}

@@ -1,0 +1,195 @@
+//! `cargo xtask crash`: kill -9 under load, again and again. Every acknowledged write is there afterwards, and no
+//! watcher missed or repeated an event.
+
+mod ledger;
+mod watcher;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, watch};
+
+use crate::api::{Api, Http};
+use crate::bed::{Server, Workdir, capstan, kubeconfig, ports::free_port};
+use crate::text::human_duration;
+use ledger::Stored;
+use writer::Writer;
+
+const NAMESPACE: &str = "/api/v1/namespaces/crash";
+const COLLECTION: &str = "/api/v1/namespaces/crash/configmaps";
+const LABEL: &str = "crash";
+/// Name of the object whose appearance ends a watch.
+const END: &str = "end";
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// How often the server is killed
+    #[arg(long, default_value_t = 200)]
+    rounds: usize,
+    /// How many clients write
+    #[arg(long, default_value_t = 16)]
+    writers: usize,
+    /// How many clients watch
+    #[arg(long, default_value_t = 6)]
+    watchers: usize,
+    /// Seed of the moments and of the writes; another one for another run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Our binary; built with the profile `ci` when not given
+    #[arg(long)]
+    capstan: Option<PathBuf>,
+}
+
+/// Whether the server is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Up,
+    Down,
+    /// Writers stop; watchers go on to the end marker.
+    LastWords,
+    Over,
+}
+
+/// Clients wait here while the server is down.
+#[derive(Clone, Debug)]
+pub struct Gate(watch::Receiver<Phase>);
+
+impl Gate {
+    /// Waits until writing makes sense; false when it never will again.
+    pub async fn open(&mut self) -> bool {
+        let phase = self.0.wait_for(|phase| *phase != Phase::Down).await;
+        phase.is_ok_and(|phase| *phase == Phase::Up)
+    }
+
+    /// Waits until the server is there; false when the run is over.
+    pub async fn reopened(&mut self) -> bool {
+        let phase = self.0.wait_for(|phase| *phase != Phase::Down).await;
+        phase.is_ok_and(|phase| *phase != Phase::Over)
+    }
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let binary = capstan::binary(options.capstan.as_deref())?;
+    let seed = options.seed.unwrap_or_else(rand::random);
+    println!(
+        "{} kills, {} writers, {} watchers, seed {seed}",
+        options.rounds, options.writers, options.watchers
+    );
+    let mut workdir = Workdir::new("crash")?;
+    let folder = workdir.folder("server")?;
+    let port = free_port()?;
+    let mut server = Server::capstan(&folder, &binary, port).await?;
+    let access = kubeconfig::read(&server.kubeconfig)?;
+    let api = || Api::new(&access, Http::One);
+    let main = api()?;
+    main.post("/api/v1/namespaces", &json!({"metadata": {"name": "crash"}})).await?.success()?;
+    let from = parse_revision(&main.get(&format!("{NAMESPACE}/secrets")).await?.success()?)?;
+
+    let (phase, gate) = watch::channel(Phase::Up);
+    let gate = Gate(gate);
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let query = format!("{COLLECTION}?labelSelector={LABEL}%3Dyes");
+    let mut watchers = Vec::new();
+    for _ in 0..options.watchers {
+        watchers.push(tokio::spawn(watcher::watch(api()?, gate.clone(), query.clone(), from)));
+    }
+    let mut writers = Vec::new();
+    for number in 0..options.writers {
+        let writer = Writer::new(number, seed, api()?, gate.clone(), acknowledged.clone());
+        writers.push(tokio::spawn(writer.run()));
+    }
+
+    let started = Instant::now();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut restarts = Vec::new();
+    for round in 1..=options.rounds {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(20..400))).await;
+        if let Some(failed) = writers.iter().position(|writer| writer.is_finished()) {
+            writers.swap_remove(failed).await??;
+        }
+        if let Some(failed) = watchers.iter().position(|watcher| watcher.is_finished()) {
+            watchers.swap_remove(failed).await??;
+        }
+        server.kill()?;
+        phase.send(Phase::Down)?;
+        server = Server::capstan(&folder, &binary, port).await.with_context(|| format!("restart {round}"))?;
+        restarts.push(server.start_time);
+        phase.send(Phase::Up)?;
+        if round % 20 == 0 {
+            println!("  {round} kills, {} acknowledged writes", acknowledged.lock().await.len());
+        }
+    }
+
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    phase.send(Phase::LastWords)?;
+    let mut in_doubt = 0;
+    for writer in writers {
+        in_doubt += writer.await??.in_doubt;
+    }
+    let end = json!({"metadata": {"name": END, "labels": {LABEL: "yes"}}});
+    main.post(COLLECTION, &end).await?.success()?;
+    let mut sequences = Vec::new();
+    let mut resumed = 0;
+    for watcher in watchers {
+        let patience = Duration::from_secs(60);
+        let (seen, times) =
+            tokio::time::timeout(patience, watcher).await.context("a watcher saw no end")???;
+        sequences.push(seen);
+        resumed += times;
+    }
+    phase.send(Phase::Over)?;
+    let stored = stored(&main).await?;
+    let acknowledged = acknowledged.lock().await;
+    ledger::check(&sequences, &acknowledged, &stored)?;
+    restarts.sort_unstable();
+    println!(
+        "{} kills in {}: {} acknowledged writes all there, {in_doubt} in doubt resolved, {} events seen alike by {} watchers over {resumed} connections",
+        options.rounds,
+        human_duration(started.elapsed()),
+        acknowledged.len(),
+        sequences.first().map_or(0, Vec::len),
+        sequences.len(),
+    );
+    if let (Some(median), Some(worst)) = (restarts.get(restarts.len() / 2), restarts.last()) {
+        println!("restart to ready: median {}, worst {}", human_duration(*median), human_duration(*worst));
+    }
+    workdir.passed();
+    Ok(())
+}
+
+async fn stored(api: &Api) -> Result<BTreeMap<String, Stored>> {
+    let list = api.get(&format!("{COLLECTION}?labelSelector={LABEL}%3Dyes")).await?.success()?;
+    let mut all = BTreeMap::new();
+    for item in list["items"].as_array().into_iter().flatten() {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &item["metadata"];
+        if metadata["name"] == END {
+            continue;
+        }
+        let found = Stored {
+            uid: text(&metadata["uid"]),
+            count: parse_count(item)?,
+            revision: parse_revision(item)?,
+        };
+        all.insert(text(&metadata["name"]), found);
+    }
+    Ok(all)
+}
+
+fn parse_revision(object: &Value) -> Result<u64> {
+    let text = object["metadata"]["resourceVersion"].as_str().context("no resourceVersion")?;
+    text.parse().with_context(|| format!("resourceVersion {text}"))
+}
+
+fn parse_count(object: &Value) -> Result<u64> {
+    let text = object["data"]["count"].as_str().context("no count")?;
+    text.parse().with_context(|| format!("count {text}"))
+}

@@ -1,0 +1,107 @@
+//! `cargo xtask fuzz`: the claims about any input, with fresh seeds for as long as one likes.
+//!
+//! The same tests run in `cargo test`, a few hundred cases each with the default seeds. Here they run in rounds with
+//! many more, under limits of time and memory, so that a hang or a leak fails too.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::cargo;
+use crate::text::human_duration;
+
+/// Crates with tests called `fuzz`.
+const CRATES: [&str; 5] =
+    ["capstan-apiserver", "capstan-builtin", "capstan-cel", "capstan-cloudstack-client", "capstan-schema"];
+/// Address space of a test program: they need a tenth of it.
+const MEMORY_KIB: u64 = 8 << 20;
+/// A program that takes longer for one round hangs.
+const ROUND: Duration = Duration::from_secs(1200);
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// How long to go on; a round that has begun is finished
+    #[arg(long, default_value_t = 5)]
+    minutes: u64,
+    /// Cases of each test in a round
+    #[arg(long, default_value_t = 5_000)]
+    cases: u32,
+    /// Only the round with this seed, as a failure names it
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only tests whose name contains this
+    #[arg(long, default_value = "fuzz")]
+    test: String,
+}
+
+/// Runs rounds until the time is over or something fails.
+pub fn run(options: &Options) -> Result<()> {
+    let programs = build()?;
+    let begin = Instant::now();
+    for round in 1.. {
+        let seed = options.seed.unwrap_or_else(rand::random);
+        println!("round {round}, seed {seed}, {} cases of each test", options.cases);
+        for program in &programs {
+            run_one(program, options, seed)?;
+        }
+        if options.seed.is_some() || begin.elapsed() >= Duration::from_secs(options.minutes * 60) {
+            println!("{round} rounds in {}: nothing failed", human_duration(begin.elapsed()));
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the tests and returns their programs.
+fn build() -> Result<Vec<PathBuf>> {
+    let output = cargo::command()
+        .args(["test", "--no-run", "--message-format=json-render-diagnostics", "--lib", "--tests"])
+        .args(CRATES.iter().flat_map(|name| ["--package", name]))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("run cargo test --no-run")?;
+    if !output.status.success() {
+        bail!("the tests do not build ({})", output.status);
+    }
+    let messages = String::from_utf8(output.stdout)?;
+    Ok(messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["profile"]["test"] == true)
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .collect())
+}
+
+fn run_one(program: &PathBuf, options: &Options, seed: u64) -> Result<()> {
+    let begin = Instant::now();
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$@\""), "sh"])
+        .arg(program)
+        .arg(&options.test)
+        .env("PROPTEST_CASES", options.cases.to_string())
+        .env("PROPTEST_RNG_SEED", seed.to_string())
+        .env("PROPTEST_MAX_SHRINK_TIME", "120000")
+        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
+        .spawn()
+        .with_context(|| format!("run {}", program.display()))?;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begin.elapsed() > ROUND {
+            child.kill()?;
+            child.wait()?;
+            bail!("{} hangs with seed {seed}: cargo xtask fuzz --seed {seed}", program.display());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    if !status.success() {
+        let (cases, test) = (options.cases, &options.test);
+        bail!("{status}; again: cargo xtask fuzz --seed {seed} --cases {cases} --test {test}");
+    }
+    Ok(())
+}

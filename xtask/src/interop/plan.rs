@@ -1,0 +1,429 @@
+//! Which suites a run takes: a fixed smoke set, what the changes are about, and the others in turn, within a budget.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::history::{Passes, Repository, Since};
+use super::suites::{EVERY_SUITE_USES, SUITES, Suite, matches};
+use crate::peers::catalog::{self, Family};
+use crate::text::{human_duration, table};
+use anyhow::Result;
+
+/// What a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Suites alone.
+    pub suites: Duration,
+    /// Suites and what must be built for them first.
+    pub with_peers: Duration,
+}
+
+/// A suite, or a part of one, that may be run.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub suite: &'static Suite,
+    /// Which part, from 0, if the suite has several.
+    pub part: Option<u32>,
+    standing: Standing,
+    estimate: Duration,
+}
+
+/// What is known of a candidate's last pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    /// No pass is recorded at an ancestor of this commit.
+    Unknown,
+    Passed {
+        commits_ago: u64,
+        /// Changed paths that the suite is about, and one of them.
+        about: Option<(usize, String)>,
+        /// A changed path that it runs on.
+        uses: Option<String>,
+    },
+}
+
+/// A candidate that was chosen.
+#[derive(Debug)]
+pub struct Chosen {
+    pub candidate: Candidate,
+    pub why: String,
+}
+
+/// What a run takes, in order, and what it leaves for later ones.
+#[derive(Debug)]
+pub struct Plan {
+    pub chosen: Vec<Chosen>,
+    pub left: Vec<Candidate>,
+    budget: Budget,
+    suites: Duration,
+    builds: Duration,
+}
+
+impl Candidate {
+    /// Its name in plans, records and reports.
+    pub fn name(&self) -> String {
+        match self.part {
+            Some(part) => format!("{} {}/{}", self.suite.name, part + 1, self.suite.parts),
+            None => self.suite.name.to_owned(),
+        }
+    }
+
+    /// The command line after `cargo xtask`.
+    pub fn command(&self) -> Vec<String> {
+        let mut line: Vec<String> = vec![self.suite.name.to_owned()];
+        line.extend(self.suite.arguments.iter().map(|one| (*one).to_owned()));
+        if let Some(part) = self.part {
+            line.extend(["--part".to_owned(), format!("{}/{}", part + 1, self.suite.parts)]);
+        }
+        line
+    }
+
+    /// Every candidate, with what is known of it.
+    pub fn all(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for suite in SUITES {
+            let parts = if suite.parts == 1 { vec![None] } else { (0..suite.parts).map(Some).collect() };
+            for part in parts {
+                let estimate = Duration::from_secs(suite.seconds);
+                let mut candidate = Self { suite, part, standing: Standing::Unknown, estimate };
+                candidate.consult(repository, passes)?;
+                all.push(candidate);
+            }
+        }
+        Ok(all)
+    }
+
+    fn consult(&mut self, repository: &Repository, passes: &Passes) -> Result<()> {
+        let name = self.name();
+        let mut nearest: Option<Since> = None;
+        for pass in passes.of(self.suite.name, &name) {
+            let Some(since) = repository.since(&pass.commit)? else { continue };
+            if nearest.as_ref().is_none_or(|known| since.commits <= known.commits) {
+                nearest = Some(since);
+                // A row of the page is about all parts together.
+                if self.part.is_none() {
+                    self.estimate = pass.took;
+                }
+            }
+        }
+        if let Some(since) = nearest {
+            self.standing = Standing::of(self.suite, &since);
+        }
+        Ok(())
+    }
+}
+
+impl Standing {
+    fn of(suite: &Suite, since: &Since) -> Self {
+        let about = |path: &&String| suite.about.iter().any(|pattern| matches(pattern, path));
+        let uses = |path: &&String| {
+            let patterns = suite.uses.iter().copied().flatten().chain(EVERY_SUITE_USES);
+            patterns.into_iter().any(|pattern| matches(pattern, path))
+        };
+        let first = since.paths.iter().find(about).cloned();
+        Self::Passed {
+            commits_ago: since.commits,
+            about: first.map(|path| (since.paths.iter().filter(about).count(), path)),
+            uses: since.paths.iter().find(uses).cloned(),
+        }
+    }
+
+    /// Commits since it passed; without a record it is the oldest.
+    fn age(&self) -> u64 {
+        match self {
+            Self::Unknown => u64::MAX,
+            Self::Passed { commits_ago, .. } => *commits_ago,
+        }
+    }
+
+    fn last_passed(&self) -> String {
+        match self {
+            Self::Unknown => "no pass is recorded".to_owned(),
+            Self::Passed { commits_ago: 0, .. } => "passed at this commit".to_owned(),
+            Self::Passed { commits_ago: 1, .. } => "passed one commit ago".to_owned(),
+            Self::Passed { commits_ago, .. } => format!("passed {commits_ago} commits ago"),
+        }
+    }
+}
+
+/// How a candidate came into a plan, most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Round {
+    Smoke,
+    About,
+    /// The longest unproven one, whatever changed.
+    Turn,
+    Uses,
+    Rest,
+}
+
+/// Fills the budget. `seed` decides between candidates that are equally old, so that equal runs plan equally and later
+/// commits take others.
+pub fn choose(all: Vec<Candidate>, is_built: &dyn Fn(&str) -> bool, budget: Budget, seed: u64) -> Plan {
+    let mut plan =
+        Plan { chosen: Vec::new(), left: all, budget, suites: Duration::ZERO, builds: Duration::ZERO };
+    plan.left.sort_by_cached_key(|one| {
+        // Parts of one suite take turns with the other suites, not as a block.
+        (std::cmp::Reverse(one.standing.age()), mixed(seed, &one.name()))
+    });
+    let mut built: BTreeSet<&'static str> =
+        catalog::PEERS.iter().map(|peer| peer.name).filter(|name| is_built(name)).collect();
+    // A fifth is kept for suites in turn, or a large change would never let them run.
+    let most = Budget { suites: budget.suites * 4 / 5, with_peers: budget.with_peers * 4 / 5 };
+    plan.fill(Round::Smoke, Budget { suites: Duration::MAX, with_peers: Duration::MAX }, &mut built);
+    plan.fill(Round::About, most, &mut built);
+    plan.fill(Round::Turn, budget, &mut built);
+    plan.fill(Round::Uses, budget, &mut built);
+    plan.fill(Round::Rest, budget, &mut built);
+    // Cheap ones first: what is broken shows early.
+    plan.chosen.sort_by_key(|chosen| chosen.candidate.estimate);
+    plan
+}
+
+impl Plan {
+    fn fill(&mut self, round: Round, budget: Budget, built: &mut BTreeSet<&'static str>) {
+        if round == Round::About {
+            self.left.sort_by_key(|one| match &one.standing {
+                Standing::Passed { about: Some((count, _)), .. } => std::cmp::Reverse(*count),
+                _ => std::cmp::Reverse(0),
+            });
+        } else {
+            // Stable, so that equally old ones keep their shuffled order.
+            self.left.sort_by_key(|one| std::cmp::Reverse(one.standing.age()));
+        }
+        let mut left = Vec::new();
+        let mut taken = 0;
+        for candidate in std::mem::take(&mut self.left) {
+            let Some(why) = reason(&candidate, round) else {
+                left.push(candidate);
+                continue;
+            };
+            let done = round == Round::Turn && taken > 0;
+            // One part of a long suite is enough for one run.
+            let another_part = candidate.part.is_some()
+                && self.chosen.iter().any(|one| one.candidate.suite.name == candidate.suite.name);
+            let builds = build_time(candidate.suite, built);
+            let suites = self.suites + candidate.estimate;
+            let all = suites + self.builds + builds;
+            if done || another_part || suites > budget.suites || all > budget.with_peers {
+                left.push(candidate);
+                continue;
+            }
+            self.suites = suites;
+            self.builds += builds;
+            built.extend(candidate.suite.peer_names());
+            taken += 1;
+            self.chosen.push(Chosen { candidate, why });
+        }
+        self.left = left;
+    }
+
+    /// Every suite whole, or the named ones.
+    pub fn of(all: Vec<Candidate>, names: &[String], why: &str) -> Self {
+        let (chosen, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| {
+            names.is_empty() || names.iter().any(|name| name == one.suite.name || *name == one.name())
+        });
+        let suites = chosen.iter().map(|one| one.estimate).sum();
+        let chosen = chosen.into_iter().map(|candidate| Chosen { candidate, why: why.to_owned() }).collect();
+        let budget = Budget { suites: Duration::MAX, with_peers: Duration::MAX };
+        Self { chosen, left, budget, suites, builds: Duration::ZERO }
+    }
+
+    /// Names of all peers that its suites run.
+    pub fn peers(&self) -> Vec<String> {
+        let names: BTreeSet<_> =
+            self.chosen.iter().flat_map(|one| one.candidate.suite.peer_names()).collect();
+        names.into_iter().map(String::from).collect()
+    }
+
+    /// The plan as people read it.
+    pub fn print(&self) {
+        let mut rows = vec![["suite", "estimate", "why"].map(String::from).to_vec()];
+        for Chosen { candidate, why } in &self.chosen {
+            rows.push(vec![candidate.name(), human_duration(candidate.estimate), why.clone()]);
+        }
+        println!("{}", table(&rows));
+        let limit = |limit: Duration| match limit {
+            Duration::MAX => String::new(),
+            limit => format!(" of {}", human_duration(limit)),
+        };
+        println!(
+            "{} suites, about {}{}; with peers that are not built yet about {}{}",
+            self.chosen.len(),
+            human_duration(self.suites),
+            limit(self.budget.suites),
+            human_duration(self.suites + self.builds),
+            limit(self.budget.with_peers),
+        );
+        let mut left: Vec<String> = Vec::new();
+        for candidate in &self.left {
+            let parts = self.left.iter().filter(|one| one.suite.name == candidate.suite.name).count();
+            let name = if parts > 1 {
+                format!("{} ({parts} parts)", candidate.suite.name)
+            } else {
+                candidate.name()
+            };
+            let line = format!("{name}: {}", candidate.standing.last_passed());
+            if !left.iter().any(|known| known.starts_with(&name)) {
+                left.push(line);
+            }
+        }
+        if !left.is_empty() {
+            println!("left for later runs:\n  {}", left.join("\n  "));
+        }
+    }
+}
+
+/// Why a candidate belongs into a round, if it does.
+fn reason(candidate: &Candidate, round: Round) -> Option<String> {
+    let standing = &candidate.standing;
+    match (round, standing) {
+        (Round::Smoke, _) => candidate.suite.smoke.then(|| "smoke".to_owned()),
+        (Round::About, Standing::Passed { about: Some((1, path)), .. }) => Some(format!("{path} changed")),
+        (Round::About, Standing::Passed { about: Some((count, path)), .. }) => {
+            Some(format!("{path} and {} more changed", count - 1))
+        }
+        (Round::About, _) => None,
+        (Round::Turn, _) => Some(format!("its turn: {}", standing.last_passed())),
+        (Round::Uses, Standing::Passed { uses: Some(path), .. }) => {
+            Some(format!("runs on {path}, which changed"))
+        }
+        (Round::Uses, Standing::Unknown) => Some(standing.last_passed()),
+        (Round::Uses, _) => None,
+        (Round::Rest, _) => Some(format!("room is left: {}", standing.last_passed())),
+    }
+}
+
+/// What building the missing peers of a suite takes on two idle cores.
+fn build_time(suite: &Suite, built: &BTreeSet<&'static str>) -> Duration {
+    let family = |name: &str| catalog::PEERS.iter().find(|peer| peer.name == name).map(|peer| peer.family);
+    let mut begun: Vec<Family> = built.iter().filter_map(|name| family(name)).collect();
+    let mut seconds = 0;
+    for name in suite.peer_names().filter(|name| !built.contains(name)) {
+        let Some(peer) = catalog::PEERS.iter().find(|peer| peer.name == name) else { continue };
+        seconds += peer.seconds;
+        if !begun.contains(&peer.family) {
+            begun.push(peer.family);
+            seconds += peer.family.shared_seconds();
+        }
+    }
+    Duration::from_secs(seconds)
+}
+
+/// FNV-1a over seed and name: the same everywhere, which the standard library's hashes do not promise.
+fn mixed(seed: u64, name: &str) -> u64 {
+    let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Budget = Budget { suites: Duration::from_secs(900), with_peers: Duration::from_secs(1800) };
+
+    fn candidates(change: impl Fn(&'static Suite) -> Standing) -> Vec<Candidate> {
+        SUITES
+            .iter()
+            .flat_map(|suite| {
+                let parts = if suite.parts == 1 { vec![None] } else { (0..suite.parts).map(Some).collect() };
+                let standing = change(suite);
+                let estimate = Duration::from_secs(suite.seconds);
+                parts.into_iter().map(move |part| Candidate {
+                    suite,
+                    part,
+                    standing: standing.clone(),
+                    estimate,
+                })
+            })
+            .collect()
+    }
+
+    fn after(paths: &[&str]) -> Vec<Candidate> {
+        let since = Since { commits: 3, paths: paths.iter().map(|path| (*path).to_owned()).collect() };
+        candidates(|suite| Standing::of(suite, &since))
+    }
+
+    fn names(plan: &Plan) -> Vec<String> {
+        plan.chosen.iter().map(|one| one.candidate.name()).collect()
+    }
+
+    #[test]
+    fn the_smoke_set_is_in_every_plan_and_takes_less_than_a_third() {
+        let plan = choose(after(&[]), &|_| true, ROOM, 1);
+        let smoke = SUITES.iter().filter(|suite| suite.smoke);
+        assert!(smoke.clone().all(|suite| names(&plan).contains(&suite.name.to_owned())));
+        assert!(smoke.map(|suite| suite.seconds).sum::<u64>() * 3 <= ROOM.suites.as_secs());
+    }
+
+    #[test]
+    fn a_suite_whose_subject_changed_is_chosen_and_says_which_path_did() {
+        let plan = choose(after(&["crates/kubernetes/store/src/log.rs"]), &|_| true, ROOM, 7);
+        let crash = plan.chosen.iter().find(|one| one.candidate.suite.name == "crash").unwrap();
+        assert_eq!(crash.why, "crates/kubernetes/store/src/log.rs changed");
+    }
+
+    #[test]
+    fn budgets_hold_and_nothing_is_lost() {
+        for seed in 0..50 {
+            let all = after(&["crates/kubernetes/apiserver/src/server.rs", "crates/capi/core/src/lib.rs"]);
+            let count = all.len();
+            for (is_built, limit) in [(true, ROOM.suites), (false, ROOM.with_peers)] {
+                let plan = choose(all.clone(), &|_| is_built, ROOM, seed);
+                assert!(plan.suites + plan.builds <= limit, "{seed} {is_built}");
+                assert_eq!(plan.chosen.len() + plan.left.len(), count);
+            }
+        }
+    }
+
+    #[test]
+    fn every_suite_has_its_turn_within_a_dozen_runs() {
+        // As in CI with a cache: what ran is recorded, and each landing changes what everything runs on.
+        let mut age = std::collections::BTreeMap::new();
+        for run in 0..12 {
+            let all = after(&["Cargo.lock"])
+                .into_iter()
+                .map(|mut one| {
+                    let since: u64 = age.get(&one.name()).map_or(1000, |ran| run - ran);
+                    if let Standing::Passed { commits_ago, .. } = &mut one.standing {
+                        *commits_ago = since;
+                    }
+                    one
+                })
+                .collect();
+            for name in names(&choose(all, &|_| true, ROOM, run)) {
+                age.insert(name, run);
+            }
+        }
+        for suite in SUITES {
+            assert!(age.keys().any(|name| name.starts_with(suite.name)), "{} never ran", suite.name);
+        }
+    }
+
+    #[test]
+    fn without_a_record_different_commits_take_different_suites() {
+        let plan = |seed| names(&choose(candidates(|_| Standing::Unknown), &|_| true, ROOM, seed));
+        assert_ne!(plan(1), plan(2));
+        assert_eq!(plan(1), plan(1));
+    }
+
+    #[test]
+    fn a_run_takes_one_part_of_a_long_suite() {
+        for seed in 0..20 {
+            let plan =
+                choose(after(&["crates/clouds/cloudstack/provider/src/lib.rs"]), &|_| true, ROOM, seed);
+            let parts = plan.chosen.iter().filter(|one| one.candidate.part.is_some()).count();
+            assert_eq!(parts, 1, "{seed}");
+        }
+    }
+
+    #[test]
+    fn peers_that_are_not_built_count() {
+        let suite = super::super::suites::find("kubectl-parity").unwrap();
+        let all: BTreeSet<_> = catalog::PEERS.iter().map(|peer| peer.name).collect();
+        assert_eq!(build_time(suite, &all), Duration::ZERO);
+        let nothing = build_time(suite, &BTreeSet::new());
+        let family = build_time(suite, &BTreeSet::from(["kubeadm"]));
+        assert!(family < nothing && family > Duration::ZERO);
+    }
+}

@@ -1,0 +1,454 @@
+//! The suites: what each is held against, which peers it runs, which paths can change its result, what it costs.
+
+use anyhow::{Context, Result};
+
+use crate::peers::catalog as at;
+
+/// One suite of `cargo xtask interop`.
+#[derive(Debug)]
+pub struct Suite {
+    pub name: &'static str,
+    /// Arguments of a run in CI, after the name.
+    pub arguments: &'static [&'static str],
+    /// A long suite is split: every part is planned and run by itself, with `--part 3/16`.
+    pub parts: u32,
+    pub against: &'static [Against],
+    /// Peers that must be built before it starts.
+    pub peers: &'static [&'static [&'static str]],
+    pub needs: &'static [Need],
+    /// Paths of what the suite is chiefly about, and of its own code and data: a change there runs it first.
+    pub about: &'static [&'static str],
+    /// Paths of what it runs on besides.
+    pub uses: &'static [&'static [&'static str]],
+    /// Seconds of a part on two idle cores, where docs/dev/interop.md has no measured duration yet.
+    pub seconds: u64,
+    /// Part of every run.
+    pub smoke: bool,
+}
+
+/// Whose behaviour a suite compares with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    Kubernetes,
+    Etcd,
+    ClusterApi,
+    Capc,
+    Capo,
+    CorefileMigration,
+    CloudStackGo,
+    CloudStackPython,
+    KubernetesPython,
+    KubeRs,
+    Containerd,
+    /// Nothing but its own promises.
+    Capstan,
+}
+
+impl Against {
+    /// Name and version, as the table in docs/dev/interop.md shows them.
+    pub fn label(self) -> String {
+        let (name, version) = match self {
+            Self::Kubernetes => ("Kubernetes", at::KUBERNETES),
+            Self::Etcd => ("etcd", at::ETCD),
+            Self::ClusterApi => ("Cluster API", at::CLUSTER_API),
+            Self::Capc => ("CAPC", at::CAPC),
+            Self::Capo => ("CAPO", at::CAPO),
+            Self::CorefileMigration => ("corefile-migration", at::COREFILE_MIGRATION),
+            Self::CloudStackGo => ("cloudstack-go", at::CLOUDSTACK_GO),
+            Self::CloudStackPython => ("cs, apache-libcloud", ""),
+            Self::KubernetesPython => ("kubernetes (Python)", ""),
+            Self::KubeRs => ("kube-rs", ""),
+            Self::Containerd => ("containerd", at::CONTAINERD),
+            Self::Capstan => ("Capstan itself", ""),
+        };
+        format!("{name} {version}").trim_end().to_owned()
+    }
+}
+
+/// What a suite needs besides peers and our binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The program in tests/clients/kube-rs.
+    KubeRsSuite,
+    /// A root file system with the peers of a real node on it.
+    NodeImage,
+}
+
+const KUBE: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
+const KUBECTL: &[&str] = &["kubectl"];
+const CLUSTERCTL: &[&str] = &["clusterctl"];
+const DRIVERS: &[&str] = &["capi-core", "capi-bootstrap", "capi-controlplane"];
+const CAPD: &[&str] = &["capd"];
+
+/// The API server and what it is made of.
+const API: &[&str] = &[
+    "crates/kubernetes/apiserver/**",
+    "crates/kubernetes/builtin/**",
+    "crates/kubernetes/cel/**",
+    "crates/kubernetes/object/**",
+    "crates/kubernetes/schema/**",
+    "crates/kubernetes/store/**",
+    "crates/kubernetes/x509/**",
+];
+/// Controllers of Cluster API and their runtime.
+const CONTROLLERS: &[&str] =
+    &["crates/kubernetes/controller/**", "crates/kubernetes/etcd/**", "crates/capi/**"];
+/// Simulated machines.
+const SIM: &[&str] = &["crates/sim/guest/**", "crates/sim/provider/**", "crates/sim/site/**"];
+const CLOUDSTACK: &[&str] = &["crates/clouds/cloudstack/**", "crates/sim/cloudstack/**"];
+const HARNESS: &[&str] = &["crates/sim/harness/**", "crates/sim/scenarios/**"];
+const BINARY: &[&str] = &["capstan/src/**", "crates/view/**"];
+
+const fn suite(name: &'static str, seconds: u64) -> Suite {
+    Suite {
+        name,
+        arguments: &[],
+        parts: 1,
+        against: &[],
+        peers: &[],
+        needs: &[],
+        about: &[],
+        uses: &[],
+        seconds,
+        smoke: false,
+    }
+}
+
+/// Every suite. Costs are those of a quiet machine with two cores and the profile `ci`.
+pub const SUITES: &[Suite] = &[
+    Suite {
+        against: &[Against::ClusterApi, Against::Capc],
+        about: &[
+            "crates/capi/types/**",
+            "crates/clouds/cloudstack/types/**",
+            "tests/interop/src/cluster_api/schema_diff.rs",
+            "tests/schema-diff/**",
+        ],
+        smoke: true,
+        ..suite("schema-diff", 8)
+    },
+    Suite {
+        against: &[Against::ClusterApi],
+        about: &["crates/capi/core/**", "tests/interop/src/cluster_api/planner/**"],
+        smoke: true,
+        ..suite("planner-goldens", 6)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[KUBECTL, CLUSTERCTL],
+        about: &["README.md", "examples/**", "tests/interop/src/first_use/quick_start.rs"],
+        uses: &[API, CONTROLLERS, SIM, BINARY],
+        smoke: true,
+        ..suite("quick-start", 45)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/apiserver/**",
+            "tests/interop/src/kubernetes/parity/**",
+            "tests/kubectl-parity/**",
+        ],
+        uses: &[API],
+        smoke: true,
+        ..suite("kubectl-parity", 150)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[&["kubeadm"]],
+        about: &[
+            "crates/capi/kubeadm/**",
+            "tests/interop/src/cluster_api/kubeadm_accepts/**",
+            "tests/kubeadm-accepts/**",
+        ],
+        uses: &[&["crates/capi/**", "crates/sim/guest/**"]],
+        ..suite("kubeadm-accepts", 40)
+    },
+    Suite {
+        arguments: &["--per-kind", "30"],
+        against: &[Against::Kubernetes, Against::ClusterApi, Against::Capc, Against::Capo],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/schema/**",
+            "crates/kubernetes/cel/**",
+            "tests/interop/src/kubernetes/verdicts/**",
+        ],
+        uses: &[API],
+        ..suite("schema-verdicts", 100)
+    },
+    Suite {
+        against: &[Against::CorefileMigration],
+        about: &["crates/capi/kubeadm/**", "tests/interop/src/cluster_api/corefile_goldens/**"],
+        ..suite("corefile-goldens", 30)
+    },
+    Suite {
+        against: &[Against::ClusterApi],
+        about: &["crates/capi/types/**", "tests/interop/src/cluster_api/conversion_goldens/**"],
+        ..suite("conversion-goldens", 70)
+    },
+    Suite {
+        against: &[Against::Etcd],
+        peers: &[&["etcd", "etcdctl"]],
+        about: &["crates/kubernetes/etcd/**", "tests/interop/src/kubernetes/etcd_members/**"],
+        uses: &[SIM],
+        ..suite("etcd-members", 45)
+    },
+    Suite {
+        against: &[Against::Kubernetes, Against::ClusterApi],
+        peers: &[KUBECTL],
+        about: &[
+            "crates/kubernetes/apiserver/src/portforward/**",
+            "tests/interop/src/kubernetes/port_forward/**",
+        ],
+        uses: &[API, SIM],
+        ..suite("port-forward", 60)
+    },
+    Suite {
+        against: &[Against::KubernetesPython, Against::KubeRs],
+        needs: &[Need::KubeRsSuite],
+        about: &[
+            "crates/kubernetes/apiserver/**",
+            "tests/interop/src/kubernetes/clients/**",
+            "tests/clients/**",
+        ],
+        uses: &[API],
+        ..suite("clients", 60)
+    },
+    Suite {
+        against: &[Against::CloudStackPython, Against::CloudStackGo],
+        about: &[
+            "crates/sim/cloudstack/**",
+            "tests/interop/src/clouds/cloudstack_clients.rs",
+            "tests/clients/cloudstack/**",
+        ],
+        ..suite("cloudstack-clients", 45)
+    },
+    Suite {
+        arguments: &["--rounds", "200"],
+        against: &[Against::Capstan],
+        about: &["crates/kubernetes/store/**", "tests/interop/src/self_checks/crash/**"],
+        uses: &[API],
+        ..suite("crash", 150)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[KUBECTL],
+        about: &[
+            "capstan/src/**",
+            "crates/view/**",
+            "examples/demo.yaml",
+            "tests/interop/src/first_use/demo/**",
+        ],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK],
+        ..suite("demo", 120)
+    },
+    Suite {
+        against: &[Against::Kubernetes, Against::Etcd],
+        peers: &[KUBE],
+        about: &[
+            "crates/kubernetes/controller/**",
+            "crates/capi/plane/**",
+            "tests/interop/src/cluster_api/manager/**",
+        ],
+        uses: &[CONTROLLERS, SIM, BINARY],
+        ..suite("manager", 120)
+    },
+    Suite {
+        against: &[Against::ClusterApi, Against::Kubernetes],
+        peers: &[KUBE, DRIVERS],
+        about: &[
+            "crates/sim/provider/**",
+            "crates/sim/guest/**",
+            "tests/interop/src/cluster_api/manager/mixed.rs",
+        ],
+        uses: &[CONTROLLERS, SIM, BINARY],
+        ..suite("sim-under-upstream", 75)
+    },
+    Suite {
+        against: &[Against::ClusterApi],
+        peers: &[KUBECTL, CAPD],
+        about: &[
+            "crates/capi/core/**",
+            "crates/capi/kubeadm/**",
+            "tests/interop/src/cluster_api/manager/mixed.rs",
+        ],
+        uses: &[API, CONTROLLERS, BINARY],
+        ..suite("core-over-capd", 75)
+    },
+    Suite {
+        against: &[Against::ClusterApi],
+        peers: &[KUBECTL, CLUSTERCTL, DRIVERS, CAPD],
+        about: &[
+            "crates/capi/**",
+            "tests/interop/src/cluster_api/clusterctl/**",
+            "tests/interop/src/cluster_api/upstream/**",
+        ],
+        uses: &[API, CONTROLLERS, SIM, BINARY],
+        ..suite("clusterctl", 150)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[KUBECTL],
+        about: &["crates/sim/guest/**", "tests/interop/src/kubernetes/kubectl_workload.rs"],
+        uses: &[API, CONTROLLERS, SIM, BINARY],
+        ..suite("kubectl-workload", 45)
+    },
+    Suite {
+        against: &[Against::Kubernetes],
+        peers: &[&["e2e.test"]],
+        about: &["crates/kubernetes/apiserver/**", "tests/interop/src/kubernetes/e2e/**", "tests/e2e/**"],
+        uses: &[API],
+        ..suite("e2e", 160)
+    },
+    Suite {
+        against: &[Against::ClusterApi],
+        peers: &[KUBECTL, DRIVERS, CAPD],
+        about: &[
+            "crates/kubernetes/apiserver/**",
+            "tests/interop/src/cluster_api/upstream/**",
+            "tests/upstream/**",
+        ],
+        uses: &[API],
+        ..suite("upstream-on-capstan", 150)
+    },
+    Suite {
+        arguments: &["--faults", "crash,lost", "--every", "128"],
+        against: &[Against::Capstan],
+        about: &[
+            "crates/sim/scenarios/**",
+            "crates/sim/harness/**",
+            "crates/capi/**",
+            "tests/interop/src/self_checks/simulate.rs",
+        ],
+        uses: &[API, CONTROLLERS, SIM],
+        ..suite("simulate", 240)
+    },
+    Suite {
+        parts: 64,
+        against: &[Against::Capstan],
+        about: &[
+            "crates/clouds/cloudstack/provider/**",
+            "crates/sim/cloudstack/**",
+            "tests/interop/src/self_checks/cloudstack_faults.rs",
+        ],
+        uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
+        ..suite("cloudstack-faults", 120)
+    },
+    Suite {
+        against: &[Against::Kubernetes, Against::Etcd, Against::Containerd],
+        peers: &[KUBECTL, CLUSTERCTL, &["etcdctl"], at::NODE_IMAGE],
+        needs: &[Need::NodeImage],
+        about: &[
+            "crates/clouds/kvm/**",
+            "tests/interop/src/clouds/real_cluster/**",
+            "tests/support/src/node_image/**",
+        ],
+        uses: &[API, CONTROLLERS, BINARY],
+        ..suite("real-cluster", 360)
+    },
+];
+
+/// What every suite runs on: a change here can affect all of them.
+pub const EVERY_SUITE_USES: &[&str] =
+    &["Cargo.lock", "Cargo.toml", "tests/interop/src/bed/**", "tests/support/**"];
+
+/// The suite of this name.
+pub fn find(name: &str) -> Result<&'static Suite> {
+    SUITES.iter().find(|suite| suite.name == name).with_context(|| {
+        let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+        format!("{name}: no such suite of interop; known are {}", known.join(", "))
+    })
+}
+
+impl Suite {
+    /// The names of its peers, each once.
+    pub fn peer_names(&self) -> impl Iterator<Item = &'static str> {
+        let mut names: Vec<_> = self.peers.iter().flat_map(|group| group.iter().copied()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter()
+    }
+
+    /// Names and versions of what it is compared with.
+    pub fn against_labels(&self) -> String {
+        self.against.iter().map(|one| one.label()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether a path of the repository matches a pattern: `**` is any number of folders, `*` anything inside of one name.
+pub fn matches(pattern: &str, path: &str) -> bool {
+    if pattern == "**" {
+        return true;
+    }
+    let (head, more) = pattern.split_once('/').map_or((pattern, None), |(head, rest)| (head, Some(rest)));
+    if head == "**" {
+        let Some(rest) = more else { return true };
+        return matches(rest, path) || path.split_once('/').is_some_and(|(_, below)| matches(pattern, below));
+    }
+    match (more, path.split_once('/')) {
+        (None, None) => name_matches(head, path),
+        (Some(rest), Some((first, below))) => name_matches(head, first) && matches(rest, below),
+        _ => false,
+    }
+}
+
+fn name_matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices()
+                .map(|(at, _)| at)
+                .chain([rest.len()])
+                .any(|at| name_matches(after, &rest[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::peers::catalog;
+
+    #[test]
+    fn patterns_match_whole_paths() {
+        for (pattern, path, wanted) in [
+            ("Cargo.lock", "Cargo.lock", true),
+            ("Cargo.lock", "tests/Cargo.lock", false),
+            ("crates/**", "crates/view/src/lib.rs", true),
+            ("crates/view/**", "crates/viewer/src/lib.rs", false),
+            ("crates/*/core/**", "crates/capi/core/src/lib.rs", true),
+            ("**/main.go", "tests/interop/src/kubernetes/port_forward/main.go", true),
+            ("docs/*.md", "docs/cli.md", true),
+            ("docs/*.md", "docs/dev/cli.md", false),
+        ] {
+            assert_eq!(matches(pattern, path), wanted, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn every_peer_of_a_suite_is_in_the_catalog_and_names_are_unique() {
+        let mut names: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+        for suite in SUITES {
+            for peer in suite.peer_names() {
+                assert!(catalog::PEERS.iter().any(|known| known.name == peer), "{}: {peer}", suite.name);
+            }
+            assert!(!suite.about.is_empty() && !suite.against.is_empty(), "{}", suite.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SUITES.len());
+    }
+
+    #[test]
+    fn every_pattern_matches_a_file_of_the_repository() {
+        let output = Command::new("git").arg("ls-files").current_dir(crate::cargo::root()).output().unwrap();
+        let files = String::from_utf8(output.stdout).unwrap();
+        let all =
+            SUITES.iter().flat_map(|suite| suite.about.iter().chain(suite.uses.iter().copied().flatten()));
+        for pattern in all.chain(EVERY_SUITE_USES) {
+            assert!(files.lines().any(|file| matches(pattern, file)), "{pattern} matches nothing");
+        }
+    }
+}
