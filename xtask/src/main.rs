@@ -5,6 +5,7 @@
 
 mod builtin_tables;
 mod interop;
+mod tidy;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     NodeImage(node_image::Options),
     /// Make the table of built-in types anew from the pinned Go modules
     BuiltinTables(builtin_tables::Options),
+    /// Check the house rules: which crate may use which, lengths of files, words
+    Tidy,
     /// Run the suites that a change can affect, a smoke set and the others in turn
     Interop(interop::Options),
     /// List what tests/interop can run
@@ -63,6 +66,7 @@ fn run(command: Command) -> Result<()> {
         Command::Peers { only, .. } => peers::build(&only),
         Command::NodeImage(options) => node_image::run(&options),
         Command::BuiltinTables(options) => builtin_tables::run(options),
+        Command::Tidy => tidy::run(),
         Command::Interop(options) => interop::run(&options),
         Command::Suites => suite(&["--help".into()]),
         Command::Suite(arguments) => suite(&arguments),
