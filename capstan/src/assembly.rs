@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use capstan_capi_plane::{Group, Installed, ProviderVersions, Rules, Settings};
+use capstan_capi_plane::{Group, Rules, Settings};
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
 use capstan_controller::{Client, Dial, Env, Runtime, TcpDial};
+use capstan_provider_kit::ProviderVersions;
+use clap::{ArgMatches, Command};
 use serde_json::Value;
 
-use crate::cloudstack::CloudStack;
-use crate::kvm::{Kvm, KvmArgs};
-use crate::simulator::{Simulator, SimulatorArgs};
+use crate::plugins::{Opened, Plugins};
 
-/// Arguments about controllers.
+/// Arguments about controllers; those about providers are the providers' own.
 #[derive(clap::Args, Clone)]
 pub struct ControllerArgs {
     /// Controllers to run
@@ -37,24 +37,14 @@ pub struct ControllerArgs {
     /// Objects of one kind that are looked at at the same time
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub concurrency: usize,
-    /// Provide machines on CloudStack: CloudStackCluster, CloudStackMachine
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub cloudstack: bool,
-    #[command(flatten)]
-    pub simulator: SimulatorArgs,
-    #[command(flatten)]
-    pub kvm: KvmArgs,
 }
 
 impl ControllerArgs {
-    /// What is so when nobody says anything.
-    pub fn usual() -> Result<Self> {
-        #[derive(clap::Parser)]
-        struct Nothing {
-            #[command(flatten)]
-            said: ControllerArgs,
-        }
-        Ok(<Nothing as clap::Parser>::try_parse_from(["capstan"])?.said)
+    /// The defaults, of the providers' flags too.
+    pub fn defaults(plugins: &Plugins) -> Result<(Self, ArgMatches)> {
+        let command = plugins.arguments(<Self as clap::Args>::augment_args(Command::new("capstan")));
+        let matches = command.try_get_matches_from(["capstan"])?;
+        Ok((<Self as clap::FromArgMatches>::from_arg_matches(&matches)?, matches))
     }
 }
 
@@ -66,23 +56,22 @@ fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
 /// Controllers and what belongs to them, ready to be started on a server.
 pub struct Assembly {
     settings: Settings,
-    simulator: Option<Simulator>,
-    cloudstack: Option<CloudStack>,
-    kvm: Option<Kvm>,
+    providers: Vec<Opened>,
 }
 
 impl Assembly {
-    /// Opens what must be open before controllers run.
-    pub async fn new(args: &ControllerArgs, env: &Env) -> Result<Self> {
+    /// Opens what must be open before controllers run: the providers whose flags in `matches` say so.
+    pub async fn new(
+        args: &ControllerArgs,
+        plugins: &Plugins,
+        matches: &ArgMatches,
+        env: &Env,
+    ) -> Result<Self> {
         let controllers: BTreeSet<Group> = args.controllers.iter().copied().collect();
-        let provides = controllers.contains(&Group::Infrastructure);
-        let simulated = args.simulator.is_wanted() && provides;
-        let simulator = match simulated {
-            true => Some(Simulator::start(&args.simulator, env.clone()).await?),
-            false => None,
+        let providers = match controllers.contains(&Group::Infrastructure) {
+            true => plugins.open(matches, env).await?,
+            false => Vec::new(),
         };
-        let on_this_host = args.kvm.kvm && controllers.contains(&Group::Infrastructure);
-        let kvm = on_this_host.then(|| Kvm::open(&args.kvm)).transpose()?;
         let settings = Settings {
             controllers,
             namespace: args.namespace.clone(),
@@ -91,8 +80,7 @@ impl Assembly {
             concurrency: args.concurrency,
             ..Settings::default()
         };
-        let cloudstack = (args.cloudstack && provides).then(CloudStack::new);
-        Ok(Self { settings, simulator, cloudstack, kvm })
+        Ok(Self { settings, providers })
     }
 
     /// Which groups of controllers run.
@@ -100,64 +88,39 @@ impl Assembly {
         &self.settings.controllers
     }
 
-    /// Whether there are simulated machines.
-    pub fn is_simulated(&self) -> bool {
-        self.simulator.is_some()
+    /// Commands to try first, if a provider has any.
+    pub fn hint(&self) -> Option<&'static str> {
+        self.providers.iter().find_map(|opened| opened.running.hint())
     }
 
     /// The definitions of the kinds that the controllers look after.
     pub fn definitions(&self) -> Vec<Value> {
         let mut definitions = capstan_capi_plane::definitions_for(self.groups());
-        if self.is_simulated() {
-            definitions.extend(capstan_sim_provider::definitions());
-        }
-        if self.cloudstack.is_some() {
-            definitions.extend(CloudStack::definitions());
-        }
-        if self.kvm.is_some() {
-            definitions.extend(capstan_kvm::definitions());
-        }
+        definitions.extend(self.providers.iter().flat_map(|opened| opened.provider.definitions()));
         definitions
     }
 
     /// Defaults and rules of those kinds.
     pub fn rules(&self) -> Rules {
-        let mut rules = Rules::for_groups(self.groups());
-        if self.is_simulated() {
-            rules = rules.with(capstan_sim_provider::rules());
-        }
-        if self.kvm.is_some() {
-            rules = rules.with(capstan_kvm::rules());
-        }
-        if self.cloudstack.is_some() {
-            rules = rules.with(CloudStack::rules());
-        }
-        rules
+        let of_providers = self.providers.iter().flat_map(|opened| opened.provider.rules());
+        Rules::for_groups(self.groups()).with(of_providers)
     }
 
     /// Versions of the providers' kinds.
-    pub fn versions(&self) -> Option<ProviderVersions> {
-        self.cloudstack.as_ref().map(|_| CloudStack::versions())
+    pub fn versions(&self) -> Vec<ProviderVersions> {
+        self.providers.iter().filter_map(|opened| opened.provider.versions()).collect()
     }
 
     /// What the providers count, as Prometheus reads it.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + Clone + 'static {
-        let clouds = self.cloudstack.as_ref().map(CloudStack::clouds);
-        move || clouds.as_ref().map(capstan_cloudstack_provider::Clouds::metrics).unwrap_or_default()
+        let running: Vec<_> = self.providers.iter().map(|opened| opened.running.clone()).collect();
+        move || running.iter().map(|running| running.metrics()).collect()
     }
 
     /// Lists the providers in clusterctl's inventory.
     pub async fn register(&self, client: &Client) -> Result<()> {
-        let mut providers: Vec<Installed> = capstan_capi_plane::providers(self.groups());
-        if self.is_simulated() {
-            providers.push(Simulator::provider());
-        }
-        if self.cloudstack.is_some() {
-            providers.push(CloudStack::provider());
-        }
-        if self.kvm.is_some() {
-            providers.push(Kvm::provider());
-        }
+        let mut providers = capstan_capi_plane::providers(self.groups());
+        providers.extend(self.providers.iter().map(|opened| opened.provider.installed()));
         capstan_capi_plane::register(client, &providers)
             .await
             .context("the providers could not be listed in clusterctl's inventory")
@@ -165,23 +128,13 @@ impl Assembly {
 
     /// The controllers, added and not yet started.
     pub fn runtime(&self, client: Client, env: Env) -> Runtime {
-        let dial: Arc<dyn Dial> = match &self.simulator {
-            Some(simulator) => simulator.dial(),
-            None => Arc::new(TcpDial),
-        };
+        let running = || self.providers.iter().map(|opened| &opened.running);
+        let dial = running().fold(Arc::new(TcpDial) as Arc<dyn Dial>, |dial, running| running.dial(dial));
         let workloads = capstan_capi_plane::workloads(client.clone(), dial, env.clone());
         let options = capstan_capi_plane::options(&self.settings);
         let mut runtime = Runtime::with_workloads(client, env, options, Some(workloads));
         capstan_capi_plane::add_controllers(&mut runtime, &self.settings);
-        if let Some(simulator) = &self.simulator {
-            simulator.add_controllers(&mut runtime);
-        }
-        if let Some(cloudstack) = &self.cloudstack {
-            cloudstack.add_controllers(&mut runtime);
-        }
-        if let Some(kvm) = &self.kvm {
-            kvm.add_controllers(&mut runtime);
-        }
+        running().for_each(|running| running.add_controllers(&mut runtime));
         runtime
     }
 }

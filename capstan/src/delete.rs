@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::output::{Deed, Deeds, How, OutputArgs, Show as _, talk};
 use crate::picture;
 use crate::plan::{self, Wish};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 use crate::wait::{Goal, WaitArgs};
 
@@ -29,9 +30,9 @@ pub struct Args {
 }
 
 /// Deletes a cluster.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let name = &args.cluster;
-    args.reach.run(async |management| {
+    args.reach.run(plugins, async |management| {
         let cluster: Cluster = management.find(name).await?;
         let mut deeds = Deeds::new(args.output);
         if args.dry_run {

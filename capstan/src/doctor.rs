@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::{Client, ListOptions};
+use capstan_controller::ListOptions;
 use capstan_object::Object;
+use capstan_provider_kit::{Finding, Severity};
 use capstan_view::{Part, Standing};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -13,7 +14,8 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::kinds::known;
 use crate::output::{How, OutputArgs, Show};
-use crate::reach::{ADMIN, DATA_DIR, Reach};
+use crate::plugins::Plugins;
+use crate::reach::{ADMIN, DATA_DIR, Management, Reach};
 
 /// Certificates of machines are renewed by replacing the machines, which takes planning.
 const EXPIRES_SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -27,37 +29,6 @@ pub struct Args {
     output: OutputArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Health {
-    Fine,
-    Warning,
-    Bad,
-}
-
-/// What was found, and how to mend it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Finding {
-    health: Health,
-    what: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    mend: String,
-}
-
-impl Finding {
-    fn fine(what: impl Into<String>) -> Self {
-        Self { health: Health::Fine, what: what.into(), mend: String::new() }
-    }
-
-    fn warning(what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { health: Health::Warning, what: what.into(), mend: mend.into() }
-    }
-
-    fn bad(what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { health: Health::Bad, what: what.into(), mend: mend.into() }
-    }
-}
-
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Findings(Vec<Finding>);
@@ -65,10 +36,10 @@ struct Findings(Vec<Finding>);
 impl Show for Findings {
     fn text(&self, _: &How) -> String {
         let line = |finding: &Finding| {
-            let mark = match finding.health {
-                Health::Fine => "ok   ",
-                Health::Warning => "warn ",
-                Health::Bad => "bad  ",
+            let mark = match finding.severity {
+                Severity::Fine => "ok   ",
+                Severity::Warning => "warn ",
+                Severity::Bad => "bad  ",
             };
             let mend = if finding.mend.is_empty() {
                 String::new()
@@ -83,27 +54,27 @@ impl Show for Findings {
     fn names(&self) -> Vec<String> {
         self.0
             .iter()
-            .filter(|it| it.health != Health::Fine)
+            .filter(|it| it.severity != Severity::Fine)
             .map(|it| format!("finding/{}", it.what))
             .collect()
     }
 }
 
 /// Looks at everything and says what it found; fails if something is bad.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let mut findings = Vec::new();
     let dir = args.reach.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
     if dir.is_dir() {
         findings.extend(data_directory(&dir));
     }
-    match args.reach.run(async |management| Ok(server(&management.client, &management.authority).await)) {
+    match args.reach.run(plugins, async |management| Ok(server(&management).await)) {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::bad(
             format!("no management cluster answers: {error:#}"),
             "start `capstan server`, or give --kubeconfig",
         )),
     }
-    let bad = findings.iter().any(|finding| finding.health == Health::Bad);
+    let bad = findings.iter().any(|finding| finding.severity == Severity::Bad);
     args.output.show(&Findings(findings))?;
     Ok(if bad { Exit::Failed } else { Exit::Done })
 }
@@ -135,7 +106,8 @@ fn data_directory(dir: &Path) -> Vec<Finding> {
     findings
 }
 
-async fn server(client: &Client, authority: &str) -> Vec<Finding> {
+async fn server(management: &Management) -> Vec<Finding> {
+    let Management { client, authority, plugins, .. } = management;
     let unreadable = |what: &str, error: &dyn std::fmt::Display| {
         Finding::bad(format!("{what} cannot be read: {error}"), "use the kubeconfig of an administrator")
     };
@@ -176,6 +148,9 @@ async fn server(client: &Client, authority: &str) -> Vec<Finding> {
     match client.list_all::<Machine>("", &all).await {
         Ok(machines) => findings.extend(certificates(&machines, Timestamp::now())),
         Err(error) => findings.push(unreadable("machines", &error)),
+    }
+    for provider in plugins.providers() {
+        findings.extend(provider.check(client).await);
     }
     findings
 }
@@ -271,11 +246,11 @@ mod tests {
         };
         let now = "2026-01-01T00:00:00Z".parse().expect("a moment");
         for (date, health) in [
-            ("2027-01-01T00:00:00Z", Health::Fine),
-            ("2026-01-20T00:00:00Z", Health::Warning),
-            ("2025-12-31T00:00:00Z", Health::Bad),
+            ("2027-01-01T00:00:00Z", Severity::Fine),
+            ("2026-01-20T00:00:00Z", Severity::Warning),
+            ("2025-12-31T00:00:00Z", Severity::Bad),
         ] {
-            assert_eq!(certificates(&[machine(date)], now)[0].health, health, "{date}");
+            assert_eq!(certificates(&[machine(date)], now)[0].severity, health, "{date}");
         }
     }
 
@@ -285,9 +260,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join(ADMIN);
         std::fs::write(&file, "").expect("written");
-        for (mode, health) in [(0o600, Health::Fine), (0o644, Health::Bad)] {
+        for (mode, health) in [(0o600, Severity::Fine), (0o644, Severity::Bad)] {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("set");
-            assert_eq!(data_directory(dir.path())[0].health, health, "{mode:o}");
+            assert_eq!(data_directory(dir.path())[0].severity, health, "{mode:o}");
         }
     }
 }

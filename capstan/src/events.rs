@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::kinds::list;
 use crate::output::{How, OutputArgs, Show, talk};
 use crate::picture;
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 
 /// How often those who follow look for more.
@@ -51,8 +52,8 @@ impl Show for Happened {
 }
 
 /// Shows events, the oldest first.
-pub fn run(args: &Args) -> Result<Exit> {
-    args.reach.run(async |management| {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    args.reach.run(plugins, async |management| {
         let items = happened(&management, args).await?;
         let mut shown: BTreeSet<String> = items.iter().map(edition).collect();
         if items.is_empty() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::kinds::list;
 use crate::output::{How, OutputArgs, Show, talk};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach, missing};
 
 /// Arguments of `capstan get`.
@@ -61,8 +62,8 @@ impl Show for Objects {
 }
 
 /// Lists objects.
-pub fn run(args: &Args) -> Result<Exit> {
-    let items = args.reach.run(async |management| items(&management, args).await)?;
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    let items = args.reach.run(plugins, async |management| items(&management, args).await)?;
     if items.is_empty() {
         let place = if args.all_namespaces { "any namespace" } else { &args.reach.namespace };
         talk(&format!("no {} in {place}", args.kind));

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use capstan_capi_kubeadm::secret::Secret;
+use capstan_capi_core::secret::Secret;
 use capstan_capi_types::core::Cluster;
 use capstan_object::Key;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::exit::Exit;
 use crate::output::say;
+use crate::plugins::Plugins;
 use crate::reach::Reach;
 
 /// Arguments of `capstan kubeconfig`.
@@ -36,9 +37,9 @@ pub struct Args {
 }
 
 /// Prints or merges the kubeconfig of a cluster.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let name = &args.cluster;
-    let secret = args.reach.run(async |management| {
+    let secret = args.reach.run(plugins, async |management| {
         let _: Cluster = management.find(name).await?;
         let key = Key::new(&management.namespace, format!("{name}-kubeconfig"));
         let found = management.client.get::<Secret>(&key).await?;

@@ -3,7 +3,9 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::Result;
+use capstan_provider_kit::{ProviderError, Terminal};
 use capstan_view::Paint;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -168,4 +170,17 @@ pub fn say(text: &str) -> Result<()> {
 /// Says something to whoever watches, on stderr; whether anybody does makes no difference.
 pub fn talk(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Stdout and the signals of this process, for what providers run.
+pub struct Stdio;
+
+impl Terminal for Stdio {
+    fn say(&self, text: &str) -> Result<(), ProviderError> {
+        say(text).map_err(|error| ProviderError::caused_by("stdout", error))
+    }
+
+    fn stopped(&self) -> BoxFuture<'static, ()> {
+        Box::pin(crate::signals::stop())
+    }
 }

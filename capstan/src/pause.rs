@@ -10,6 +10,7 @@ use crate::backup::HELD;
 use crate::change::patch;
 use crate::exit::Exit;
 use crate::output::{Deed, Deeds, OutputArgs};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 
 /// Arguments of `capstan pause`.
@@ -45,9 +46,9 @@ pub struct ResumeArgs {
 }
 
 /// Pauses a cluster.
-pub fn pause(args: &Args) -> Result<Exit> {
+pub fn pause(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let name = &args.cluster;
-    args.reach.run(async |management| {
+    args.reach.run(plugins, async |management| {
         let cluster: Cluster = management.find(name).await?;
         let mut deeds = Deeds::new(args.output);
         if cluster.spec.paused == Some(true) {
@@ -70,8 +71,8 @@ fn deed(cluster: &Cluster, what: &str, dry_run: bool, sentence: String) -> Deed 
 }
 
 /// Resumes a cluster, or all that a restore paused.
-pub fn resume(args: &ResumeArgs) -> Result<Exit> {
-    args.reach.run(async |management| {
+pub fn resume(args: &ResumeArgs, plugins: &Plugins) -> Result<Exit> {
+    args.reach.run(plugins, async |management| {
         let clusters: Vec<Cluster> = match &args.cluster {
             Some(name) => vec![management.find(name).await?],
             None => {

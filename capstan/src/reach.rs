@@ -9,6 +9,7 @@ use capstan_object::{Key, Object};
 use tokio::sync::OnceCell;
 
 use crate::kinds::{Known, known};
+use crate::plugins::Plugins;
 
 /// The data directory that commands look into when nothing else is said.
 pub const DATA_DIR: &str = "capstan-data";
@@ -38,6 +39,8 @@ pub struct Management {
     pub namespace: String,
     /// `host:port` of its server.
     pub authority: String,
+    /// The clouds that this program knows; the server may know others.
+    pub plugins: Plugins,
     /// The kinds that it has, once somebody asked.
     kinds: Arc<OnceCell<Vec<Known>>>,
 }
@@ -68,19 +71,19 @@ impl Reach {
     }
 
     /// A client of it. Nothing is asked yet.
-    pub fn open(&self) -> Result<Management> {
+    pub fn open(&self, plugins: &Plugins) -> Result<Management> {
         let file = self.kubeconfig()?;
         let access = Access::from_file(&file)
             .with_context(|| format!("{} does not lead to a server", file.display()))?;
         let authority = access.authority();
         let remote = Remote::new(access, Arc::new(TcpDial), &Env::system())?;
         let client = Client::new(Arc::new(remote), "capstan-cli");
-        Ok(Management::new(client, self.namespace.clone(), authority))
+        Ok(Management::new(client, self.namespace.clone(), authority, plugins.clone()))
     }
 
     /// Opens it and runs a command on it to its end.
-    pub fn run<T>(&self, command: impl AsyncFnOnce(Management) -> Result<T>) -> Result<T> {
-        let management = self.open()?;
+    pub fn run<T>(&self, plugins: &Plugins, command: impl AsyncFnOnce(Management) -> Result<T>) -> Result<T> {
+        let management = self.open(plugins)?;
         let server = format!("the management cluster at {}", management.authority);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(command(management)).map_err(|error| {
@@ -91,8 +94,8 @@ impl Reach {
 
 impl Management {
     /// A namespace of the server that `client` leads to.
-    pub fn new(client: Client, namespace: String, authority: String) -> Self {
-        Self { client, namespace, authority, kinds: Arc::default() }
+    pub fn new(client: Client, namespace: String, authority: String, plugins: Plugins) -> Self {
+        Self { client, namespace, authority, plugins, kinds: Arc::default() }
     }
 
     /// Another namespace of it.

@@ -5,9 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
-use crate::codes::CATALOGUES;
+use crate::plugins::Plugins;
+use crate::{cli, codes};
+
+fn plugins() -> Plugins {
+    Plugins::new(crate::providers())
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").to_owned()
@@ -101,7 +106,7 @@ fn the_reference_of_commands_is_what_the_program_takes() {
          | 3 | it was not there in time |\n\
          | 4 | blocked: it cannot get there until somebody does something about it |\n",
     );
-    let mut program = crate::Cli::command();
+    let mut program = cli::command(&plugins());
     program.build();
     for inner in
         program.get_subcommands_mut().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
@@ -146,7 +151,7 @@ const VERBS: [(&str, bool, bool); 24] = [
 
 #[test]
 fn every_verb_shows_its_data_in_every_form_and_can_be_tried_if_it_changes_something() {
-    let program = crate::Cli::command();
+    let program = cli::command(&plugins());
     let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
     let has = |verb: &Command, flag: &str| verb.get_arguments().any(|arg| arg.get_long() == Some(flag));
     let told: BTreeSet<(&str, bool, bool)> = verbs
@@ -166,7 +171,7 @@ fn the_catalogue_of_errors_is_what_the_code_says() {
          plane, the workload `cluster` or a machine of it, or `capstan` itself, which is a bug to report.\n",
     );
     let mut ids = BTreeSet::new();
-    for (part, codes) in CATALOGUES {
+    for (part, codes) in codes::catalogues(&plugins()) {
         let _ = write!(
             page,
             "\n## {part}\n\n| code | what failed | whose turn | how to mend it |\n|---|---|---|---|\n"

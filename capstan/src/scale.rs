@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::change::{Change, ControlPlane, make, owns_its_parts};
 use crate::exit::Exit;
 use crate::output::{Deeds, OutputArgs, talk};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach, missing};
 use crate::wait::{Goal, WaitArgs};
 
@@ -42,8 +43,8 @@ fn named_count(text: &str) -> Result<(String, u32), String> {
 }
 
 /// Scales a cluster.
-pub fn run(args: &Args) -> Result<Exit> {
-    args.reach.run(async |management| {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    args.reach.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
         owns_its_parts(&cluster)?;
         let mut changes = Vec::new();

@@ -11,10 +11,12 @@ use capstan_apiserver::pki::Pki;
 use capstan_apiserver::plane::{Config, Plane};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
+use clap::{ArgAction, ArgMatches, Command, Id};
 use tokio::net::TcpListener;
 
 use crate::assembly::{Assembly, ControllerArgs};
 use crate::output::say;
+use crate::plugins::Plugins;
 use crate::reach::ADMIN;
 use crate::signals;
 
@@ -34,19 +36,28 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
     /// Serve the bare API: no definitions, no controllers
-    #[arg(long, conflicts_with_all = ["controllers", "simulator", "kvm", "namespace", "watch_filter"])]
+    #[arg(long, conflicts_with_all = ["controllers", "namespace", "watch_filter"])]
     api_only: bool,
     #[command(flatten)]
     assembly: ControllerArgs,
 }
 
-/// Serves until SIGTERM or Ctrl-C.
-pub fn run(args: Args) -> Result<()> {
-    crate::logging::start();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args))
+/// The command, whose flag for the bare API conflicts with those that ask for a provider.
+pub fn command(command: Command, plugins: &Plugins) -> Command {
+    let flags = plugins.arguments(Command::new("flags"));
+    let asking = flags.get_arguments().filter(|flag| matches!(flag.get_action(), ArgAction::SetTrue));
+    let asking: Vec<Id> = asking.map(|flag| flag.get_id().clone()).collect();
+    command.mut_args(|flag| if flag.get_id() == "api_only" { flag.conflicts_with_all(&asking) } else { flag })
 }
 
-async fn serve(args: Args) -> Result<()> {
+/// Serves until SIGTERM or Ctrl-C. The providers' flags are in `matches`.
+pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
+    crate::logging::start();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args, plugins, matches))
+}
+
+async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
     let started = Instant::now();
     let temporary = match &args.data_dir {
         Some(_) => None,
@@ -60,7 +71,7 @@ async fn serve(args: Args) -> Result<()> {
     let env = Env::system();
     let assembly = match args.api_only {
         true => None,
-        false => Some(Assembly::new(&args.assembly, &env).await?),
+        false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
     let mut server = Server::open(dir, args.in_memory, args.listen, assembly).await?;
     server.control(env).await?;
@@ -126,8 +137,8 @@ impl Server {
         capstan_capi_plane::install(&client, &assembly.definitions()).await?;
         assembly.register(&client).await?;
         let mut runtime = assembly.runtime(client, env);
-        let metrics = runtime.metrics().clone();
-        self.plane.server().show_metrics(move || metrics.render());
+        let (metrics, providers) = (runtime.metrics().clone(), assembly.metrics());
+        self.plane.server().show_metrics(move || metrics.render() + &providers());
         runtime.start();
         self.runtime = Some(runtime);
         Ok(())
@@ -174,10 +185,7 @@ fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
         say(&format!("controllers: {}", groups.join(", ")))?;
     }
     let next = match assembly {
-        Some(assembly) if assembly.is_simulated() => {
-            "kubectl apply -f examples/cni.yaml -f examples/sim-cluster.yaml\n      kubectl get cluster,machine --watch"
-        }
-        Some(_) => "kubectl get clusters --all-namespaces",
+        Some(assembly) => assembly.hint().unwrap_or("kubectl get clusters --all-namespaces"),
         None => "kubectl get namespaces\n      kubectl apply -f my-crd.yaml",
     };
     let path = server.kubeconfig.display();

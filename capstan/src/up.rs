@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow};
 use crate::output::{How, Show as _, say, talk};
 use crate::plan::{self, Wish};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach, is_silence};
 use crate::wait::duration;
 
@@ -48,10 +49,10 @@ pub struct Args {
 }
 
 /// Applies a manifest and follows its cluster until it is ready.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let objects = read_all(&args.files)?;
     let clusters = clusters(&objects);
-    args.reach.run(async |management| {
+    args.reach.run(plugins, async |management| {
         // All of it is judged before any of it is applied.
         judge(&management, &objects).await?;
         if args.dry_run {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::change::{Change, ControlPlane, make, owns_its_parts};
 use crate::exit::Exit;
 use crate::output::{Deeds, OutputArgs, talk};
+use crate::plugins::Plugins;
 use crate::reach::Reach;
 use crate::scale::deployments;
 use crate::wait::{Goal, WaitArgs};
@@ -49,8 +50,8 @@ pub struct Args {
 }
 
 /// Upgrades a cluster.
-pub fn run(args: &Args) -> Result<Exit> {
-    args.reach.run(async |management| {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    args.reach.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
         owns_its_parts(&cluster)?;
         if cluster.spec.paused == Some(true) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::output::{How, OutputArgs, Show, talk};
+use crate::plugins::Plugins;
 use crate::reach::Reach;
 
 /// Arguments of `capstan version`.
@@ -39,10 +40,10 @@ impl Show for Versions {
 }
 
 /// Says the versions. A server that cannot be asked is said and no failure.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let server = match args.client {
         true => None,
-        false => server(args)
+        false => server(args, plugins)
             .map_err(|error| talk(&format!("no server's version: {error:#}; --client asks none")))
             .ok(),
     };
@@ -50,8 +51,8 @@ pub fn run(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn server(args: &Args) -> Result<String> {
-    args.reach.run(async |management| {
+fn server(args: &Args, plugins: &Plugins) -> Result<String> {
+    args.reach.run(plugins, async |management| {
         let told: Value = serde_json::from_slice(&management.client.document("/version").await?)?;
         Ok(told["gitVersion"].as_str().unwrap_or("unknown").to_owned())
     })

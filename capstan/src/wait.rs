@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::exit::Exit;
 use crate::output::{Deeds, say, talk};
 use crate::picture::{self, explain};
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 
 /// How often it is looked at.
@@ -101,8 +102,8 @@ impl WaitArgs {
 }
 
 /// Waits.
-pub fn run(args: &Args) -> Result<Exit> {
-    args.reach.run(async |management| {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    args.reach.run(plugins, async |management| {
         if args.goal != Goal::Deleted {
             // What is not there is said at once: a name is mistyped more often than a cluster is yet to come.
             picture::tree(&management, &args.name).await?;
@@ -153,7 +154,7 @@ async fn until(management: &Management, name: &str, goal: &Goal, timeout: Durati
             let answer = tree.as_ref().and_then(why);
             talk(&format!("{name} is not {} after {}s", words(goal), timeout.as_secs()));
             if let Some(answer) = &answer {
-                talk(explain(answer, Timestamp::now()).trim_end());
+                talk(explain(&management.plugins, answer, Timestamp::now()).trim_end());
             }
             let failed = answer.is_some_and(|answer| answer.cause.failed);
             return Ok(if failed { Exit::Blocked } else { Exit::TimedOut });

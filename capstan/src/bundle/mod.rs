@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use capstan_capi_kubeadm::secret::Secret;
+use capstan_capi_core::secret::Secret;
 use capstan_controller::{KindName, ListOptions};
 use capstan_object::{Object as _, ObjectMeta};
 use flate2::Compression;
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::kinds::{known, list};
 use crate::output::say;
 use crate::picture;
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 use redact::{HIDDEN, Secrets, redact};
 
@@ -37,11 +38,11 @@ pub struct Args {
 type Entry = (String, String);
 
 /// Gathers a bundle.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     if args.to.exists() {
         bail!("{} exists: choose another file with --to", args.to.display());
     }
-    let entries = args.reach.run(async |mut management| {
+    let entries = args.reach.run(plugins, async |mut management| {
         if args.all_namespaces {
             management.namespace = String::new();
         }
@@ -85,7 +86,7 @@ async fn gather(management: &Management) -> Result<Vec<Entry>> {
             let now = jiff::Timestamp::now();
             let mut text = capstan_view::draw(&tree, true, now, capstan_view::Paint::Plain);
             if let Some(why) = capstan_view::why(&tree) {
-                text = format!("{text}\n{}", picture::explain(&why, now));
+                text = format!("{text}\n{}", picture::explain(&management.plugins, &why, now));
             }
             entries.push((format!("clusters/{namespace}/{name}.txt"), text));
         }

@@ -1,6 +1,7 @@
-//! The simulated CloudStack of the demonstration. It is a process of its own, as a cloud is: it and its machines live on
+//! The simulated cloud of the demonstration. It is a process of its own, as a cloud is: it and its machines live on
 //! while the demonstration is stopped or killed, and end with the data directory.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -10,14 +11,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use capstan_apiserver::env::Env;
-use capstan_guest::{Site, SiteOptions, Timings};
-use capstan_sim_cloudstack::{Layout, Settings, Simulator};
+use capstan_provider_kit::SimulatorOptions;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-/// The tenant.
-const ACCOUNT: &str = "capstan";
+use super::choice::{PROBE, PROVIDER};
+use crate::plugins::Plugins;
+
 /// What it says of itself, in the data directory.
 const FILE: &str = "cloud.json";
 /// How long it may take to answer.
@@ -46,10 +46,8 @@ pub struct CloudArgs {
 pub struct Cloud {
     /// Where its API listens.
     address: SocketAddr,
-    /// The tenant's keys.
-    pub api_key: String,
-    /// The tenant's secret.
-    pub secret_key: String,
+    /// Fields of the Secret with which it is reached.
+    pub credentials: BTreeMap<String, String>,
     /// Its process.
     pub process: u32,
 }
@@ -118,7 +116,8 @@ impl Cloud {
 
     /// Where its API answers.
     pub fn url(&self) -> String {
-        format!("http://{}/client/api", self.address)
+        let said = self.credentials.get("api-url");
+        said.cloned().unwrap_or_else(|| format!("http://{}", self.address))
     }
 }
 
@@ -127,7 +126,7 @@ fn answers(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        write!(stream, "GET /sim/faults HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        write!(stream, "GET {PROBE} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.take(4096).read_to_string(&mut answer)?;
         Ok(answer)
@@ -136,39 +135,28 @@ fn answers(address: SocketAddr) -> bool {
 }
 
 /// Serves the cloud until its directory goes, or SIGTERM comes.
-pub fn run(args: &CloudArgs) -> Result<()> {
+pub fn run(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
     crate::logging::start();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args))
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args, plugins))
 }
 
-async fn serve(args: &CloudArgs) -> Result<()> {
-    let endpoints = TcpListener::bind((Ipv4Addr::UNSPECIFIED, args.endpoint_port)).await?;
-    let api = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let env = Env::system();
-    let options = SiteOptions {
-        endpoint_port: args.endpoint_port,
-        timings: paced(Timings::default(), args.speed),
-        ..SiteOptions::default()
-    };
-    let site = Site::new(env.clone(), options);
-    // A tenant who may expunge: what is deleted is gone at once.
-    let settings = Settings { allow_user_expunge_recover_vm: true, ..Settings::default() };
-    let versions: Vec<&str> = args.kubernetes.iter().map(String::as_str).collect();
-    let simulator = Simulator::new(env, &Layout::small(&versions), settings, Some(site.clone()));
-    let keys = simulator.credentials(ACCOUNT)?;
-    let cloud = Cloud {
-        address: api.local_addr()?,
-        api_key: keys.api_key,
-        secret_key: keys.secret_key,
-        process: std::process::id(),
-    };
+async fn serve(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
+    let simulator = plugins.simulator(PROVIDER).context("this program has no simulator of the cloud")?;
+    let opened = simulator.open(SimulatorOptions {
+        api: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
+        endpoints: TcpListener::bind((Ipv4Addr::UNSPECIFIED, args.endpoint_port)).await?,
+        kubernetes: args.kubernetes.clone(),
+        speed: args.speed,
+        prompt_deletion: true,
+    })?;
+    let cloud =
+        Cloud { address: opened.address, credentials: opened.credentials, process: std::process::id() };
     let file = args.data_dir.join(FILE);
     let fresh = args.data_dir.join("cloud.json.new");
     crate::server::write_private(&fresh, &serde_json::to_vec(&cloud)?)?;
     std::fs::rename(fresh, &file)?;
     tokio::select! {
-        () = simulator.serve(api, std::future::pending()) => {}
-        () = site.serve(endpoints, std::future::pending()) => {}
+        () = opened.serve => {}
         () = crate::signals::stop() => {}
         () = gone(&file) => {}
     }
@@ -179,16 +167,5 @@ async fn serve(args: &CloudArgs) -> Result<()> {
 async fn gone(file: &Path) {
     while file.exists() {
         tokio::time::sleep(Duration::from_secs(2)).await;
-    }
-}
-
-/// Machines that take this many times less time.
-fn paced(usual: Timings, speed: f64) -> Timings {
-    let faster = |time: Duration| time.div_f64(speed);
-    Timings {
-        boot: faster(usual.boot),
-        init: faster(usual.init),
-        join: faster(usual.join),
-        pod: faster(usual.pod),
     }
 }

@@ -1,4 +1,4 @@
-//! `capstan demo`: a management cluster, a simulated CloudStack and a cluster on it, from nothing and in a minute.
+//! `capstan demo`: a management cluster, a simulated cloud and a cluster on it, from nothing and in a minute.
 //!
 //! ```text
 //! data directory ─┬─ store, keys, admin.kubeconfig        the plane, as `capstan server` runs it
@@ -9,6 +9,7 @@
 //! The cloud and its machines are another process, which lives on when this one is stopped or killed, as clouds do. The
 //! plane reaches it and the clusters on it over loopback, as it would reach real ones. A second run continues.
 
+mod choice;
 mod cloud;
 mod state;
 
@@ -19,7 +20,7 @@ use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capstan_apiserver::env::Env;
-use capstan_capi_kubeadm::secret::Secret;
+use capstan_capi_core::secret::Secret;
 use capstan_object::Key;
 use serde_json::{Value, json};
 
@@ -28,19 +29,20 @@ use crate::assembly::{Assembly, ControllerArgs};
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow, watch};
 use crate::output::say;
+use crate::plugins::Plugins;
 use crate::reach::Management;
 use crate::server::Server;
 use crate::signals;
+pub use choice::ABOUT;
+use choice::{CLOUD, CLUSTER, CLUSTER_KIND, CREDENTIALS, MACHINES};
 use cloud::Cloud;
 pub use cloud::{CloudArgs, run as run_cloud};
 use state::State;
 
-/// The sample cluster, its network, and where they are.
-const CLUSTER: &str = include_str!("../../../examples/demo.yaml");
+/// The network of the sample cluster, and where both are.
 const NETWORK: &str = include_str!("../../../examples/cni.yaml");
 const NAME: &str = "demo";
 const NAMESPACE: &str = "default";
-const KEYS: &str = "cloudstack-credentials";
 
 /// Versions of Kubernetes that the cloud has images of: the cluster's, and the one to upgrade to.
 const VERSIONS: [&str; 2] = ["v1.35.0", "v1.36.0"];
@@ -76,24 +78,29 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the demonstration until Ctrl-C.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let state = State::open(&args.data_dir, args.endpoint_port)?;
     crate::logging::start_in(&args.data_dir.join("demo.log"))?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(demonstrate(args, state))
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(demonstrate(args, plugins, state))
 }
 
-async fn demonstrate(args: &Args, mut state: State) -> Result<Exit> {
+async fn demonstrate(args: &Args, plugins: &Plugins, mut state: State) -> Result<Exit> {
     let env = Env::system();
-    let assembly = Assembly::new(&ControllerArgs::usual()?, &env).await?;
+    let (controllers, flags) = ControllerArgs::defaults(plugins)?;
+    let assembly = Assembly::new(&controllers, plugins, &flags, &env).await?;
     // The store's lock keeps a second demonstration off the cloud too.
     let mut server = Server::open(&args.data_dir, false, args.listen, Some(assembly)).await?;
     let cloud =
         Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
     let client = server.client("capstan-demo");
     server.control(env).await?;
-    let management = Management::new(client, NAMESPACE.to_owned(), server.address().to_string());
+    let management =
+        Management::new(client, NAMESPACE.to_owned(), server.address().to_string(), plugins.clone());
     say(&format!(
-        "management cluster: https://{}\nsimulated CloudStack: {}  (log: {})\n",
+        "management cluster: https://{}\nsimulated {CLOUD}: {}  (log: {})\n",
         server.address(),
         cloud.url(),
         args.data_dir.join("demo.log").display()
@@ -124,7 +131,7 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
             _ => 0,
         });
         for mut object in objects {
-            if object["kind"] == "CloudStackCluster" {
+            if object["kind"] == CLUSTER_KIND {
                 object["spec"]["controlPlaneEndpoint"]["port"] = state.endpoint_port.into();
             }
             applier.apply(&object).await?;
@@ -157,14 +164,10 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
 
 /// The Secret with which the provider reaches the cloud.
 fn keys(cloud: &Cloud) -> Value {
-    let encoded = |text: &str| STANDARD.encode(text);
+    let data = cloud.credentials.iter().map(|(field, value)| (field.clone(), STANDARD.encode(value).into()));
     json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEYS},
-        "data": {
-            "api-url": encoded(&cloud.url()),
-            "api-key": encoded(&cloud.api_key),
-            "secret-key": encoded(&cloud.secret_key),
-        },
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": CREDENTIALS},
+        "data": Value::Object(data.collect()),
     })
 }
 
@@ -206,7 +209,7 @@ fn next(args: &Args, kubeconfig: &Path) -> String {
         "\ncluster {NAME} is ready. In another terminal:\n\n  \
            kubectl --kubeconfig {} get nodes            # the new cluster\n  \
            export KUBECONFIG={dir}/admin.kubeconfig     # the management cluster\n  \
-           kubectl get cluster,machine,cloudstackmachine\n  \
+           kubectl get cluster,machine,{MACHINES}\n  \
            capstan describe {NAME} --all\n  \
            capstan scale {NAME} --workers workers=5\n  \
            capstan upgrade {NAME} --to {to} --control-plane-template {NAME}-control-plane-{to} --worker-template {NAME}-workers-{to}\n  \
@@ -219,6 +222,7 @@ fn next(args: &Args, kubeconfig: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::choice::TEMPLATE_KIND;
     use super::*;
 
     #[test]
@@ -235,11 +239,11 @@ mod tests {
         let titles: Vec<String> = objects.iter().map(crate::apply::title).collect();
         for wanted in [
             "Cluster/demo".to_owned(),
-            format!("CloudStackMachineTemplate/demo-control-plane-{}", VERSIONS[1]),
-            format!("CloudStackMachineTemplate/demo-workers-{}", VERSIONS[1]),
+            format!("{TEMPLATE_KIND}/demo-control-plane-{}", VERSIONS[1]),
+            format!("{TEMPLATE_KIND}/demo-workers-{}", VERSIONS[1]),
         ] {
             assert!(titles.contains(&wanted), "{wanted}");
         }
-        assert!(CLUSTER.contains(KEYS) && CLUSTER.contains(VERSIONS[0]));
+        assert!(CLUSTER.contains(CREDENTIALS) && CLUSTER.contains(VERSIONS[0]));
     }
 }

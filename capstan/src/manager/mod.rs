@@ -26,12 +26,14 @@ use capstan_capi_plane::{Group, Reviewer, Versions};
 use capstan_capi_types::conversion::Converter;
 use capstan_controller::{Access, Caches, Candidate, Client, Election, Env, Remote, Runtime, TcpDial};
 use capstan_object::Key;
+use clap::ArgMatches;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::assembly::{Assembly, ControllerArgs};
 use crate::output::say;
+use crate::plugins::Plugins;
 use crate::signals;
 use health::Health;
 use registration::Reach;
@@ -74,20 +76,21 @@ pub struct Args {
     assembly: ControllerArgs,
 }
 
-/// Runs until SIGTERM, Ctrl-C or the loss of leadership.
-pub fn run(args: Args) -> Result<()> {
+/// Runs until SIGTERM, Ctrl-C or the loss of leadership. The providers' flags are in `matches`.
+pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
     crate::logging::start();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(manage(args))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(manage(args, plugins, matches))
 }
 
-async fn manage(args: Args) -> Result<()> {
+async fn manage(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
     let env = Env::system();
     let (access, in_cluster) = access(args.kubeconfig.as_deref())?;
     let server = format!("https://{}", access.authority());
     let client = Client::new(Arc::new(Remote::new(access, Arc::new(TcpDial), &env)?), "capstan");
     greet(&client, &server).await?;
 
-    let assembly = Assembly::new(&args.assembly, &env).await?;
+    let assembly = Assembly::new(&args.assembly, plugins, matches, &env).await?;
     let name = args.name.clone().unwrap_or_else(|| name(&assembly));
     let mut runtime = assembly.runtime(client.clone(), env.clone());
     let health = Health::new(runtime.metrics().clone(), assembly.metrics());

@@ -5,6 +5,7 @@ use capstan_view::{Tree, draw};
 
 use crate::exit::Exit;
 use crate::output::{How, OutputArgs, Show};
+use crate::plugins::Plugins;
 use crate::reach::Reach;
 
 /// Arguments of `capstan describe`.
@@ -40,8 +41,8 @@ impl Show for Picture {
 }
 
 /// Draws a cluster.
-pub fn run(args: &Args) -> Result<Exit> {
-    let tree = args.reach.run(async |management| super::tree(&management, &args.name).await)?;
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    let tree = args.reach.run(plugins, async |management| super::tree(&management, &args.name).await)?;
     args.output.show(&Picture { tree, all: args.all })?;
     Ok(Exit::Done)
 }

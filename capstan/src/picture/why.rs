@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::codes;
 use crate::exit::Exit;
 use crate::output::{How, OutputArgs, Show};
+use crate::plugins::Plugins;
 use crate::reach::Reach;
 
 /// Arguments of `capstan why`.
@@ -29,12 +30,14 @@ struct Answer {
     why: Option<Why>,
     #[serde(skip)]
     title: String,
+    #[serde(skip)]
+    plugins: Plugins,
 }
 
 impl Show for Answer {
     fn text(&self, how: &How) -> String {
         match &self.why {
-            Some(why) => explain(why, how.now),
+            Some(why) => explain(&self.plugins, why, how.now),
             None => format!("{} is as wanted: nothing to explain", self.title),
         }
     }
@@ -45,14 +48,15 @@ impl Show for Answer {
 }
 
 /// Says why a cluster or a machine is not as wanted.
-pub fn run(args: &Args) -> Result<Exit> {
-    let tree = args.reach.run(async |management| super::tree(&management, &args.name).await)?;
-    args.output.show(&Answer { why: capstan_view::why(&tree), title: tree.part.title() })?;
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
+    let tree = args.reach.run(plugins, async |management| super::tree(&management, &args.name).await)?;
+    let (why, title) = (capstan_view::why(&tree), tree.part.title());
+    args.output.show(&Answer { why, title, plugins: plugins.clone() })?;
     Ok(Exit::Done)
 }
 
 /// The answer in words.
-pub fn explain(why: &Why, now: Timestamp) -> String {
+pub fn explain(plugins: &Plugins, why: &Why, now: Timestamp) -> String {
     let mut text = String::new();
     for (depth, link) in why.chain.iter().enumerate() {
         let arrow = if depth == 0 { "" } else { "└─ because " };
@@ -73,7 +77,7 @@ pub fn explain(why: &Why, now: Timestamp) -> String {
         (false, false) => "is not there yet",
     };
     let _ = writeln!(text, "\n{} {state}", cause.part);
-    let code = cause.code.as_deref().and_then(codes::entry);
+    let code = cause.code.as_deref().and_then(|code| codes::entry(plugins, code));
     if let Some(code) = code {
         let _ = writeln!(text, "{}: {}", code.id(), code.0.title);
     }

@@ -24,7 +24,7 @@ use capstan_capi_plane::Settings;
 use capstan_controller::{Deletion, KindName};
 use capstan_guest::Timings;
 use capstan_object::Key;
-use capstan_rehearsal::{Edit, Rehearsal, Size, rehearse};
+use capstan_rehearsal::{Edit, Rehearsal, rehearse};
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,6 +32,7 @@ use serde_json::Value;
 use crate::apply::{Applier, read_all};
 use crate::exit::Exit;
 use crate::output::OutputArgs;
+use crate::plugins::Plugins;
 use crate::reach::{Management, Reach};
 
 pub use tell::Plan;
@@ -61,9 +62,9 @@ pub struct Wish {
 }
 
 /// Says what a manifest would do; [`Exit::Differs`] if anything.
-pub fn run(args: &Args) -> Result<Exit> {
+pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let apply = read_all(&args.files)?;
-    let plan = args.reach.run(async |management| {
+    let plan = args.reach.run(plugins, async |management| {
         let mut delete = Vec::new();
         for word in &args.delete {
             delete.push(named(&management, word).await?);
@@ -91,7 +92,7 @@ async fn named(management: &Management, word: &str) -> Result<(KindName, Key)> {
 pub async fn foresee(management: &Management, wish: Wish) -> Result<Plan> {
     let mut changes = changes::of(management, &wish.apply).await?;
     changes.extend(wish.delete.iter().map(|(kind, key)| changes::Change::deletion(kind, key)));
-    let kinds = read::kinds(&management.client).await;
+    let kinds = read::kinds(&management.plugins, &management.client).await;
     let mut namespaces = read::namespaces(&wish.apply, &management.namespace);
     namespaces.extend(wish.delete.iter().map(|(_, key)| key.namespace.clone()));
     let records = read::records(&management.client, &kinds, &namespaces).await?;
@@ -101,13 +102,13 @@ pub async fn foresee(management: &Management, wish: Wish) -> Result<Plan> {
         settings: Settings::default(),
         now: Timestamp::now(),
         timings: Timings::default(),
-        sizes: Arc::new(size),
+        models: management.plugins.models(),
         edit: edit(wish.clone(), management.namespace.clone()),
     };
     // Time jumps in there, so it needs a runtime of its own.
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
     let course = course.context("the copy")?;
-    let answers = room::ask(&management.client, &wish.apply, &course).await;
+    let answers = room::ask(&management.plugins, &management.client, &wish.apply, &course).await;
     let warnings = warnings::of(&management.client, &course).await;
     Ok(Plan::new(changes, course, answers, warnings))
 }
@@ -129,16 +130,5 @@ fn edit(wish: Wish, namespace: String) -> Edit {
             Ok(())
         };
         done.boxed()
-    })
-}
-
-/// How large a machine is, where its object says so itself.
-fn size(object: &Value) -> Option<Size> {
-    let spec = &object["spec"];
-    let said = |field: &str| spec[field].as_u64();
-    let simulated = object["kind"] == "SimMachine";
-    Some(Size {
-        cpus: said("cpus").or(simulated.then_some(2))?,
-        memory_mib: said("memoryMiB").or(simulated.then_some(4096))?,
     })
 }

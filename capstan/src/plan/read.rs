@@ -12,8 +12,8 @@ use capstan_rehearsal::{Kinds, Records};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use crate::cloudstack::CloudStack;
 use crate::kinds::list;
+use crate::plugins::Plugins;
 
 /// Groups that Cluster API and its providers live in end so.
 const GROUPS: &str = "cluster.x-k8s.io";
@@ -21,11 +21,9 @@ const GROUPS: &str = "cluster.x-k8s.io";
 const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// Our own kinds, and those of other providers as the server defines them.
-pub async fn kinds(client: &Client) -> Kinds {
+pub async fn kinds(plugins: &Plugins, client: &Client) -> Kinds {
     let mut definitions = capstan_capi_plane::definitions();
-    definitions.extend(capstan_sim_provider::definitions());
-    definitions.extend(CloudStack::definitions());
-    definitions.extend(capstan_kvm::definitions());
+    definitions.extend(plugins.definitions());
     let known: BTreeSet<String> = definitions.iter().map(name).collect();
     let mut kind = KindName::namespaced(
         "apiextensions.k8s.io",
@@ -37,15 +35,12 @@ pub async fn kinds(client: &Client) -> Kinds {
     // Who may not list definitions has no provider but ours, as far as can be known.
     let others = list(client, &kind, "").await.unwrap_or_default();
     definitions.extend(others.into_iter().filter(|other| !known.contains(&name(other))).filter_map(foreign));
-    Kinds { definitions, configure: Box::new(|config| config.with_kinds(Arc::new(rules()))) }
+    let plugins = plugins.clone();
+    Kinds { definitions, configure: Box::new(move |config| config.with_kinds(Arc::new(rules(&plugins)))) }
 }
 
-fn rules() -> ClusterApi {
-    let rules = Rules::default()
-        .with(capstan_sim_provider::rules())
-        .with(capstan_kvm::rules())
-        .with(CloudStack::rules());
-    ClusterApi::new(rules).converting(Some(CloudStack::versions()))
+fn rules(plugins: &Plugins) -> ClusterApi {
+    ClusterApi::new(Rules::default().with(plugins.rules())).converting(plugins.versions())
 }
 
 fn name(definition: &Value) -> String {

@@ -1,35 +1,27 @@
-//! Whether the clouds have what a plan takes: what they would say to its orders, and how much is left of their limits.
-//! CloudStack alone is asked, with the keys that its failure domains name.
+//! Whether the clouds have what a plan takes: what they say to its orders, and how much is left of their limits. Providers
+//! ask them; what that means for the plan is worked out here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
-use capstan_capi_kubeadm::secret::Secret;
-use capstan_cloudstack_provider::{
-    Amount, Clouds, Ordered, Outlook, OverNetwork, Prospect, Quota, Trouble, code,
-};
-use capstan_cloudstack_types::v1beta3::{
-    CloudStackCluster, CloudStackFailureDomainSpec, CloudStackMachineSpec,
-};
 use capstan_controller::Client;
 use capstan_object::Key;
-use capstan_rehearsal::{Course, Load, MachineOf, Size, What};
+use capstan_provider_kit::{Amount, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Size};
+use capstan_rehearsal::{Course, Load, MachineOf, What};
 use serde::Serialize;
 use serde_json::Value;
 
-/// How long a cloud may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::plugins::Plugins;
 
 /// What the clouds say.
-#[derive(Debug, Default)]
 pub struct Answers {
     /// What is left beside what is needed.
     pub rooms: Vec<Room>,
     /// Why orders would fail.
     pub warnings: Vec<String>,
-    /// Sizes of machines, by what is ordered.
-    sizes: BTreeMap<String, Size>,
+    /// Sizes that only the clouds know.
+    sizes: BTreeMap<Key, Size>,
+    /// The providers that know sizes of their own machines.
+    plugins: Plugins,
 }
 
 /// What one account or project of a cloud has left.
@@ -48,210 +40,72 @@ pub struct Room {
     pub unknown: Option<String>,
 }
 
-/// What is left of limits; absent where nobody says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Left {
-    machines: Option<Amount>,
-    cpus: Option<Amount>,
-    #[serde(rename = "memoryMiB")]
-    memory_mib: Option<Amount>,
-}
-
-/// Whose limits: the Secret with the keys, and for whom they are used.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Tenancy {
-    secret: Key,
-    account: String,
-    domain: String,
-    project: String,
-}
-
-/// A failure domain of a cluster that gets machines.
-struct Place {
-    cluster: Key,
-    spec: CloudStackFailureDomainSpec,
+/// What people call the providers whose clouds are asked.
+pub fn asked(plugins: &Plugins) -> Vec<&'static str> {
+    let asked = plugins.providers().filter(|provider| provider.capacity().is_some());
+    asked.map(|provider| provider.title()).collect()
 }
 
 /// Asks the clouds that new machines of a course are ordered from.
-pub async fn ask(client: &Client, manifest: &[Value], course: &Course) -> Answers {
-    let clouds = Clouds::new(Arc::new(OverNetwork));
-    let mut answers = Answers::default();
-    for (tenancy, places) in tenancies(course) {
-        let keys = match keys(client, manifest, &tenancy.secret).await {
-            Ok(keys) => keys,
-            Err(why) => {
-                answers.warnings.push(why.clone());
-                answers.rooms.push(Room::unknown(&tenancy, why));
-                continue;
-            }
-        };
-        let mut left = Err("nobody was asked".to_owned());
-        for place in &places {
-            let orders = orders(course, place);
-            let prospects: Vec<Prospect> = orders.iter().map(|order| order.prospect.clone()).collect();
-            let asked = clouds.outlook(&place.spec, &keys, &prospects);
-            match tokio::time::timeout(PATIENCE, asked).await {
-                Ok(Ok(outlook)) => {
-                    answers.hear(&orders, &outlook);
-                    left = outlook.left;
-                }
-                Ok(Err(trouble)) => {
-                    // From here it may not be reachable, and yet be from where the plane runs.
-                    if trouble.code != code::UNREACHABLE {
-                        answers.warnings.push(said(&trouble));
-                    }
-                    left = Err(said(&trouble));
-                }
-                Err(_) => left = Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
-            }
+pub async fn ask(plugins: &Plugins, client: &Client, manifest: &[Value], course: &Course) -> Answers {
+    let machines = machines(course);
+    let question = CapacityQuestion { client, manifest, objects: &course.objects, machines: &machines };
+    let mut answers = Answers::none(plugins.clone());
+    for capacity in plugins.providers().filter_map(|provider| provider.capacity()) {
+        let CapacityAnswer { quotas, sizes, warnings } = capacity.answer(question).await;
+        answers.sizes.extend(sizes);
+        answers.warnings.extend(warnings);
+        for quota in &quotas {
+            let counts = |machine: &MachineOf| quota.machines.contains(&key(machine));
+            let (now, peak) = course.loads(counts, |machine| answers.size(machine));
+            let room = Room::of(quota, more(now, peak));
+            answers.warnings.extend(room.exceeded(quota));
+            answers.rooms.push(room);
         }
-        let mine = |machine: &MachineOf| places.iter().any(|place| place.takes(machine));
-        let (now, peak) = course.loads(mine, |machine| answers.size(machine));
-        let room = Room::of(&tenancy, more(now, peak), left);
-        answers.warnings.extend(room.exceeded());
-        answers.rooms.push(room);
     }
     answers.warnings.dedup();
     answers
 }
 
-/// An order of the course, and for whom.
-struct Order {
-    prospect: Prospect,
-    key: String,
-    /// What the machine is a replica of, if it is yet to be made.
-    of: Option<String>,
+fn key(machine: &MachineOf) -> Key {
+    Key::new(machine.namespace.as_str(), machine.name.as_str())
+}
+
+/// Machines that would be created, and then those that are there, each once.
+fn machines(course: &Course) -> Vec<PlannedMachine> {
+    let created = course.steps.iter().filter(|step| step.what == What::Created).map(|step| &step.machine);
+    let all = created.map(|machine| (machine, true)).chain(course.present.iter().map(|it| (it, false)));
+    let mut known = BTreeSet::new();
+    let planned = all.filter_map(|(machine, new)| {
+        Some(PlannedMachine {
+            key: key(machine),
+            cluster: machine.cluster.clone(),
+            of: machine.of.clone(),
+            version: machine.version.clone(),
+            failure_domain: machine.failure_domain.clone(),
+            new,
+            infrastructure: machine.infrastructure.clone()?,
+        })
+    });
+    planned.filter(|machine| known.insert(machine.key.clone())).collect()
 }
 
 impl Answers {
+    /// Where nobody was asked.
+    pub fn none(plugins: Plugins) -> Self {
+        Self { rooms: Vec::new(), warnings: Vec::new(), sizes: BTreeMap::new(), plugins }
+    }
+
     /// How large a machine is: by its own words, or its cloud's.
     pub fn size(&self, machine: &MachineOf) -> Option<Size> {
-        let object = machine.infrastructure.as_deref()?;
-        super::size(object).or_else(|| self.sizes.get(&Order::of(machine)?.key).copied())
+        let own = self.plugins.size(machine.infrastructure.as_deref()?);
+        own.or_else(|| self.sizes.get(&key(machine)).copied())
     }
 
-    fn hear(&mut self, orders: &[Order], outlook: &Outlook) {
-        for (order, verdict) in orders.iter().zip(&outlook.verdicts) {
-            if let Some(Ordered { cpus, memory_mib }) = verdict.size {
-                self.sizes.insert(order.key.clone(), Size { cpus, memory_mib });
-            }
-            if let (Some(of), Some(trouble)) = (&order.of, &verdict.trouble) {
-                self.warnings.push(format!("{of}: {}", said(trouble)));
-            }
-        }
+    /// What people call the providers whose clouds are asked.
+    pub fn asked(&self) -> Vec<&'static str> {
+        asked(&self.plugins)
     }
-}
-
-impl Order {
-    /// What is ordered for a machine, if CloudStack shall make it.
-    fn of(machine: &MachineOf) -> Option<Self> {
-        let object = machine.infrastructure.as_deref().filter(|object| is_of(object, "CloudStackMachine"))?;
-        let spec: CloudStackMachineSpec = serde_json::from_value(object["spec"].clone()).ok()?;
-        let asked = ["offering", "template", "details"].map(|field| object["spec"][field].to_string());
-        let key = format!("{} {}", machine.version, asked.join(" "));
-        Some(Self { prospect: Prospect { spec, version: machine.version.clone() }, key, of: None })
-    }
-}
-
-impl Place {
-    /// Whether a machine is made here; one that names no failure domain may be.
-    fn takes(&self, machine: &MachineOf) -> bool {
-        machine.namespace == self.cluster.namespace
-            && machine.cluster == self.cluster.name
-            && (machine.failure_domain.is_empty() || machine.failure_domain == self.spec.name)
-    }
-}
-
-/// Every order at a place once: those of machines that are there, for their sizes, and those yet to be made.
-fn orders(course: &Course, place: &Place) -> Vec<Order> {
-    let created = course.steps.iter().filter(|step| step.what == What::Created).map(|step| &step.machine);
-    let new = created.map(|machine| (machine, Some(machine.of.clone())));
-    let there = course.present.iter().map(|machine| (machine, None));
-    let mut known = BTreeSet::new();
-    let mut all = Vec::new();
-    for (machine, of) in new.chain(there).filter(|(machine, _)| place.takes(machine)) {
-        let Some(order) = Order::of(machine) else { continue };
-        if known.insert(order.key.clone()) {
-            all.push(Order { of, ..order });
-        }
-    }
-    all
-}
-
-/// The failure domains of clusters that get machines, by whose limits hold there.
-fn tenancies(course: &Course) -> BTreeMap<Tenancy, Vec<Place>> {
-    let growing: BTreeSet<Key> = course
-        .steps
-        .iter()
-        .filter(|step| step.what == What::Created)
-        .map(|step| Key::new(step.machine.namespace.as_str(), step.machine.cluster.as_str()))
-        .collect();
-    let mut all: BTreeMap<Tenancy, Vec<Place>> = BTreeMap::new();
-    for cluster in growing {
-        for spec in failure_domains(course, &cluster) {
-            let secret = Key::new(spec.acs_endpoint.namespace.as_str(), spec.acs_endpoint.name.as_str());
-            let tenancy = Tenancy {
-                secret,
-                account: spec.account.clone(),
-                domain: spec.domain.clone(),
-                project: spec.project.clone(),
-            };
-            all.entry(tenancy).or_default().push(Place { cluster: cluster.clone(), spec });
-        }
-    }
-    all
-}
-
-fn failure_domains(course: &Course, cluster: &Key) -> Vec<CloudStackFailureDomainSpec> {
-    let find = |kind: &str, name: &str| {
-        course.objects.iter().find(|object| {
-            let meta = &object["metadata"];
-            is_of(object, kind) && meta["namespace"] == cluster.namespace.as_str() && meta["name"] == name
-        })
-    };
-    let reference = find("Cluster", &cluster.name).map(|cluster| &cluster["spec"]["infrastructureRef"]);
-    let named = reference.filter(|reference| reference["kind"] == "CloudStackCluster");
-    let found = named.and_then(|reference| find("CloudStackCluster", reference["name"].as_str()?));
-    let parsed = found.and_then(|object| serde_json::from_value::<CloudStackCluster>(object.clone()).ok());
-    parsed.map(|cluster| cluster.spec.failure_domains).unwrap_or_default()
-}
-
-fn is_of(object: &Value, kind: &str) -> bool {
-    object["kind"] == kind
-        && object["apiVersion"].as_str().is_some_and(|api| api.contains("cluster.x-k8s.io/"))
-}
-
-/// The keys that a failure domain names: those of the manifest, which will be there, or those that are.
-async fn keys(client: &Client, manifest: &[Value], secret: &Key) -> Result<Secret, String> {
-    if let Some(keys) = brought(manifest, secret) {
-        return Ok(keys);
-    }
-    match client.get::<Secret>(secret).await {
-        Ok(Some(keys)) => Ok(keys),
-        Ok(None) => Err(format!(
-            "{}: there is no Secret {secret} with the keys of CloudStack: make it, or correct acsEndpoint",
-            code::SECRET
-        )),
-        Err(error) => Err(format!("Secret {secret} cannot be read: {error}")),
-    }
-}
-
-fn brought(manifest: &[Value], secret: &Key) -> Option<Secret> {
-    let object = manifest.iter().find(|object| {
-        let meta = &object["metadata"];
-        let namespace = meta["namespace"].as_str().unwrap_or("default");
-        object["kind"] == "Secret" && namespace == secret.namespace && meta["name"] == secret.name.as_str()
-    })?;
-    let mut keys: Secret = serde_json::from_value(object.clone()).ok()?;
-    for (field, text) in object["stringData"].as_object().into_iter().flatten() {
-        keys.data.insert(field.clone(), text.as_str()?.as_bytes().to_vec());
-    }
-    Some(keys)
-}
-
-fn said(trouble: &Trouble) -> String {
-    format!("{}: {}", trouble.code, trouble.message)
 }
 
 fn more(now: Load, peak: Load) -> Load {
@@ -266,23 +120,12 @@ fn more(now: Load, peak: Load) -> Load {
 }
 
 impl Room {
-    fn of(tenancy: &Tenancy, needs: Load, left: Result<Quota, String>) -> Self {
-        let place = tenancy.to_string();
-        match left {
-            Ok(quota) => {
-                let left = Left {
-                    machines: quota.vmavailable,
-                    cpus: quota.cpuavailable,
-                    memory_mib: quota.memoryavailable,
-                };
-                Self { place, needs, left: Some(left), unknown: None }
-            }
-            Err(why) => Self { place, needs, left: None, unknown: Some(why) },
+    fn of(quota: &Quota, needs: Load) -> Self {
+        let place = quota.scope.clone();
+        match &quota.left {
+            Ok(left) => Self { place, needs, left: Some(*left), unknown: None },
+            Err(why) => Self { place, needs, left: None, unknown: Some(why.clone()) },
         }
-    }
-
-    fn unknown(tenancy: &Tenancy, why: String) -> Self {
-        Self::of(tenancy, Load::default(), Err(why))
     }
 
     /// What is needed, what is left of it, and what it is called.
@@ -297,13 +140,13 @@ impl Room {
     }
 
     /// Limits that the plan runs into.
-    fn exceeded(&self) -> Vec<String> {
+    fn exceeded(&self, quota: &Quota) -> Vec<String> {
         let beyond = self.amounts().into_iter().filter_map(|(needs, left, what)| match left {
             Amount::Limited(left) if i64::try_from(needs).is_ok_and(|needs| needs > left.max(0)) => {
                 Some(format!(
                     "{}: {} has room for {} more {what}, and {needs} more are needed at a time: raise the limit or \
                      delete what is not used",
-                    code::QUOTA,
+                    quota.exceeded,
                     self.place,
                     left.max(0)
                 ))
@@ -330,58 +173,39 @@ impl Room {
     }
 }
 
-impl std::fmt::Display for Tenancy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.project.as_str(), self.account.as_str()) {
-            ("", "") => write!(f, "the CloudStack account of Secret {}", self.secret),
-            ("", account) => write!(f, "CloudStack account {account}"),
-            (project, _) => write!(f, "CloudStack project {project}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn room(needs: (u64, u64, u64), left: Value) -> Room {
-        let tenancy = Tenancy {
-            secret: Key::new("default", "keys"),
-            account: String::new(),
-            domain: String::new(),
-            project: String::new(),
+    fn quota(machines: i64, cpus: Option<Amount>, memory_mib: Option<i64>) -> Quota {
+        let left = Left {
+            machines: Some(Amount::Limited(machines)),
+            cpus,
+            memory_mib: memory_mib.map(Amount::Limited),
         };
-        let (machines, cpus, memory_mib) = needs;
-        let needs = Load { machines, size: Size { cpus, memory_mib }, unsized_machines: 0 };
-        Room::of(&tenancy, needs, Ok(serde_json::from_value(left).expect("a quota")))
+        let exceeded = capstan_controller::catalogue::OBSERVE;
+        Quota { scope: "project demo".to_owned(), machines: BTreeSet::new(), left: Ok(left), exceeded }
+    }
+
+    fn needs(machines: u64, cpus: u64, memory_mib: u64) -> Load {
+        Load { machines, size: Size { cpus, memory_mib }, unsized_machines: 0 }
     }
 
     #[test]
     fn what_is_needed_is_told_beside_what_is_left_and_warned_of_where_it_is_more() {
-        let left = json!({"vmavailable": "3", "cpuavailable": "Unlimited", "memoryavailable": "4096"});
-        let fits = room((3, 6, 4096), left.clone());
+        let left = quota(3, Some(Amount::Unlimited), Some(4096));
+        let fits = Room::of(&left, needs(3, 6, 4096));
         assert_eq!(
             fits.line(),
-            "of what the CloudStack account of Secret default/keys has left: 3 of 3 machines, 6 CPUs (no limit), \
-             4096 of 4096 MiB of memory"
+            "of what project demo has left: 3 of 3 machines, 6 CPUs (no limit), 4096 of 4096 MiB of memory"
         );
-        assert_eq!(fits.exceeded(), [""; 0]);
-        let beyond = room((4, 6, 5000), left).exceeded();
+        assert_eq!(fits.exceeded(&left), [""; 0]);
+        let beyond = Room::of(&left, needs(4, 6, 5000)).exceeded(&left);
         assert_eq!(beyond.len(), 2, "{beyond:?}");
-        assert!(beyond[0].starts_with("E-CS-QUOTA: "), "{beyond:?}");
+        assert!(beyond[0].starts_with(&format!("{}: ", left.exceeded)), "{beyond:?}");
         assert!(beyond[0].contains("room for 3 more machines, and 4 more are needed"), "{beyond:?}");
-        let used_up = room((1, 0, 0), json!({"vmavailable": "-2"})).exceeded();
+        let lowered = quota(-2, None, None);
+        let used_up = Room::of(&lowered, needs(1, 0, 0)).exceeded(&lowered);
         assert!(used_up[0].contains("room for 0 more machines"), "{used_up:?}");
-    }
-
-    #[test]
-    fn keys_of_the_manifest_are_used_before_they_are_there() {
-        let manifest = [json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
-            "data": {"api-key": "YQ=="}, "stringData": {"secret-key": "s"}})];
-        let keys = brought(&manifest, &Key::new("default", "keys")).expect("brought");
-        assert_eq!((&keys.data["api-key"][..], &keys.data["secret-key"][..]), (&b"a"[..], &b"s"[..]));
-        assert!(brought(&manifest, &Key::new("other", "keys")).is_none());
     }
 }

@@ -36,6 +36,9 @@ pub struct Plan {
     peak: Load,
     /// What clouds have left.
     room: Vec<Room>,
+    /// Providers whose clouds say what they have left.
+    #[serde(skip)]
+    asked: Vec<&'static str>,
     /// What was under way already.
     under_way: Vec<Step>,
     /// What may stand in the way.
@@ -58,6 +61,7 @@ impl Plan {
     /// Of what changes, what happened on the copy, and what to mind.
     pub fn new(changes: Vec<Change>, course: Course, answers: Answers, warnings: Vec<String>) -> Self {
         let (now, peak) = course.loads(|_| true, |machine| answers.size(machine));
+        let asked = answers.asked();
         let warnings = answers.warnings.into_iter().chain(warnings).collect();
         Self {
             changes,
@@ -67,6 +71,7 @@ impl Plan {
             now,
             peak,
             room: answers.rooms,
+            asked,
             under_way: course.before,
             warnings,
             not_modelled: NOT_MODELLED,
@@ -141,10 +146,15 @@ impl Plan {
         if self.peak.unsized_machines == 0 {
             let _ = write!(text, " ({} CPUs, {} MiB)", self.peak.size.cpus, self.peak.size.memory_mib);
         }
-        match self.room.is_empty() && more > 0 {
-            true => text + "; what is left is not known: only CloudStack is asked",
-            false => text,
+        if self.room.is_empty() && more > 0 {
+            let asked = match self.asked.as_slice() {
+                [] => "no cloud is asked".to_owned(),
+                [only] => format!("only {only} is asked"),
+                several => format!("only {} are asked", several.join(" and ")),
+            };
+            let _ = write!(text, "; what is left is not known: {asked}");
         }
+        text
     }
 }
 
@@ -221,6 +231,7 @@ mod tests {
     use capstan_rehearsal::MachineOf;
 
     use super::*;
+    use crate::plugins::Plugins;
 
     fn step(seconds: u64, what: What, name: &str, of: &str, existed: bool) -> Step {
         let machine = MachineOf {
@@ -252,7 +263,12 @@ mod tests {
             becomes: Becomes::Changed,
             fields: vec!["spec.x: 1 → 2".to_owned()],
         };
-        let plan = Plan::new(vec![change], course, Answers::default(), vec!["mind the gap".to_owned()]);
+        let plan = Plan::new(
+            vec![change],
+            course,
+            Answers::none(Plugins::new(Vec::new())),
+            vec!["mind the gap".to_owned()],
+        );
         let how = How { wide: false, paint: capstan_view::Paint::Plain, now: jiff::Timestamp::UNIX_EPOCH };
         assert_eq!(
             plan.text(&how),
@@ -265,14 +281,15 @@ what happens, about 3 min by the model
     2:10  gone    w-old of MachineDeployment/w, v1.36.0
 in sum
   MachineDeployment/w: 1 replaced
-  at most 3 machines at a time, 1 more than now; what is left is not known: only CloudStack is asked
+  at most 3 machines at a time, 1 more than now; what is left is not known: no cloud is asked
 warnings
   mind the gap
 not modelled: this cloud's pace, your workloads (-o wide says more)
 "
         );
         assert!(!plan.is_empty());
-        let nothing = Plan::new(Vec::new(), Course::default(), Answers::default(), Vec::new());
+        let nothing =
+            Plan::new(Vec::new(), Course::default(), Answers::none(Plugins::new(Vec::new())), Vec::new());
         assert!(nothing.is_empty());
         assert_eq!(nothing.text(&how), "nothing changes\n");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use capstan_capi_kubeadm::secret::Secret;
+use capstan_capi_core::secret::Secret;
 use capstan_capi_types::version::tolerant;
 use capstan_controller::{Access, Client, Env, KindName, Remote, TcpDial};
 use capstan_object::Key;

@@ -27,6 +27,7 @@ pub mod names;
 pub mod owners;
 pub mod paused;
 pub mod propagate;
+pub mod secret;
 pub mod selector;
 pub mod template;
 #[cfg(test)]

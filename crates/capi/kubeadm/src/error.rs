@@ -1,6 +1,8 @@
 //! What can go wrong. No variant carries a key, a token or the content of a Secret: an error is shown in
 //! conditions and logs.
 
+use capstan_capi_core::secret::SecretError;
+
 /// Why boot data, certificates or a control plane could not be worked out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -16,25 +18,12 @@ pub enum Error {
     /// A Secret with a certificate is missing and may not be made here.
     #[error("secret {0} is missing: provide it, or let the control plane provider make it")]
     CertificateMissing(String),
-    /// A Secret lacks a key.
-    #[error("secret {secret} has no key {key:?}")]
-    SecretKeyMissing {
-        /// Name of the Secret.
-        secret: String,
-        /// Which key.
-        key: String,
-    },
+    /// A Secret lacks a key, or holds something else than text in it.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A Secret that a field names does not exist.
     #[error("secret {0} does not exist")]
     SecretMissing(String),
-    /// The content of a Secret is not text.
-    #[error("secret {secret} key {key:?} is not UTF-8 text")]
-    SecretNotText {
-        /// Name of the Secret.
-        secret: String,
-        /// Which key.
-        key: String,
-    },
     /// A kubeconfig cannot be read.
     #[error("kubeconfig {0}")]
     Kubeconfig(&'static str),

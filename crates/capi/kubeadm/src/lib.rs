@@ -22,7 +22,6 @@ pub mod control_plane;
 pub mod corefile;
 mod error;
 mod ignition;
-pub mod secret;
 #[cfg(test)]
 mod testing;
 pub mod yaml;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use capstan_apiserver::auth::{ObjectSource, bucket};
 use capstan_apiserver::conversion::Convert;
 use capstan_capi_core::contract::{definition_name, served};
-use capstan_capi_types::conversion::{ConversionError, Converter, VersionOf};
+use capstan_capi_types::conversion::{Converter, VersionOf};
+use capstan_provider_kit::ProviderVersions;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -19,27 +20,12 @@ impl Convert for Conversion {
     }
 }
 
-/// Versions of a provider's kinds.
-#[derive(Clone)]
-pub struct ProviderVersions {
-    /// Groups and kinds.
-    pub kinds: Vec<(&'static str, &'static str)>,
-    /// An object of one of them in another version.
-    pub convert: fn(Value, &str) -> Result<Value, ConversionError>,
-}
+/// Converts objects of a provider for a server.
+pub(crate) struct OfProvider(pub ProviderVersions);
 
-impl ProviderVersions {
-    /// Whether an object is of one of the kinds.
-    pub(crate) fn know(&self, object: &Value) -> bool {
-        let text = |key: &str| object[key].as_str().unwrap_or_default();
-        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-        self.kinds.contains(&(group, text("kind")))
-    }
-}
-
-impl Convert for ProviderVersions {
+impl Convert for OfProvider {
     fn convert(&self, object: Value, version: &str) -> Result<Value, String> {
-        (self.convert)(object, version).map_err(|error| error.to_string())
+        (self.0.convert)(object, version).map_err(|error| error.to_string())
     }
 }
 

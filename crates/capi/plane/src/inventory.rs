@@ -5,61 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use capstan_capi_types::clusterctl::{Provider, ProviderType, label};
+use capstan_capi_types::clusterctl::{Provider, ProviderType};
 use capstan_controller::{ApiError, Client, KindName, Patch};
-use capstan_object::{Key, Object, ObjectMeta, Scope};
+use capstan_object::{Key, Object, Scope};
+use capstan_provider_kit::Installed;
 use serde_json::json;
 
 use crate::controllers::Group;
 
 /// The release of Cluster API whose kinds and behaviour the controllers here have.
 pub const CLUSTER_API_RELEASE: &str = "v1.14.0";
-
-/// A provider that this program is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
-    /// Its name among providers of its type.
-    pub name: &'static str,
-    /// What it provides.
-    pub kind: ProviderType,
-    /// Namespace the entry lives in.
-    pub namespace: &'static str,
-    /// Version.
-    pub version: String,
-}
-
-impl Installed {
-    /// The label and the name of the entry, by clusterctl's rule.
-    pub fn label(&self) -> String {
-        match self.kind {
-            ProviderType::Bootstrap => format!("bootstrap-{}", self.name),
-            ProviderType::ControlPlane => format!("control-plane-{}", self.name),
-            ProviderType::Infrastructure => format!("infrastructure-{}", self.name),
-            ProviderType::Ipam => format!("ipam-{}", self.name),
-            ProviderType::RuntimeExtension => format!("runtime-extension-{}", self.name),
-            ProviderType::Addon => format!("addon-{}", self.name),
-            ProviderType::Core => self.name.to_owned(),
-        }
-    }
-
-    fn entry(&self) -> Provider {
-        let mut metadata = ObjectMeta::named(self.namespace, self.label());
-        for (key, value) in [
-            (label::CLUSTERCTL, String::new()),
-            (label::CORE, "inventory".to_owned()),
-            ("cluster.x-k8s.io/provider", self.label()),
-        ] {
-            metadata.labels.insert(key.to_owned(), value);
-        }
-        Provider {
-            metadata,
-            provider_name: self.name.to_owned(),
-            kind: self.kind.as_str().to_owned(),
-            version: self.version.clone(),
-            ..Provider::default()
-        }
-    }
-}
 
 /// The providers that groups of controllers stand for; infrastructure brings its own.
 pub fn providers(groups: &BTreeSet<Group>) -> Vec<Installed> {

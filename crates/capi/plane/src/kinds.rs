@@ -8,11 +8,12 @@ use capstan_apiserver::auth::ObjectSource;
 use capstan_apiserver::conversion::Conversions;
 use capstan_apiserver::plane::{Config, Kinds};
 use capstan_capi_types::conversion::Converter;
+use capstan_provider_kit::ProviderVersions;
 use serde_json::Value;
 
 use crate::admission::InProcess;
 use crate::controllers::Group;
-use crate::conversion::{Conversion, ProviderVersions, Versions};
+use crate::conversion::{Conversion, OfProvider, Versions};
 use crate::rules::Rules;
 
 /// The CustomResourceDefinitions of every kind of Cluster API; those of infrastructure are their providers'.
@@ -68,7 +69,7 @@ impl Kinds for ClusterApi {
             .fold(known, |known, (group, kind)| known.with_kind(group, kind, conversion.clone()));
         for versions in &self.versions {
             for (group, kind) in &versions.kinds {
-                known = known.with_kind(group, kind, Arc::new(versions.clone()));
+                known = known.with_kind(group, kind, Arc::new(OfProvider(versions.clone())));
             }
         }
         known

@@ -20,9 +20,9 @@ mod review;
 mod rules;
 
 pub use controllers::{Group, Settings, UnknownGroup, add_controllers, options, workloads};
-pub use conversion::{ProviderVersions, Versions};
+pub use conversion::Versions;
 pub use install::{InstallError, establish, install, set_conversion};
-pub use inventory::{CLUSTER_API_RELEASE, Installed, ensure_namespace, providers, register};
+pub use inventory::{CLUSTER_API_RELEASE, ensure_namespace, providers, register};
 pub use kinds::{ClusterApi, configure, definitions, definitions_for};
 pub use review::{NoReview, Reviewer};
 pub use rules::{Others, Rules, Subject};

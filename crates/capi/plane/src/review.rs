@@ -12,11 +12,11 @@ use capstan_apiserver::status::Status;
 use capstan_capi_types::conversion::{ConversionError, Converter};
 use capstan_controller::Client;
 use capstan_object::{Key, Kind};
+use capstan_provider_kit::ProviderVersions;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::conversion::ProviderVersions;
 use crate::rules::{Others, Rules, Subject};
 
 /// Most objects one conversion may ask for; API servers send a page of a list at a time.

@@ -6,7 +6,7 @@
 //! KVMMachine ── create, destroy ───▶ machine ──────────┘
 //! ```
 //!
-//! [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of them, [`KVMClusters`] and
+//! [`Kvm`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of them, [`KVMClusters`] and
 //! [`KVMMachines`] the controllers, [`backend`] what they ask of whatever makes machines, [`namespace`] the one that
 //! makes them of Linux namespaces, [`balancer`] what stands before the API servers of a cluster. A machine executes
 //! the boot data it is given and nothing else: what makes it a node is none of this crate's business.
@@ -18,12 +18,14 @@ mod cluster;
 mod definitions;
 mod machine;
 pub mod namespace;
+mod plugin;
 pub mod types;
 
 pub use admission::rules;
 pub use cluster::{FINALIZER as CLUSTER_FINALIZER, KVMClusters};
 pub use definitions::definitions;
 pub use machine::{FINALIZER as MACHINE_FINALIZER, KVMMachines};
+pub use plugin::Kvm;
 
 /// Codes of this provider.
 pub mod code {

@@ -31,6 +31,7 @@ mod jobs;
 mod leaks;
 mod model;
 mod params;
+mod process;
 mod render;
 mod sessions;
 mod settings;
@@ -41,6 +42,7 @@ pub use leaks::Leak;
 pub use model::identity::RoleType;
 pub use model::place::{OfferedSize, Size};
 pub use params::{encode, sign};
+pub use process::CloudStackSimulator;
 pub use settings::{AccountLayout, DomainLayout, Layout, Settings, TemplateLayout, Timings, ZoneLayout};
 pub use simulator::{ConnectionLost, Credentials, Simulator, UnknownAccount};
 

@@ -6,8 +6,8 @@
 //! SimMachine ── create, destroy ────▶ machine ───────┘
 //! ```
 //!
-//! [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of them, [`SimClusters`] and
-//! [`SimMachines`] the controllers. The provider follows the contract v1beta2 as a real one does: intents before
+//! [`Simulated`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of
+//! them, [`SimClusters`] and [`SimMachines`] the controllers. The provider follows the contract v1beta2 as a real one does: intents before
 //! calls, marks on what it makes, and the site is asked, never assumed. How machines boot and form clusters is
 //! none of its business.
 
@@ -15,6 +15,8 @@ mod admission;
 mod cluster;
 mod definitions;
 mod machine;
+mod plugin;
+mod process;
 mod site;
 pub mod types;
 
@@ -22,6 +24,8 @@ pub use admission::rules;
 pub use cluster::{FINALIZER as CLUSTER_FINALIZER, SimClusters};
 pub use definitions::definitions;
 pub use machine::{FINALIZER as MACHINE_FINALIZER, MACHINE_TAG, SimMachines};
+pub use plugin::Simulated;
+pub use process::SiteProcess;
 
 /// Codes of this provider.
 pub mod code {

@@ -7,6 +7,7 @@ use capstan_apiserver::Digest;
 use capstan_capi_types::core::{Machine, condition, label};
 use capstan_harness::Clock;
 use capstan_object::{Conditions as _, Key, Object as _};
+use capstan_provider_kit::Size;
 use capstan_store::{Event, Store};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -63,17 +64,6 @@ pub struct Step {
     pub what: What,
     /// To which machine.
     pub machine: MachineOf,
-}
-
-/// How large a machine is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Size {
-    /// Cores.
-    pub cpus: u64,
-    /// Memory in MiB.
-    #[serde(rename = "memoryMiB")]
-    pub memory_mib: u64,
 }
 
 /// Machines at one time and what they occupy.

@@ -11,12 +11,13 @@ use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
 use capstan_object::{Key, Scope};
+use capstan_provider_kit::MachineModel;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::course::{Course, FindInfrastructure, Recorder, Size};
+use crate::course::{Course, FindInfrastructure, Recorder};
 use crate::infrastructure::Model;
 use crate::load::{self, bucket};
 use crate::revive;
@@ -47,9 +48,6 @@ pub struct Kinds {
 /// What is done to the copy; an error is the server's own.
 pub type Edit = Box<dyn Fn(Client) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// How large a machine of an infrastructure object is.
-pub type Sizes = Arc<dyn Fn(&Value) -> Option<Size> + Send + Sync>;
-
 /// What is tried.
 pub struct Rehearsal {
     /// What is there.
@@ -62,8 +60,8 @@ pub struct Rehearsal {
     pub now: Timestamp,
     /// How long things take in machines.
     pub timings: Timings,
-    /// How large machines are.
-    pub sizes: Sizes,
+    /// What is known of the providers' machines.
+    pub models: Vec<MachineModel>,
     /// What is done.
     pub edit: Edit,
 }
@@ -245,7 +243,7 @@ impl Scenario for Fork {
             store: objects.store().clone(),
             site: site.clone(),
             kinds: self.defined(INFRASTRUCTURE),
-            size_of: self.rehearsal.sizes.clone(),
+            models: self.rehearsal.models.clone(),
         };
         // Ends with the runtime of this run.
         tokio::spawn(model.live());

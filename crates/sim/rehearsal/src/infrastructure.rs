@@ -16,12 +16,12 @@ use capstan_controller::{ApiError, Client, KindName, Patch};
 use capstan_guest::Site;
 use capstan_guest::vm::{Image, VmSpec};
 use capstan_object::{Key, Object as _};
+use capstan_provider_kit::{MachineModel, Size};
 use capstan_store::Store;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::course::MACHINES;
-use crate::fork::Sizes;
 use crate::load::bucket;
 use crate::revive::{CPUS, MEMORY_MIB, OBJECT_TAG, balancer, keep_endpoint};
 
@@ -37,8 +37,8 @@ pub(crate) struct Model {
     pub(crate) site: Site,
     /// The kinds of infrastructure.
     pub(crate) kinds: Vec<KindName>,
-    /// How large a machine of an infrastructure object is.
-    pub(crate) size_of: Sizes,
+    /// What is known of the providers' machines.
+    pub(crate) models: Vec<MachineModel>,
 }
 
 /// Everything at one moment.
@@ -189,8 +189,9 @@ impl Model {
         let found: Value = found.parse()?;
         let data = found["data"]["value"].as_str().and_then(|text| STANDARD.decode(text).ok());
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let id = provider_id(picture, kind, &uid);
-        let size = (self.size_of)(object);
+        let model = self.models.iter().find(|model| kind.kind == model.kind);
+        let id = provider_id(picture, kind, model, &uid);
+        let size = model.map_or(Size::in_spec as fn(&Value) -> _, |model| model.size)(object);
         let cpus = size.and_then(|size| size.cpus.try_into().ok()).unwrap_or(CPUS);
         Ok(data.map(|user_data| VmSpec {
             name: machine.metadata.name.clone(),
@@ -324,12 +325,13 @@ fn is_provisioned(object: &Value) -> bool {
     object["status"]["initialization"]["provisioned"] == true || object["status"]["ready"] == true
 }
 
-/// The identity that a new machine gets: in the form of those there are, or else named after its kind.
-fn provider_id(picture: &Picture, kind: &KindName, uid: &str) -> String {
+/// The identity that a new machine gets: in the form of those there are, or else as its provider says, or else named after
+/// its kind.
+fn provider_id(picture: &Picture, kind: &KindName, model: Option<&MachineModel>, uid: &str) -> String {
     let others = picture.objects.values().filter(|(held, _)| held == kind);
     let known = others.filter_map(|(_, object)| object["spec"]["providerID"].as_str());
     let known = known.filter_map(|id| id.rfind('/').map(|at| &id[..=at])).next();
-    let prefix = known.map_or_else(
+    let prefix = known.or(model.map(|model| model.provider_id_prefix)).map_or_else(
         || format!("{}:///", kind.kind.to_lowercase().trim_end_matches("machine")),
         str::to_owned,
     );

@@ -10,7 +10,8 @@
 //!
 //! Nothing here reaches anything outside the process. The controllers of Cluster API are those that the binary runs;
 //! the provider of infrastructure is a model of what all of them have in common, so that machines of every kind can be
-//! rehearsed: it takes no account of what one cloud does differently from another.
+//! rehearsed. What differs is in each provider's `MachineModel`; what one cloud does differently from another beyond that
+//! is left out.
 
 mod course;
 mod fork;
@@ -18,5 +19,5 @@ mod infrastructure;
 mod load;
 mod revive;
 
-pub use course::{Course, Load, MachineOf, Recorder, Size, Step, What};
-pub use fork::{Edit, Kinds, Records, Rehearsal, RehearsalError, Sizes, rehearse};
+pub use course::{Course, Load, MachineOf, Recorder, Step, What};
+pub use fork::{Edit, Kinds, Records, Rehearsal, RehearsalError, rehearse};

@@ -62,6 +62,11 @@ impl Remote {
         self.ask::<Vec<Vm>>(Method::GET, MACHINES, &()).await.map(drop)
     }
 
+    /// What a machine has printed since it was switched on; `None` if the site does not know the machine.
+    pub async fn console(&self, id: &str) -> Result<Option<String>, GroundError> {
+        self.ask(Method::GET, &format!("{}/console", below(MACHINES, id)), &()).await
+    }
+
     pub(crate) async fn vm(&self, id: &str) -> Result<Option<Vm>, GroundError> {
         self.ask(Method::GET, &below(MACHINES, id), &()).await
     }

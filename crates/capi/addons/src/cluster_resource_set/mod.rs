@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
+use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_types::addons::cluster_resource_set::condition;
 use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
@@ -28,7 +29,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 pub use observe::{Resource, Seen, Target};
-pub use resources::{ConfigMapOutline, SecretOutline};
+pub use resources::ConfigMapOutline;
 
 /// The controller of ClusterResourceSets.
 #[derive(Default)]

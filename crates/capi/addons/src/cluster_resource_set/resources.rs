@@ -9,31 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A ConfigMap or Secret without what is in it: enough to notice changes, and little enough to keep.
-macro_rules! outline {
-    ($(#[$meta:meta])* $name:ident, $kind:literal, $plural:literal) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default)]
-        pub struct $name {
-            /// Metadata.
-            pub metadata: ObjectMeta,
-            /// Type, of a Secret.
-            #[serde(rename = "type")]
-            pub kind: String,
-        }
+object!(ConfigMapOutline, "" / "v1", "ConfigMap", "configmaps", Namespaced);
 
-        object!($name, "" / "v1", $kind, $plural, Namespaced);
-    };
-}
-
-outline! {
-    /// A ConfigMap.
-    ConfigMapOutline, "ConfigMap", "configmaps"
-}
-outline! {
-    /// A Secret.
-    SecretOutline, "Secret", "secrets"
+/// A ConfigMap without its content: enough to notice changes, and little enough to cache.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfigMapOutline {
+    /// Metadata.
+    pub metadata: ObjectMeta,
 }
 
 /// The documents in the data of a ConfigMap or Secret, in order of their keys; those of a Secret are encoded.

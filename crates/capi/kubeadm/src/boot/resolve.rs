@@ -9,7 +9,7 @@ use capstan_capi_types::bootstrap::{
 use super::template::{self, Data};
 use crate::Error;
 use crate::config::kubernetes_version;
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 /// Names of the Secrets that files and passwords come from.
 pub fn needed_secrets(spec: &KubeadmConfigSpec) -> BTreeSet<String> {
@@ -63,7 +63,7 @@ pub fn resolve_users(users: &[User], secrets: &BTreeMap<String, Secret>) -> Resu
 
 fn secret_text(source: &SecretFileSource, secrets: &BTreeMap<String, Secret>) -> Result<String, Error> {
     let secret = secrets.get(&source.name).ok_or_else(|| Error::SecretMissing(source.name.clone()))?;
-    secret.text(&source.key)
+    Ok(secret.text(&source.key)?)
 }
 
 #[cfg(test)]
@@ -73,7 +73,8 @@ mod tests {
 
     fn secrets() -> BTreeMap<String, Secret> {
         let data = [("key", &b"from the secret"[..]), ("binary", &b"\xff"[..])];
-        let secret = crate::secret::cluster_secret("ns", "source", "c", OwnerReference::default(), data);
+        let secret =
+            capstan_capi_core::secret::cluster_secret("ns", "source", "c", OwnerReference::default(), data);
         BTreeMap::from([("source".to_owned(), secret)])
     }
 

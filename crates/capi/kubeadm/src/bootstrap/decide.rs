@@ -18,8 +18,8 @@ use crate::certificates::{
     AdminKubeconfig, Authority, KeyPair, KeySettings, Place, Purpose, places_for_control_plane,
     places_for_worker,
 };
-use crate::secret::{Secret, cluster_secret};
 use crate::{Error, config};
+use capstan_capi_core::secret::{Secret, SecretError, cluster_secret};
 
 type Decision = capstan_controller::Decision<BootstrapController>;
 
@@ -356,10 +356,8 @@ impl Step<'_> {
         let pair =
             KeyPair::from_secret(secret.ok_or_else(|| Error::CertificateMissing(self.secret_name(place)))?)?;
         if pair.key.is_empty() && place.key_file.is_some() {
-            return Err(Error::SecretKeyMissing {
-                secret: self.secret_name(place),
-                key: "tls.key".to_owned(),
-            });
+            let (secret, key) = (self.secret_name(place), "tls.key".to_owned());
+            return Err(SecretError::KeyMissing { secret, key }.into());
         }
         Ok(pair)
     }

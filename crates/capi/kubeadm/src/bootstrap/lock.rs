@@ -4,7 +4,7 @@ use capstan_capi_types::core::{Cluster, label};
 use capstan_object::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
-use crate::secret::ConfigMap;
+use capstan_capi_core::secret::ConfigMap;
 
 const INFORMATION: &str = "lock-information";
 

@@ -13,7 +13,7 @@ use super::lock;
 use super::token::{self, TokenState};
 use crate::boot;
 use crate::certificates::{Keys, Place, Purpose, Seed, places_for_control_plane};
-use crate::secret::{ConfigMap, Secret};
+use capstan_capi_core::secret::{ConfigMap, Secret};
 
 /// What was seen beside the KubeadmConfig.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::token::{self, TokenState};
 use super::*;
 use crate::certificates::{KeyPair, KeySettings, Purpose, SeededKeys};
-use crate::secret::{ConfigMap, Secret};
 use crate::testing::object;
+use capstan_capi_core::secret::{ConfigMap, Secret};
 
 fn now() -> Timestamp {
     "2026-11-15T08:00:00Z".parse().expect("a moment")

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::code;
 use crate::boot;
 use crate::certificates::Seed;
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 const NAMESPACE: &str = "kube-system";
 const EXPIRATION: &str = "expiration";

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Authority, PrivateKey, Purpose, Seed, expiry};
 use crate::Error;
-use crate::secret::{Secret, cluster_secret};
 use crate::yaml;
+use capstan_capi_core::secret::{Secret, cluster_secret};
 
 /// Validity of client certificates.
 pub const CLIENT_CERTIFICATE_DAYS: i32 = 365;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Authority, PrivateKey, Purpose, Seed};
 use crate::Error;
-use crate::secret::{Secret, cluster_secret};
+use capstan_capi_core::secret::{Secret, cluster_secret};
 
 /// Key of the certificate in a Secret.
 const CERTIFICATE: &str = "tls.crt";

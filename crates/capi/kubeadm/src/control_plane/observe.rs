@@ -21,7 +21,7 @@ use super::workload::{self, Question, Workload};
 use super::{Member, Origin, expiry, upkeep};
 use crate::Error;
 use crate::certificates::{KeyPair, Keys, Place, Purpose, Seed, places_for_control_plane};
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 /// A machine with what it is made of.
 #[derive(Debug, Clone)]

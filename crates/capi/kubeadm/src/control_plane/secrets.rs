@@ -14,7 +14,7 @@ use crate::certificates::{
     AdminKubeconfig, Authority, KeyPair, KeySettings, Place, Purpose, is_due_for_renewal,
     places_for_control_plane, server_of,
 };
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 type Made = Effect<ControlPlaneCall>;
 

@@ -10,8 +10,8 @@ use super::desired::LOCAL_MODE;
 use super::workload::KUBE_PROXY;
 use super::{ControlPlaneCall, Plane, coredns, desired};
 use crate::config::{self, kubernetes_version};
-use crate::secret::ConfigMap;
 use crate::{Error, yaml};
+use capstan_capi_core::secret::ConfigMap;
 
 /// Key of the configuration in kubeadm's ConfigMap.
 const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";

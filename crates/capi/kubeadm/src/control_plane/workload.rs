@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::etcd::{self, Credentials, Etcd, EtcdSeen};
 use super::expiry;
-use crate::secret::ConfigMap;
+use capstan_capi_core::secret::ConfigMap;
 
 /// Namespace of everything that kubeadm installs.
 pub(super) const NAMESPACE: &str = "kube-system";

@@ -19,8 +19,8 @@ use super::decide::Decided;
 use super::workload::{COMPONENTS, pod_name};
 use super::*;
 use crate::certificates::{Purpose, SeededKeys};
-use crate::secret::Secret;
 use crate::testing::object;
+use capstan_capi_core::secret::Secret;
 
 pub fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")

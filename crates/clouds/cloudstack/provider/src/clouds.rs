@@ -8,8 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_addons::cluster_resource_set::SecretOutline;
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::commands::{ListAccounts, ListProjects, Owner, Scope};
 use capstan_cloudstack_client::{
     Client, Clock, Credentials, Endpoint, Https, HttpsOptions, Limits, Rotating, Transport, Trust,
@@ -17,6 +15,7 @@ use capstan_cloudstack_client::{
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, SecretReference};
 use capstan_controller::View;
 use capstan_object::Key;
+use capstan_provider_kit::{Secret, SecretOutline};
 use parking_lot::Mutex;
 
 use crate::code;
@@ -67,10 +66,20 @@ struct Held {
 
 /// For whom a failure domain works, in the manifest's words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Tenancy {
-    account: String,
-    domain: String,
-    project: String,
+pub(crate) struct Tenancy {
+    pub account: String,
+    pub domain: String,
+    pub project: String,
+}
+
+impl Tenancy {
+    pub fn of(domain: &CloudStackFailureDomainSpec) -> Self {
+        Self {
+            account: domain.account.clone(),
+            domain: domain.domain.clone(),
+            project: domain.project.clone(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -131,11 +140,7 @@ impl Clouds {
     ) -> Result<Access, Trouble> {
         let secret = secret_of(&domain.acs_endpoint);
         let held = self.held(&secret, view).await?;
-        let tenancy = Tenancy {
-            account: domain.account.clone(),
-            domain: domain.domain.clone(),
-            project: domain.project.clone(),
-        };
+        let tenancy = Tenancy::of(domain);
         let known = held.tenants.lock().get(&tenancy).cloned();
         let tenant = match known {
             Some(tenant) => tenant,
@@ -157,11 +162,7 @@ impl Clouds {
         let secret = secret_of(&domain.acs_endpoint);
         let (url, keys, verify) = parse(content, &secret)?;
         let client = Client::new(self.endpoint(&(url, verify), &secret)?, Arc::new(Rotating::new(keys)));
-        let tenancy = Tenancy {
-            account: domain.account.clone(),
-            domain: domain.domain.clone(),
-            project: domain.project.clone(),
-        };
+        let tenancy = Tenancy::of(domain);
         let owner = owner(&client, &tenancy, &secret).await?;
         Ok((client, owner))
     }

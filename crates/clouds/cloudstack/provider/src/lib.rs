@@ -8,38 +8,43 @@
 //!     └── kept together or apart by ──▶ CloudStackAffinityGroup ──────────────────────┘ (control planes)
 //! ```
 //!
-//! [`Clouds`] is the way to the management servers, over the client crate alone. Each folder is one controller: it
+//! [`CloudStack`] is the plug-in. [`Clouds`] is the way to the management servers, over the client crate alone. Each folder is one controller: it
 //! observes, decides and calls; intents are on the objects before calls are made. What is made carries a mark or is
 //! recorded on its object, and nothing else is ever deleted.
 
 mod affinity_group;
 mod balancers;
+mod capacity;
 mod clouds;
 mod cluster;
 pub mod code;
 mod deployments;
 mod failure_domain;
+mod inventory;
 mod isolated_network;
 mod machine;
 mod machine_template;
 mod outlook;
+mod plugin;
 mod removal;
 mod sight;
 mod survey;
 mod trouble;
 
+use std::time::Duration;
+
 use capstan_controller::Runtime;
 
 pub use affinity_group::AffinityGroups;
 pub use balancers::Balancer;
-pub use capstan_cloudstack_client::model::{Amount, Quota};
 pub use clouds::{Clouds, Connect, OverNetwork};
 pub use cluster::CloudStackClusters;
 pub use failure_domain::FailureDomains;
 pub use isolated_network::IsolatedNetworks;
 pub use machine::CloudStackMachines;
 pub use machine_template::MachineTemplates;
-pub use outlook::{Ordered, Outlook, Prospect, Verdict};
+pub use outlook::{Outlook, Prospect, Verdict};
+pub use plugin::CloudStack;
 pub use removal::{Removal, Removed};
 pub use survey::{Survey, Thing};
 pub use trouble::Trouble;
@@ -52,6 +57,17 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
     runtime.add(AffinityGroups::new(clouds.clone()));
     runtime.add(CloudStackMachines::new(clouds.clone()));
     runtime.add(MachineTemplates::new(clouds.clone()));
+}
+
+/// How long a cloud may take to answer a command.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a cloud answers to a command in time, or why it does not.
+pub(crate) async fn within_patience<T>(asked: impl Future<Output = Result<T, Trouble>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(answer) => answer.map_err(|trouble| trouble.text()),
+        Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
+    }
 }
 
 /// Annotations on the provider's objects.

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::commands::{ListAccounts, ListProjects};
 use capstan_cloudstack_client::model::{Quota, ServiceOffering};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec};
+use capstan_provider_kit::{Secret, Size};
 
 use crate::clouds::{Access, Clouds, secret_of};
 use crate::failure_domain::zone;
@@ -22,20 +22,11 @@ pub struct Prospect {
     pub version: String,
 }
 
-/// How large a machine is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ordered {
-    /// Cores.
-    pub cpus: u64,
-    /// Memory in MiB.
-    pub memory_mib: u64,
-}
-
 /// What the cloud says to one order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// How large the machine would be, if the offering is there and says so.
-    pub size: Option<Ordered>,
+    pub size: Option<Size>,
     /// Why the order would fail.
     pub trouble: Option<Trouble>,
 }
@@ -69,12 +60,17 @@ impl Clouds {
         }
         Ok(Outlook { left: left(&access).await, verdicts })
     }
+
+    /// Fails unless the cloud of a failure domain accepts the keys of its Secret, and shows them the zone.
+    pub async fn check(&self, domain: &CloudStackFailureDomainSpec, keys: &Secret) -> Result<(), Trouble> {
+        self.outlook(domain, keys, &[]).await.map(drop)
+    }
 }
 
 /// What an offering gives; where it leaves that open, what the machine asks for.
-fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Ordered> {
+fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Size> {
     let asked = |name: &str| spec.details.get(name).and_then(|text| text.parse().ok());
-    Some(Ordered {
+    Some(Size {
         cpus: offering.cpunumber.map(u64::from).or_else(|| asked("cpuNumber"))?,
         memory_mib: offering.memory.or_else(|| asked("memory"))?,
     })

@@ -1,11 +1,11 @@
 //! Removing what a cloud has of clusters and no record knows, for somebody who has looked and wants it gone.
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::commands::{
     DeleteNetwork, DestroyVirtualMachine, GetVirtualMachineUserData, ListCapabilities,
 };
 use capstan_cloudstack_client::{Client, Error};
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
+use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::survey::Thing;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::commands::{ListNetworks, ListVirtualMachines, Scope};
 use capstan_cloudstack_client::model::MachineState;
 use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
+use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
 use crate::isolated_network::is_ours;

@@ -33,7 +33,7 @@ pub use observe::Seen;
 pub const FINALIZER: &str = "kvmmachine.infrastructure.cluster.x-k8s.io";
 
 /// Scheme of provider ids.
-const SCHEME: &str = "kvm:///";
+pub(crate) const SCHEME: &str = "kvm:///";
 
 /// The controller of KVMMachines.
 pub struct KVMMachines {

@@ -18,8 +18,8 @@ use crate::types::SimMachine;
 use crate::{code, site};
 
 /// Cores and memory of a machine that asks for none.
-const CPUS: u32 = 2;
-const MEMORY_MIB: u64 = 4096;
+pub(crate) const CPUS: u32 = 2;
+pub(crate) const MEMORY_MIB: u64 = 4096;
 
 /// What is asked of the site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

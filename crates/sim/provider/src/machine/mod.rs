@@ -29,6 +29,7 @@ use crate::types::SimMachine;
 use follow::Follower;
 
 pub use call::MachineCall;
+pub(crate) use call::{CPUS, MEMORY_MIB};
 pub use observe::Seen;
 
 /// Keeps a SimMachine until its machine is gone.
@@ -38,7 +39,7 @@ pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
 pub const MACHINE_TAG: &str = "infrastructure.cluster.x-k8s.io/simmachine";
 
 /// Scheme of provider ids.
-const SCHEME: &str = "sim://";
+pub(crate) const SCHEME: &str = "sim://";
 
 /// The controller of SimMachines.
 pub struct SimMachines {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use capstan_controller::{Client, Deletion, KindName, Patch};
 use capstan_object::{Key, Scope};
+use capstan_provider_kit::Size;
 use capstan_rehearsal::{Load, MachineOf, RehearsalError, Step, What};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::original::{Both, size, try_and_do};
+use crate::original::{Both, try_and_do};
 
 type Done = BoxFuture<'static, Result<(), String>>;
 
@@ -92,7 +93,7 @@ fn counts(steps: &[Step]) -> (usize, usize) {
 }
 
 fn loads(both: &Both) -> (Load, Load) {
-    both.foretold.loads(|_| true, |machine| machine.infrastructure.as_deref().and_then(size))
+    both.foretold.loads(|_| true, |machine| machine.infrastructure.as_deref().and_then(Size::in_spec))
 }
 
 fn foretold(prepare: fn(Client) -> Done, edit: fn(Client) -> Done) -> Both {

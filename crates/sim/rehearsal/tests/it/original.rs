@@ -9,10 +9,10 @@ use capstan_capi_plane as plane;
 use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
-use capstan_rehearsal::{Course, Kinds, Recorder, Records, Rehearsal, RehearsalError, Size, Step, rehearse};
+use capstan_provider_kit::{MachineModel, Size};
+use capstan_rehearsal::{Course, Kinds, Recorder, Records, Rehearsal, RehearsalError, Step, rehearse};
 use capstan_sim_provider::{SimClusters, SimMachines};
 use futures::future::BoxFuture;
-use serde_json::Value;
 
 /// What a user does.
 pub type Edit = fn(Client) -> BoxFuture<'static, Result<(), String>>;
@@ -56,11 +56,6 @@ fn records(objects: &Objects) -> Records {
         objects.list(&kind).into_iter().map(move |object| (kind.clone(), object)).collect::<Vec<_>>()
     });
     Records(all.filter(|(_, object)| object["metadata"]["namespace"] == "default").collect())
-}
-
-/// How large a simulated machine is.
-pub fn size(object: &Value) -> Option<Size> {
-    Some(Size { cpus: object["spec"]["cpus"].as_u64()?, memory_mib: object["spec"]["memoryMiB"].as_u64()? })
 }
 
 fn failed(error: impl std::fmt::Display) -> Violation {
@@ -109,7 +104,11 @@ impl Scenario for Original {
             settings: plane::Settings::default(),
             now: world.clock().now(),
             timings: Timings::default(),
-            sizes: Arc::new(size),
+            models: vec![MachineModel {
+                kind: "SimMachine",
+                provider_id_prefix: "sim://",
+                size: Size::in_spec,
+            }],
             edit: Box::new(self.edit),
         };
         // A thread of its own: in here another time passes.

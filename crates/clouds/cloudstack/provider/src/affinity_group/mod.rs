@@ -94,7 +94,7 @@ impl Controller for AffinityGroups {
 
     fn watches(&self, watches: &mut Watches<CloudStackAffinityGroup>) {
         watches.read::<capstan_capi_types::core::Cluster>();
-        watches.read::<capstan_capi_addons::cluster_resource_set::SecretOutline>();
+        watches.read::<capstan_provider_kit::SecretOutline>();
         watches.read::<CloudStackFailureDomain>();
     }
 

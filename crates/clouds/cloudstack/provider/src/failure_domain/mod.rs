@@ -11,7 +11,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use capstan_capi_addons::cluster_resource_set::SecretOutline;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, condition, label};
 use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
@@ -21,6 +20,7 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use capstan_controller::{Change, Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::{Key, Object};
+use capstan_provider_kit::SecretOutline;
 
 use crate::clouds::{Clouds, secret_of};
 

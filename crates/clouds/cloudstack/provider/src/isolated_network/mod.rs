@@ -84,7 +84,7 @@ impl Controller for IsolatedNetworks {
     type Call = NetworkCall;
 
     fn watches(&self, watches: &mut Watches<CloudStackIsolatedNetwork>) {
-        watches.read::<capstan_capi_addons::cluster_resource_set::SecretOutline>();
+        watches.read::<capstan_provider_kit::SecretOutline>();
         watches.related::<CloudStackFailureDomain>(|change, caches| {
             let zone = |domain: &Arc<CloudStackFailureDomain>| domain.spec.zone.id.clone();
             if change.old.as_ref().map(zone) == change.new.as_ref().map(zone) {

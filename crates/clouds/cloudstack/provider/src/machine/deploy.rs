@@ -1,6 +1,5 @@
 //! The order of a machine: what its object says, in CloudStack's words.
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_capi_types::core::Machine;
 use capstan_cloudstack_client::commands::{
     DeployVirtualMachine, ListDiskOfferings, ListNetworks, ListServiceOfferings, ListSshKeyPairs,
@@ -11,6 +10,7 @@ use capstan_cloudstack_client::{Code, Error, NetworkId, UserData, ZoneId};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine, CloudStackMachineSpec};
 use capstan_controller::View;
 use capstan_object::Key;
+use capstan_provider_kit::Secret;
 
 use super::decide::domain_name;
 use super::{Seen, preflight};

@@ -24,7 +24,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use capstan_capi_addons::cluster_resource_set::SecretOutline;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
@@ -36,6 +35,7 @@ use capstan_controller::{
     Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object, ObjectMeta};
+use capstan_provider_kit::SecretOutline;
 
 use crate::clouds::Clouds;
 

@@ -59,7 +59,7 @@ impl Controller for MachineTemplates {
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<CloudStackMachineTemplate>) {
-        watches.read::<capstan_capi_addons::cluster_resource_set::SecretOutline>();
+        watches.read::<capstan_provider_kit::SecretOutline>();
         watches.read::<CloudStackCluster>();
         watches.read::<CloudStackFailureDomain>();
         watches.related::<Cluster>(|change: &Change<Cluster>, caches| {

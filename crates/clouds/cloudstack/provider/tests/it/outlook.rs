@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::model::Amount;
-use capstan_cloudstack_provider::{Clouds, Ordered, Prospect, code};
+use capstan_cloudstack_provider::{Clouds, Prospect, code};
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine, CloudStackMachineSpec};
 use capstan_controller::KindName;
 use capstan_harness::{World, run};
 use capstan_object::Key;
+use capstan_provider_kit::{Secret, Size};
 
 use crate::cloud::Cloud;
 use crate::manifests::{KEYS, NAMESPACE};
@@ -47,8 +47,8 @@ fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made()
                 outlook.verdicts.iter().map(|it| it.trouble.as_ref().map(|it| it.code)).collect();
             let expected = [None, Some(code::TEMPLATE), Some(code::NOT_FOUND), Some(code::NOT_FOUND)];
             assert_eq!(said, expected, "{outlook:?}");
-            let sizes: Vec<Option<Ordered>> = outlook.verdicts.iter().map(|it| it.size).collect();
-            let small = Some(Ordered { cpus: 2, memory_mib: 2048 });
+            let sizes: Vec<Option<Size>> = outlook.verdicts.iter().map(|it| it.size).collect();
+            let small = Some(Size { cpus: 2, memory_mib: 2048 });
             assert_eq!(sizes, [small, small, small, None]);
             let left = outlook.left.map_err(failed)?;
             let most = left.vmlimit.ok_or_else(|| failed("no limit"))?;

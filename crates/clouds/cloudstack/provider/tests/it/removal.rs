@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use capstan_capi_kubeadm::secret::Secret;
 use capstan_cloudstack_client::commands::{
     CreateNetwork, DeployVirtualMachine, ListNetworks, ListVirtualMachines, Owner,
 };
@@ -14,6 +13,7 @@ use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailu
 use capstan_controller::KindName;
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
+use capstan_provider_kit::Secret;
 
 use crate::cloud::Cloud;
 use crate::manifests::{KEYS, NAMESPACE};

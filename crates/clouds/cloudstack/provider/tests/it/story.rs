@@ -227,7 +227,10 @@ impl Scenario for Story {
     }
 
     fn configure(&self, config: Config) -> Config {
-        let versions = plane::ProviderVersions { kinds: conversion::kinds(), convert: conversion::convert };
+        let versions = capstan_provider_kit::ProviderVersions {
+            kinds: conversion::kinds(),
+            convert: conversion::convert,
+        };
         let rules = plane::Rules::default().with(admission::all());
         config.with_kinds(Arc::new(plane::ClusterApi::new(rules).converting([versions])))
     }

@@ -1,4 +1,4 @@
-//! Secrets and ConfigMaps, as far as this crate reads and writes them.
+//! Secrets and ConfigMaps, as far as controllers of Cluster API read and write them.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,30 @@ use capstan_capi_types::core::{CLUSTER_SECRET_TYPE, label};
 use capstan_object::{ObjectMeta, OwnerReference, object};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Error;
-
 object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
 object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
+object!(SecretOutline, "" / "v1", "Secret", "secrets", Namespaced);
+
+/// Why a value of a Secret cannot be used. Never carries the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// The Secret lacks a key.
+    #[error("secret {secret} has no key {key:?}")]
+    KeyMissing {
+        /// Name of the Secret.
+        secret: String,
+        /// Which key.
+        key: String,
+    },
+    /// The value is not text.
+    #[error("secret {secret} key {key:?} is not UTF-8 text")]
+    NotText {
+        /// Name of the Secret.
+        secret: String,
+        /// Which key.
+        key: String,
+    },
+}
 
 /// A Secret. Its content is not shown by `Debug`.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,14 +63,14 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     /// A value that is text.
-    pub fn text(&self, key: &str) -> Result<String, Error> {
+    pub fn text(&self, key: &str) -> Result<String, SecretError> {
         let secret = || self.metadata.name.clone();
         let bytes = self
             .data
             .get(key)
-            .ok_or_else(|| Error::SecretKeyMissing { secret: secret(), key: key.to_owned() })?;
+            .ok_or_else(|| SecretError::KeyMissing { secret: secret(), key: key.to_owned() })?;
         String::from_utf8(bytes.clone())
-            .map_err(|_| Error::SecretNotText { secret: secret(), key: key.to_owned() })
+            .map_err(|_| SecretError::NotText { secret: secret(), key: key.to_owned() })
     }
 }
 
@@ -96,6 +116,17 @@ pub struct ConfigMap {
     /// Content.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
+}
+
+/// A Secret without its content: enough to notice changes, and little enough to cache.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SecretOutline {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// What the content is.
+    #[serde(rename = "type")]
+    pub kind: String,
 }
 
 #[cfg(test)]

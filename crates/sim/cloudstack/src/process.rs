@@ -1,0 +1,145 @@
+//! `capstan sim cloudstack`, and the cloud of `capstan demo`: the simulator and its machines on sockets.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use capstan_apiserver::env::Env;
+use capstan_guest::{Site, SiteOptions, Timings};
+use capstan_provider_kit::{OpenSimulator, ProviderError, SimulatorOptions, Terminal};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use futures::future::BoxFuture;
+use tokio::net::TcpListener;
+
+use crate::{Layout, Settings, Simulator, UnknownAccount};
+
+/// The tenant.
+const ACCOUNT: &str = "capstan";
+
+/// Serves a CloudStack management server whose machines boot and form clusters.
+pub struct CloudStackSimulator;
+
+#[derive(clap::Args)]
+#[group(skip)]
+struct Flags {
+    /// Address of the API; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Kubernetes versions that there are images of
+    #[arg(long, value_name = "VERSION", value_delimiter = ',', default_value = "v1.35.0,v1.36.0")]
+    kubernetes: Vec<String>,
+    /// Port of load balancers: clusters answer on it, on public addresses in 127.0.0.0/8
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    endpoint_port: u16,
+    /// Ids and keys come from this number: the same number, the same cloud
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl capstan_provider_kit::Simulator for CloudStackSimulator {
+    fn command(&self) -> Command {
+        let about = "Serve the API of a CloudStack management server, whose machines boot and form clusters";
+        Flags::augment_args(Command::new("cloudstack")).about(about)
+    }
+
+    fn run<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+        terminal: &'a dyn Terminal,
+    ) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(serve(matches, terminal))
+    }
+
+    fn open(&self, options: SimulatorOptions) -> Result<OpenSimulator, ProviderError> {
+        let SimulatorOptions { api, endpoints, kubernetes, speed, prompt_deletion } = options;
+        let env = Env::system();
+        let site = SiteOptions {
+            endpoint_port: endpoints.local_addr()?.port(),
+            timings: paced(Timings::default(), speed),
+            ..SiteOptions::default()
+        };
+        let site = Site::new(env.clone(), site);
+        // A tenant who may expunge has what is deleted gone at once.
+        let settings = Settings { allow_user_expunge_recover_vm: prompt_deletion, ..Settings::default() };
+        let versions: Vec<&str> = kubernetes.iter().map(String::as_str).collect();
+        let simulator = Simulator::new(env, &Layout::small(&versions), settings, Some(site.clone()));
+        let address = api.local_addr()?;
+        let keys = simulator.credentials(ACCOUNT).map_err(unknown)?;
+        let credentials =
+            [("api-url", url(address)), ("api-key", keys.api_key), ("secret-key", keys.secret_key)];
+        let credentials: BTreeMap<String, String> =
+            credentials.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+        let serve = async move {
+            tokio::select! {
+                () = simulator.serve(api, std::future::pending()) => {}
+                () = site.serve(endpoints, std::future::pending()) => {}
+            }
+        };
+        Ok(OpenSimulator { address, credentials, serve: Box::pin(serve) })
+    }
+}
+
+fn unknown(error: UnknownAccount) -> ProviderError {
+    ProviderError::caused_by("the simulated cloud", error)
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}/client/api")
+}
+
+/// Machines that take this many times less time.
+fn paced(usual: Timings, speed: f64) -> Timings {
+    let faster = |time: Duration| time.div_f64(speed);
+    Timings {
+        boot: faster(usual.boot),
+        init: faster(usual.init),
+        join: faster(usual.join),
+        pod: faster(usual.pod),
+    }
+}
+
+async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), ProviderError> {
+    let flags = Flags::from_arg_matches(matches)
+        .map_err(|error| ProviderError::caused_by("the simulator's flags", error))?;
+    let env = Env::simulated(jiff::Timestamp::now, flags.seed);
+    let site =
+        Site::new(env.clone(), SiteOptions { endpoint_port: flags.endpoint_port, ..SiteOptions::default() });
+    let versions: Vec<&str> = flags.kubernetes.iter().map(String::as_str).collect();
+    let simulator = Simulator::new(env, &Layout::small(&versions), Settings::default(), Some(site.clone()));
+    let api = TcpListener::bind(flags.listen).await.map_err(|error| {
+        let what = format!(
+            "cannot listen on {}: choose another address with --listen, or port 0 for any free one",
+            flags.listen
+        );
+        ProviderError::caused_by(what, error)
+    })?;
+    let endpoints =
+        TcpListener::bind((Ipv4Addr::UNSPECIFIED, flags.endpoint_port)).await.map_err(|error| {
+            let what =
+                format!("cannot listen on port {}: choose another with --endpoint-port", flags.endpoint_port);
+            ProviderError::caused_by(what, error)
+        })?;
+    announce(api.local_addr()?, &simulator, terminal)?;
+    tokio::join!(simulator.serve(api, terminal.stopped()), site.serve(endpoints, terminal.stopped()));
+    Ok(())
+}
+
+fn announce(
+    address: SocketAddr,
+    simulator: &Simulator,
+    terminal: &dyn Terminal,
+) -> Result<(), ProviderError> {
+    terminal.say(&format!("a simulated CloudStack answers on {}; nothing is kept", url(address)))?;
+    for account in [ACCOUNT, "admin"] {
+        let keys = simulator.credentials(account).map_err(unknown)?;
+        terminal.say(&format!(
+            "\naccount:    {account}\napi-key:    {}\nsecret-key: {}",
+            keys.api_key, keys.secret_key
+        ))?;
+    }
+    terminal.say(&format!(
+        "\nfaults: curl -d '{{\"fault\":\"noCapacity\"}}' http://{address}/sim/faults; -X DELETE heals\n\
+         leaks:  curl http://{address}/sim/leaks?account={ACCOUNT}\n\
+         stop:   Ctrl-C"
+    ))
+}
