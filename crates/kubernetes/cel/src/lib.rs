@@ -11,6 +11,8 @@
 //! 1.36 for `x-kubernetes-validations`. Expressions come from clients: parsing, checking and evaluating are
 //! bounded in time, memory and stack.
 
+#![warn(missing_docs)]
+
 mod budget;
 mod check;
 mod cost;

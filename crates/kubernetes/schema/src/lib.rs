@@ -12,6 +12,8 @@
 //!  field, path, golang ── say what is wrong in upstream's words
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod apply;
 pub mod correlate;
 pub mod crd;

@@ -36,6 +36,8 @@
 //! Vocabulary: a *bucket* is what one watch or list covers (one resource type), a *key* names an entry in
 //! it, the *revision* is one counter for the whole store, raised by each transaction.
 
+#![warn(missing_docs)]
+
 mod backup;
 mod checkpoint;
 mod codec;

@@ -22,6 +22,8 @@
 //! All waiting is by Tokio's clock, and the wall clock that signatures need is a parameter, so everything runs in
 //! simulated time. Nothing here knows what the machines are for.
 
+#![warn(missing_docs)]
+
 mod account;
 mod cache;
 mod client;
