@@ -17,37 +17,15 @@
 //! of etcd is moved away and the Machine deleted; core drains its node and waits at our hook; its member is taken
 //! out of etcd and the hook with it.
 
-mod adoption;
-mod call;
-mod coredns;
+mod act;
+mod calls;
+mod cluster_secret;
 mod decide;
-#[cfg(test)]
-mod decide_tests;
-mod deletion;
-mod desired;
 mod etcd;
-#[cfg(test)]
-mod etcd_tests;
-mod expiry;
-mod health;
-mod hooks;
+mod installed;
 mod observe;
-mod plane;
-mod preflight;
-mod quorum;
-mod remediation;
-mod scale;
-mod secrets;
-mod select;
-mod status;
-mod step;
-#[cfg(test)]
-mod tests;
-mod up_to_date;
-mod upkeep;
-mod workload;
-#[cfg(test)]
-mod world;
+mod observed;
+mod workload_client;
 
 use std::sync::Arc;
 
@@ -67,21 +45,10 @@ use jiff::SignedDuration;
 
 use crate::certificates::Keys;
 
-pub use call::{ControlPlaneCall, Installed};
-pub use decide::decide;
-pub use etcd::EtcdSeen;
-use observe::Passes;
-pub use observe::{MachineSeen, Seen};
-pub use plane::{EtcdMember, Member, Origin, Plane};
-pub use preflight::{Blocked, check as preflight_check};
-pub use quorum::{Change, components_survive, etcd_survives};
-pub use remediation::{Remediation, RemediationRecord, remediate};
-pub use select::{failure_domain_for_new_machine, next_machine_to_delete};
-pub use step::{Step, next_step};
-pub use up_to_date::{outdated_machines, reasons_to_replace};
-pub use workload::{
-    ContainerEvent, ContainerState, ContainerStatus, Inside, PodCondition, PodStatus, StaticPod, Workload,
-};
+use self::calls::ControlPlaneCall;
+use self::decide::decide;
+use self::etcd::Passes;
+use self::observed::{Seen, cluster_of};
 
 /// Codes of this controller.
 pub mod code {
@@ -191,11 +158,11 @@ impl Controller for ControlPlaneController {
     }
 
     fn conditions(&self) -> &[&'static str] {
-        status::OWNED
+        decide::OWNED
     }
 
     fn paused(&self, object: &KubeadmControlPlane, view: &View) -> Result<Option<String>, ObserveError> {
-        let cluster = match observe::cluster_of(object) {
+        let cluster = match cluster_of(object) {
             Some(key) => view.get::<Cluster>(&key)?,
             None => None,
         };
@@ -214,7 +181,7 @@ impl Controller for ControlPlaneController {
     }
 
     async fn call(&self, call: &ControlPlaneCall, object: &Arc<KubeadmControlPlane>, view: &View) -> Outcome {
-        call::make(call, object, view, self.keys.as_ref()).await
+        act::make(call, object, view, self.keys.as_ref()).await
     }
 
     async fn resolve(
@@ -223,7 +190,7 @@ impl Controller for ControlPlaneController {
         object: &Arc<KubeadmControlPlane>,
         view: &View,
     ) -> Result<Resolution, ObserveError> {
-        call::resolve(intent, object, view, self.keys.as_ref()).await
+        act::resolve(intent, object, view, self.keys.as_ref()).await
     }
 
     fn gone(&self, key: &Key) {

@@ -1,0 +1,61 @@
+//! Control plane machines that nobody controls are taken over; beside those of others nothing is done.
+
+use capstan_capi_core::owners;
+use capstan_capi_types::bootstrap::KubeadmConfig;
+use capstan_capi_types::core::Machine;
+use capstan_controller::Note;
+use capstan_object::Object;
+
+use super::turn::Turn;
+use crate::config::kubernetes_version;
+
+/// Takes machines over. The answer is whether the machines are ours to look after.
+pub(super) fn adopt(turn: &mut Turn<'_>) -> bool {
+    let (look, uid) = (turn.look, &turn.look.object.metadata.uid);
+    let machines = || look.seen.machines.iter().map(|seen| seen.machine.as_ref());
+    let orphans: Vec<&Machine> =
+        machines().filter(|machine| machine.metadata.controller().is_none()).collect();
+    let obstacles: Vec<String> = orphans.iter().filter_map(|machine| obstacle(turn, machine)).collect();
+    if let Some(obstacle) = obstacles.first() {
+        turn.wait("AdoptionFailed", obstacle.clone());
+        turn.obstacles = obstacles;
+        return false;
+    }
+    for machine in orphans {
+        let note =
+            Note::normal("SuccessfulAdopt", "Adopt", format!("Adopted Machine {:?}", machine.metadata.name));
+        turn.decision.then_noting(owners::adopt(look.object.as_ref(), machine), note);
+    }
+    let theirs =
+        machines().find(|machine| machine.metadata.controller().is_some_and(|owner| owner.uid != *uid));
+    if let Some(machine) = theirs {
+        let message = format!(
+            "control plane Machine {} is not owned by this KubeadmControlPlane, refusing to operate in mixed management mode",
+            machine.metadata.name
+        );
+        turn.wait("MixedManagement", message.clone());
+        turn.obstacles.push(message);
+        return false;
+    }
+    true
+}
+
+/// Why a machine cannot be taken over, if so.
+fn obstacle(turn: &Turn<'_>, machine: &Machine) -> Option<String> {
+    let name = &machine.metadata.name;
+    let reference = &machine.spec.bootstrap.config_ref;
+    if reference.kind != KubeadmConfig::KIND.kind {
+        return Some(format!("Machine {name} does not boot from a KubeadmConfig"));
+    }
+    let wanted = &turn.look.object.spec.version;
+    // Who says nothing of the version knows what they do.
+    let own = kubernetes_version(&machine.spec.version).ok()?;
+    let ours = kubernetes_version(wanted).ok()?;
+    if own.major != ours.major || own.minor.abs_diff(ours.minor) > 1 {
+        let version = &machine.spec.version;
+        return Some(format!(
+            "Machine {name} is at {version}, more than one minor version away from {wanted}"
+        ));
+    }
+    None
+}

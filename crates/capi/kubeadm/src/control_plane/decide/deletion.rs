@@ -1,0 +1,48 @@
+//! Taking a whole control plane down: workers first, then all its machines at once.
+
+use capstan_capi_core::conditions::{Verdict, shortened};
+use capstan_capi_core::machines::stale_deletions;
+use capstan_capi_types::controlplane::kubeadm_control_plane::{FINALIZER, reason as own};
+use capstan_capi_types::core::reason;
+use capstan_controller::Effect;
+use capstan_object::ConditionStatus;
+
+use super::machine_deletion::let_go;
+use super::turn::Turn;
+
+/// Takes the next step of the deletion.
+pub(super) fn delete(turn: &mut Turn<'_>) {
+    let plane = turn.plane();
+    let machines: Vec<_> = plane.machines.iter().map(|member| member.machine.clone()).collect();
+    let going = |reason: &str, message: String| Some(Verdict::new(ConditionStatus::True, reason, message));
+    if machines.is_empty() {
+        turn.deleting = going(reason::DELETION_COMPLETED, "Deletion completed".to_owned());
+        turn.decision.remove_finalizer(FINALIZER);
+        return;
+    }
+    let mut others = turn.look.seen.workers.clone();
+    let seen = turn.look.seen.machines.iter().map(|seen| &seen.machine.metadata.name);
+    others.extend(seen.filter(|name| !machines.iter().any(|own| own.metadata.name == **name)).cloned());
+    if !others.is_empty() {
+        let names = shortened(&others, 5);
+        let message = format!(
+            "KubeadmControlPlane deletion blocked because following objects still exist:\n* Machines: {names}"
+        );
+        turn.wait("WaitingForWorkers", format!("Machines {names} to go"));
+        turn.deleting = going(own::WAITING_FOR_WORKERS_DELETION, message);
+        return;
+    }
+    for machine in &machines {
+        // Nobody is left who would miss a member of etcd.
+        let_go(&mut turn.decision, machine);
+        if !machine.metadata.is_deleting() {
+            turn.decision.then(Effect::delete(machine.as_ref()));
+        }
+    }
+    let count = machines.len();
+    let stale = stale_deletions(&machines, turn.look.now);
+    let and = if stale.is_empty() { String::new() } else { format!(" and {stale}") };
+    let message = format!("Deleting {count} Machine{}{and}", if count == 1 { "" } else { "s" });
+    turn.wait("WaitingForMachines", "the machines of the control plane to go");
+    turn.deleting = going(own::WAITING_FOR_MACHINE_DELETION, message);
+}

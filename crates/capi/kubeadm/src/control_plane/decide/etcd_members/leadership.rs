@@ -1,0 +1,50 @@
+//! Moving etcd's leadership away from a machine that is to be deleted.
+
+use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
+use capstan_capi_types::core::Machine;
+use capstan_capi_types::core::machine::condition as machine_condition;
+use capstan_object::Conditions;
+
+use crate::control_plane::calls::ControlPlaneCall;
+use crate::control_plane::decide::turn::Turn;
+use crate::control_plane::observed::{EtcdSeen, Member, Plane};
+
+/// The call that moves leadership away from a machine, if it leads.
+pub(crate) fn move_leader(
+    turn: &Turn<'_>,
+    plane: &Plane,
+    going: &Member,
+) -> Result<Option<ControlPlaneCall>, String> {
+    let node = &going.node;
+    let leader = match turn.look.seen.workload.inside().map(|inside| &inside.etcd) {
+        Some(EtcdSeen::Members { leader, .. }) => leader,
+        _ if !plane.manages_etcd() || node.is_empty() => return Ok(None),
+        _ => return Err("etcd does not say who leads it".to_owned()),
+    };
+    if node.is_empty() || leader != node {
+        return Ok(None);
+    }
+    let holds = |machine: &Machine, kind| machine.status.conditions.is_condition_true(kind);
+    // The most reliable first: a member that is well, a machine that stays, the newest.
+    let next = plane
+        .machines
+        .iter()
+        .filter(|member| {
+            !member.machine.metadata.is_deleting()
+                && !member.node.is_empty()
+                && member.machine.metadata.name != going.machine.metadata.name
+        })
+        .max_by_key(|member| {
+            let machine = member.machine.as_ref();
+            (
+                holds(machine, condition::MACHINE_ETCD_MEMBER_HEALTHY),
+                holds(machine, machine_condition::HEALTH_CHECK_SUCCEEDED),
+                holds(machine, machine_condition::UP_TO_DATE),
+                machine.metadata.creation_timestamp,
+                std::cmp::Reverse(machine.metadata.name.clone()),
+            )
+        });
+    let next = next.ok_or("there is no machine that could lead etcd instead")?;
+    let (from, to) = (node.clone(), next.node.clone());
+    Ok(Some(ControlPlaneCall::MoveLeader { from, to }))
+}

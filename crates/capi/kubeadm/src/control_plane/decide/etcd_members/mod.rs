@@ -1,0 +1,56 @@
+//! Members of etcd that are removed.
+
+mod leadership;
+
+use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
+use capstan_controller::{Effect, Note};
+use capstan_object::Conditions;
+
+use super::quorum::{Change, etcd_survives};
+use super::turn::Turn;
+use crate::control_plane::calls::ControlPlaneCall;
+use crate::control_plane::observed::Plane;
+
+pub(super) use leadership::move_leader;
+
+/// Removes a member of etcd that belongs to no machine: one at a time, and only if the quorum stands it.
+pub(super) fn strangers(turn: &mut Turn<'_>, plane: &Plane) {
+    let conditions = &turn.decision.object.status.conditions;
+    let healthy = conditions.is_condition_true(condition::ETCD_CLUSTER_HEALTHY);
+    if !plane.manages_etcd() || plane.etcd.is_empty() || healthy {
+        return;
+    }
+    // The one without name has a machine that has not become a node, or belongs to a machine that went.
+    let Some(stranger) = plane.etcd.iter().find(|member| plane.machine_of_node(&member.name).is_none())
+    else {
+        return;
+    };
+    let starting = plane.machines.iter().any(|member| member.node.is_empty());
+    let name = if stranger.name.is_empty() { "without name" } else { stranger.name.as_str() };
+    if starting {
+        turn.wait("WaitingForNode", format!("a machine to become the node of etcd member {name}"));
+        return;
+    }
+    let change = Change::Remove { machine: "", member: &stranger.name };
+    if !stranger.name.is_empty() && !etcd_survives(plane, change) {
+        turn.wait(
+            "EtcdQuorum",
+            format!("etcd member {name} has no Machine, but without it etcd may lose its quorum"),
+        );
+        return;
+    }
+    let note = Note::normal(
+        "EtcdMemberRemoved",
+        "RemoveMember",
+        format!("Removed etcd member {name}, which has no Machine"),
+    );
+    let call = remove(turn, stranger.id, &stranger.name);
+    turn.decision.then_noting(Effect::Call(call), note);
+}
+
+pub(super) fn remove(turn: &Turn<'_>, id: u64, member: &str) -> ControlPlaneCall {
+    let nodes = turn.look.seen.workload.inside().map(|inside| inside.nodes.keys().cloned().collect());
+    let mut nodes: Vec<String> = nodes.unwrap_or_default();
+    nodes.retain(|node| node != member);
+    ControlPlaneCall::RemoveMember { id, member: member.to_owned(), nodes }
+}

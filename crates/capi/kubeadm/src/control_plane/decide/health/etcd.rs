@@ -1,0 +1,55 @@
+//! The health of etcd's members, and whether members and machines match.
+
+use capstan_capi_core::conditions::Verdict;
+use capstan_capi_types::controlplane::kubeadm_control_plane::reason;
+use capstan_capi_types::core::{Machine, reason as shared};
+use capstan_object::ConditionStatus;
+use jiff::SignedDuration;
+
+use super::machine::awaited;
+use super::{fails, named, unknown};
+use crate::control_plane::observed::{EtcdSeen, Inside, Member, Plane};
+
+/// After this time a node's member of etcd should have been seen.
+const MEMBER_SEEN_AFTER: SignedDuration = SignedDuration::from_mins(2);
+
+/// Machines and members of etcd match. A node may be a while older than its member, and a member than its node.
+pub(super) fn matching(plane: &Plane, inside: &Inside, members_known: bool) -> bool {
+    let EtcdSeen::Members { members, .. } = &inside.etcd else {
+        return named(plane).next().is_none();
+    };
+    let lacks_member = |machine: &Machine| {
+        let node = &machine.status.node_ref.name;
+        let old = inside.nodes.get(node).and_then(|node| node.metadata.creation_timestamp);
+        let old = old.is_some_and(|made| plane.now.duration_since(made.timestamp()) > MEMBER_SEEN_AFTER);
+        old && !machine.metadata.is_deleting() && !members.iter().any(|member| member.name == *node)
+    };
+    members_known && !named(plane).any(lacks_member)
+}
+
+/// How a machine's member of etcd fares.
+pub(super) fn member_health(member: &Member, etcd: &EtcdSeen) -> Verdict {
+    let machine = &member.machine;
+    let name = &machine.status.node_ref.name;
+    if machine.metadata.is_deleting() {
+        return fails(shared::DELETING, "Machine is deleting");
+    }
+    if name.is_empty() {
+        return unknown(awaited(machine));
+    }
+    let members = match etcd {
+        EtcdSeen::NotAsked => return unknown(format!("Node {name} does not exist")),
+        EtcdSeen::Failed(why) => return unknown(why.clone()),
+        EtcdSeen::Members { members, .. } => members,
+    };
+    let Some(found) = members.iter().find(|member| member.name == *name) else {
+        return fails(reason::NOT_HEALTHY, format!("Etcd doesn't have an etcd member for Node {name}"));
+    };
+    if found.learner {
+        return fails(reason::NOT_HEALTHY, "Waiting for learner etcd member to be promoted");
+    }
+    if !found.alarms.is_empty() {
+        return fails(reason::NOT_HEALTHY, format!("Etcd reports alarms: {}", found.alarms.join(", ")));
+    }
+    Verdict::new(ConditionStatus::True, reason::HEALTHY, "")
+}

@@ -1,0 +1,183 @@
+//! How the machines of a control plane fare, seen from inside its cluster.
+//!
+//! ```text
+//! nodes, static pods, etcd ─▶ conditions of each Machine ─▶ EtcdClusterHealthy, ControlPlaneComponentsHealthy
+//! ```
+
+mod etcd;
+mod machine;
+mod summary;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::workload::Node;
+use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
+use capstan_capi_types::core::{Machine, reason as shared};
+use capstan_object::{ConditionStatus, Conditions};
+use jiff::{SignedDuration, Timestamp};
+
+use self::etcd::{matching, member_health};
+use self::machine::pods;
+use crate::control_plane::installed::CONTROL_PLANE_ROLE;
+use crate::control_plane::observed::{Inside, Member, Plane, Workload};
+
+/// How the parts of a control plane fare.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Health {
+    /// Conditions of machines, by name.
+    pub machines: BTreeMap<String, Vec<(&'static str, Verdict)>>,
+    /// `EtcdClusterHealthy`, if there is something new to say.
+    pub etcd: Option<Verdict>,
+    /// `ControlPlaneComponentsHealthy`, if there is something new to say.
+    pub components: Option<Verdict>,
+    /// Members of etcd and machines match, as far as can be expected now.
+    pub matching: bool,
+}
+
+/// The conditions of a machine by its static pods, in the order of [`COMPONENTS`](crate::control_plane::installed::COMPONENTS).
+const PODS: [&str; 4] = [
+    condition::MACHINE_API_SERVER_POD_HEALTHY,
+    condition::MACHINE_CONTROLLER_MANAGER_POD_HEALTHY,
+    condition::MACHINE_SCHEDULER_POD_HEALTHY,
+    condition::MACHINE_ETCD_POD_HEALTHY,
+];
+
+fn unknown(message: impl Into<String>) -> Verdict {
+    Verdict::new(ConditionStatus::Unknown, shared::INSPECTION_FAILED, message)
+}
+
+fn fails(reason: &str, message: impl Into<String>) -> Verdict {
+    Verdict::new(ConditionStatus::False, reason, message)
+}
+
+impl Health {
+    /// Judges what was seen. `grace` is how long a silent cluster is taken to be as it was.
+    pub fn of(
+        plane: &Plane,
+        workload: &Workload,
+        answered: &capstan_controller::Health,
+        grace: SignedDuration,
+    ) -> Self {
+        let own = &plane.control_plane;
+        let initialized = own.status.conditions.condition(condition::INITIALIZED);
+        if !plane.is_initialized() {
+            return Self::all(plane, &unknown("Waiting for Cluster control plane to be initialized"));
+        }
+        match workload {
+            Workload::Reached(inside) => Self::seen(plane, inside),
+            Workload::NotAsked => Self::kept(plane),
+            Workload::Unreachable(why) => {
+                let since = initialized.map(|condition| condition.last_transition_time.timestamp());
+                let last = answered.last_success.max(since);
+                let down = |message: String| {
+                    Verdict::new(ConditionStatus::Unknown, shared::CONNECTION_DOWN, message)
+                };
+                let known = own.status.conditions.condition(condition::ETCD_CLUSTER_HEALTHY).is_some()
+                    && own.status.conditions.condition(condition::CONTROL_PLANE_COMPONENTS_HEALTHY).is_some();
+                let silent = last.is_none_or(|last| plane.now.duration_since(last) > grace);
+                if silent {
+                    let heard = last_heard(answered);
+                    return Self::all(plane, &down(if heard.is_empty() { why.clone() } else { heard }));
+                }
+                // What was last known is kept while the connection may come back.
+                if known { Self::kept(plane) } else { Self::all(plane, &down(why.clone())) }
+            }
+        }
+    }
+
+    /// Nothing new is known.
+    fn kept(plane: &Plane) -> Self {
+        Self { matching: plane.etcd.is_empty(), ..Self::default() }
+    }
+
+    /// The same of everything.
+    fn all(plane: &Plane, verdict: &Verdict) -> Self {
+        let kinds = plane.health_conditions();
+        let of = |_: &Member| {
+            let labels = (condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET, verdict.clone());
+            kinds.iter().map(|kind| (*kind, verdict.clone())).chain([labels]).collect()
+        };
+        Self {
+            machines: each(plane, of),
+            etcd: plane.manages_etcd().then(|| verdict.clone()),
+            components: Some(verdict.clone()),
+            matching: false,
+        }
+    }
+
+    fn seen(plane: &Plane, inside: &Inside) -> Self {
+        let machines = each(plane, |member| {
+            let node = inside.nodes.get(&member.machine.status.node_ref.name).map(AsRef::as_ref);
+            let mut verdicts = pods(plane, member, node, inside);
+            if plane.manages_etcd() {
+                verdicts.push((condition::MACHINE_ETCD_MEMBER_HEALTHY, member_health(member, &inside.etcd)));
+            }
+            verdicts
+        });
+        let mut health = Self { machines, etcd: None, components: None, matching: true };
+        let names: BTreeSet<&str> =
+            named(plane).map(|machine| machine.status.node_ref.name.as_str()).collect();
+        let provisioning = names.len() < plane.machines.len();
+        let mut strangers = Vec::new();
+        if !provisioning {
+            let labelled = inside.nodes.values().filter(|node| is_labelled(node));
+            for node in labelled.filter(|node| !names.contains(node.metadata.name.as_str())) {
+                let name = &node.metadata.name;
+                strangers.push(format!("Control plane Node {name} does not have a corresponding Machine"));
+            }
+        }
+        let kinds = if plane.manages_etcd() { &PODS[..] } else { &PODS[..3] };
+        health.components = Some(health.summary(plane, kinds, &strangers, "control plane"));
+        if plane.manages_etcd() {
+            let mut strangers = Vec::new();
+            for member in inside.etcd.members().iter().filter(|member| !names.contains(member.name.as_str()))
+            {
+                let name = match member.name.as_str() {
+                    "" => format!("{} (Name not yet assigned)", member.id),
+                    name => name.to_owned(),
+                };
+                strangers.push(format!("Etcd member {name} does not have a corresponding Machine"));
+            }
+            health.matching = matching(plane, inside, provisioning || strangers.is_empty());
+            let kinds = [condition::MACHINE_ETCD_MEMBER_HEALTHY];
+            health.etcd = Some(health.summary(plane, &kinds, &strangers, "etcd member"));
+        }
+        health
+    }
+}
+
+fn each(
+    plane: &Plane,
+    of: impl Fn(&Member) -> Vec<(&'static str, Verdict)>,
+) -> BTreeMap<String, Vec<(&'static str, Verdict)>> {
+    plane.machines.iter().map(|member| (member.machine.metadata.name.clone(), of(member))).collect()
+}
+
+fn named(plane: &Plane) -> impl Iterator<Item = &Machine> {
+    let machines = plane.machines.iter().map(|member| member.machine.as_ref());
+    machines.filter(|machine| !machine.status.node_ref.name.is_empty())
+}
+
+fn is_labelled(node: &Node) -> bool {
+    node.metadata.labels.contains_key(CONTROL_PLANE_ROLE)
+}
+
+/// Why the cluster seems silent, for conditions.
+fn last_heard(health: &capstan_controller::Health) -> String {
+    match health.last_success {
+        Some(at) => format!("Last successful probe at {}", capstan_object::Time::new(at)),
+        None => String::new(),
+    }
+}
+
+/// Whether a condition that does not hold has done so for long enough to be mentioned beside what does.
+pub(super) fn is_lasting(machine: &Machine, kinds: &[&str], now: Timestamp) -> bool {
+    let since = kinds
+        .iter()
+        .filter_map(|kind| machine.status.conditions.condition(kind))
+        .filter(|condition| condition.status != ConditionStatus::True)
+        .map(|condition| condition.last_transition_time.timestamp())
+        .min();
+    since.is_some_and(|since| now.duration_since(since) > SignedDuration::from_secs(10))
+}

@@ -1,0 +1,75 @@
+//! Changes that need no new machine: metadata, deletion timeouts, readiness gates, taints, and the recorded expiry of
+//! certificates.
+
+use capstan_capi_core::propagate::merge_difference;
+use capstan_capi_types::core::annotation;
+use capstan_controller::{Effect, ObjectRef};
+use capstan_object::{ObjectMeta, Time};
+use serde_json::{Map, Value, json};
+
+use super::desired_machine as desired;
+use super::turn::Turn;
+
+/// Keeps on living machines, and on what they are made of, what follows the control plane.
+pub(super) fn follow(turn: &mut Turn<'_>) {
+    let control_plane = &turn.look.object;
+    let cluster = &turn.cluster.metadata.name;
+    let uid = &control_plane.metadata.uid;
+    let to_machine = desired::propagated_to_machine(control_plane, cluster);
+    let to_parts = desired::propagated(control_plane, cluster);
+    for seen in &turn.look.seen.machines {
+        let machine = &seen.machine;
+        if !machine.metadata.is_owned_by(uid) {
+            continue;
+        }
+        let going = machine.metadata.is_deleting();
+        let mut change = Map::new();
+        if !going && let Some(metadata) = to_machine.change(&machine.metadata, &[]) {
+            change.insert("metadata".to_owned(), metadata);
+        }
+        let mut followed = desired::followed(control_plane, &machine.spec);
+        if going {
+            // Of a machine that goes only what matters to its going is kept up to date.
+            followed.readiness_gates = machine.spec.readiness_gates.clone();
+        }
+        // A struct of plain data always has a JSON form.
+        let form = |spec| serde_json::to_value(spec).unwrap_or_else(|_| json!({}));
+        if let Some(spec) = merge_difference(&form(&machine.spec), &form(&followed)) {
+            change.insert("spec".to_owned(), spec);
+        }
+        if !change.is_empty() {
+            let target = ObjectRef::to(machine.as_ref());
+            let change = Value::Object(change);
+            turn.decision.then(Effect::merge_guarded(target, &machine.metadata, change));
+        }
+        if going {
+            continue;
+        }
+        let config = seen.config.as_ref().map(|config| (ObjectRef::to(config.as_ref()), &config.metadata));
+        let infrastructure =
+            seen.infrastructure.object().map(|object| (object.reference(), &object.metadata));
+        for (target, metadata) in [config, infrastructure].into_iter().flatten() {
+            let metadata: &ObjectMeta = metadata;
+            if let Some(change) = to_parts.change(metadata, &[]) {
+                let change = json!({"metadata": change});
+                turn.decision.then(Effect::merge_guarded(target, metadata, change));
+            }
+        }
+    }
+}
+
+/// Writes down when the certificates of machines expire: on their configurations, from where machines take it.
+pub(super) fn date(turn: &mut Turn<'_>) {
+    let Some(inside) = turn.look.seen.workload.inside() else { return };
+    for seen in &turn.look.seen.machines {
+        let expiry = inside.expiries.get(&seen.machine.status.node_ref.name);
+        if let (Some(config), Some(expiry)) = (&seen.config, expiry)
+            && !config.metadata.annotations.contains_key(annotation::CERTIFICATES_EXPIRY)
+        {
+            let text = Time::new(*expiry).to_string();
+            let change = json!({"metadata": {"annotations": {annotation::CERTIFICATES_EXPIRY: text}}});
+            let target = ObjectRef::to(config.as_ref());
+            turn.decision.then(Effect::merge_guarded(target, &config.metadata, change));
+        }
+    }
+}

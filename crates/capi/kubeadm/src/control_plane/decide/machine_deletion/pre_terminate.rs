@@ -1,0 +1,95 @@
+//! The pre-terminate hook of a machine that is deleted: its member leaves etcd before the machine is gone.
+
+use capstan_capi_types::controlplane::kubeadm_control_plane::annotation;
+use capstan_capi_types::core::machine::reason as machine_reason;
+use capstan_capi_types::core::{Machine, annotation as shared, condition as shared_condition};
+use capstan_controller::{Effect, Note, ObjectRef};
+use capstan_object::Conditions;
+use serde_json::json;
+
+use crate::control_plane::decide::etcd_members::{move_leader, remove};
+use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
+use crate::control_plane::decide::turn::{Decided, Turn};
+use crate::control_plane::observed::{Member, Plane};
+
+/// Takes the member of a machine that waits to end out of etcd, and lets the machine end: one after the other.
+pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
+    let going: Vec<&Member> =
+        plane.machines.iter().filter(|member| member.machine.metadata.is_deleting()).collect();
+    let is_held = |member: &Member| {
+        member.machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP)
+    };
+    if let Some(ending) = going.iter().find(|member| !is_held(member)) {
+        turn.wait("WaitingForMachines", format!("Machine {} to go", ending.machine.metadata.name));
+        return;
+    }
+    let Some(going) = going.into_iter().min_by_key(|member| {
+        (member.machine.metadata.deletion_timestamp, member.machine.metadata.name.clone())
+    }) else {
+        return;
+    };
+    let machine = going.machine.as_ref();
+    let name = &machine.metadata.name;
+    let deleting = machine.status.conditions.condition(shared_condition::DELETING);
+    let reached = deleting.is_some_and(|condition| {
+        condition.is_true() && condition.reason == machine_reason::WAITING_FOR_PRE_TERMINATE_HOOK
+    });
+    // Ours is the last hook: what others do before may need the kubelet, and that the API server beside it.
+    let others = machine.metadata.annotations.keys().any(|key| {
+        key.starts_with(shared::PRE_TERMINATE_HOOK_PREFIX) && key != annotation::PRE_TERMINATE_HOOK_CLEANUP
+    });
+    if !reached || others {
+        turn.wait("WaitingForMachines", format!("Machine {name} to be drained and its other hooks to end"));
+        return;
+    }
+    if plane.machines.len() <= 1 {
+        return let_go(&mut turn.decision, machine);
+    }
+    let member = going.node.as_str();
+    let change = Change::Remove { machine: name, member };
+    if !components_survive(plane, change) {
+        turn.wait(
+            "NoOtherControlPlane",
+            format!("a machine other than {name} to have a healthy control plane"),
+        );
+        return;
+    }
+    if !plane.manages_etcd() {
+        return let_go(&mut turn.decision, machine);
+    }
+    if plane.etcd.is_empty() {
+        turn.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
+        return;
+    }
+    let Some(found) = plane.etcd.iter().find(|found| !member.is_empty() && found.name == member) else {
+        return let_go(&mut turn.decision, machine);
+    };
+    if !etcd_survives(plane, change) {
+        turn.wait("EtcdQuorum", format!("etcd to keep its quorum without Machine {name}"));
+        return;
+    }
+    match move_leader(turn, plane, going) {
+        Ok(call) => {
+            let note = Note::normal(
+                "EtcdMemberRemoved",
+                "RemoveMember",
+                format!("Removed the etcd member of Machine {name}"),
+            );
+            let removal = remove(turn, found.id, member);
+            if let Some(call) = call {
+                turn.decision.call(call);
+            }
+            turn.decision.then_noting(Effect::Call(removal), note);
+            let_go(&mut turn.decision, machine);
+        }
+        Err(why) => turn.wait("EtcdLeader", why),
+    }
+}
+
+/// Lets a machine's deletion go on.
+pub(crate) fn let_go(decision: &mut Decided, machine: &Machine) {
+    if machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP) {
+        let change = json!({"metadata": {"annotations": {annotation::PRE_TERMINATE_HOOK_CLEANUP: null}}});
+        decision.then(Effect::merge_guarded(ObjectRef::to(machine), &machine.metadata, change));
+    }
+}

@@ -1,0 +1,201 @@
+//! What is to be done about a control plane.
+//!
+//! ```text
+//! template, infrastructure ─▶ adoption ─▶ certificates ─▶ endpoint ─▶ kubeconfig ─▶ what machines follow in place
+//!   ─▶ health of machines ─▶ etcd members nobody runs ─▶ machines that wait to end ─▶ broken machines
+//!   ─▶ roll-out and scale (one machine) ─▶ what kubeadm installed
+//! ```
+//!
+//! The first of these that has something to do is carried out, and everything is looked at again before the next.
+
+mod adoption;
+mod deletion;
+mod desired_machine;
+mod etcd_members;
+#[cfg(test)]
+mod fixture;
+mod health;
+mod in_place;
+mod initialization;
+mod machine_deletion;
+mod quorum;
+mod remediation;
+mod scaling;
+mod secrets;
+mod status;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod up_to_date;
+mod workload;
+
+use std::time::Duration;
+
+use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::contract::Found;
+use capstan_capi_core::machines::tell_all;
+use capstan_capi_core::{owners, paused};
+use capstan_capi_types::controlplane::kubeadm_control_plane::{FINALIZER, condition as own};
+use capstan_capi_types::core::machine::condition as machine_condition;
+use capstan_capi_types::core::{condition, reason};
+use capstan_controller::{Decision, Wait};
+use capstan_object::{ConditionStatus, Conditions};
+
+use self::health::Health;
+use self::status::Facts;
+use self::turn::{Decided, Looked, Turn};
+use super::Settings;
+use super::observed::{Plane, Workload};
+
+pub(super) use status::OWNED;
+
+/// A control plane that is not whole is looked at again after this time: nothing tells when a static pod changes.
+const UNWELL: Duration = Duration::from_secs(20);
+/// One that is whole, after this time.
+const WELL: Duration = Duration::from_secs(600);
+
+/// What is to be done. Depends on nothing but what was seen.
+pub fn decide(settings: &Settings, look: &Looked) -> Decided {
+    let mut decision = Decision::rest(look);
+    status::say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    if look.paused.is_some() {
+        return decision;
+    }
+    let Some(cluster) = &look.seen.cluster else {
+        decision.wait(Wait::on("WaitingForOwner", "the cluster that owns this control plane"));
+        return decision;
+    };
+    let mut turn =
+        Turn { settings, look, cluster, decision, obstacles: Vec::new(), matching: true, deleting: None };
+    if look.object.metadata.is_deleting() {
+        deletion::delete(&mut turn);
+    } else {
+        turn.decision.add_finalizer(FINALIZER);
+        turn.run();
+    }
+    turn.report();
+    turn.decision
+}
+
+impl Turn<'_> {
+    fn run(&mut self) {
+        if let Some(claim) =
+            self.look.seen.template.object().and_then(|found| owners::claim_template(found, self.cluster))
+        {
+            self.decision.then(claim);
+        }
+        if self.cluster.status.initialization.infrastructure_provisioned != Some(true) {
+            self.unknown("Waiting for Cluster status.initialization.infrastructureProvisioned to be true");
+            self.decision.wait(Wait::on("WaitingForInfrastructure", "the infrastructure of the cluster"));
+            return;
+        }
+        scaling::record_names(self);
+        if !adoption::adopt(self) || self.has_work() || initialization::becomes_initialized(self) {
+            return;
+        }
+        let certificates = secrets::certificates(self.settings, self.look, self.cluster, &mut self.decision);
+        if !certificates || self.has_work() {
+            return;
+        }
+        if !self.cluster.spec.control_plane_endpoint.is_valid() {
+            self.unknown("Waiting for Cluster spec.controlPlaneEndpoint to be set");
+            self.decision.wait(Wait::on("WaitingForEndpoint", "the endpoint of the cluster"));
+            return;
+        }
+        let kubeconfig = secrets::kubeconfig(self.settings, self.look, self.cluster, &mut self.decision);
+        if !kubeconfig || self.has_work() {
+            return;
+        }
+        in_place::follow(self);
+        if self.has_work() {
+            return;
+        }
+        let plane = self.plane();
+        self.judge(&plane);
+        if self.has_work() {
+            return;
+        }
+        if let Workload::Unreachable(why) = &self.look.seen.workload
+            && plane.is_initialized()
+        {
+            // Nobody comes or goes unseen.
+            self.obstacles.push(why.clone());
+            return self.wait("WorkloadUnreachable", why.clone());
+        }
+        for step in [
+            etcd_members::strangers,
+            machine_deletion::release,
+            remediation::keep_records,
+            remediation::report_held,
+            scaling::step,
+        ] {
+            step(self, &plane);
+            if self.has_work() {
+                return;
+            }
+        }
+        if self.obstacles.is_empty() {
+            workload::add_ons(self, &plane);
+            in_place::date(self);
+        }
+    }
+
+    /// Neither etcd nor the components can be judged yet.
+    fn unknown(&mut self, message: &str) {
+        for kind in [own::ETCD_CLUSTER_HEALTHY, own::CONTROL_PLANE_COMPONENTS_HEALTHY] {
+            let verdict = Verdict::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
+            status::say(&mut self.decision, self.look, kind, verdict);
+        }
+    }
+
+    /// Says of every machine how it fares, and of the control plane what follows from that.
+    fn judge(&mut self, plane: &Plane) {
+        let seen = &self.look.seen;
+        let health = Health::of(plane, &seen.workload, &seen.health, self.settings.grace);
+        self.matching = health.matching;
+        for member in &plane.machines {
+            let name = &member.machine.metadata.name;
+            let current = up_to_date::condition(plane, member);
+            let verdicts = health.machines.get(name).map(Vec::as_slice).unwrap_or_default();
+            let told = verdicts.iter().map(|(kind, verdict)| (*kind, Some(verdict)));
+            let told = told.chain([(machine_condition::UP_TO_DATE, Some(&current))]);
+            if let Some(effect) = tell_all(&member.machine, told, self.look.now) {
+                self.decision.then(effect);
+            }
+        }
+        for (kind, verdict) in [
+            (own::ETCD_CLUSTER_HEALTHY, health.etcd),
+            (own::CONTROL_PLANE_COMPONENTS_HEALTHY, health.components),
+        ] {
+            if let Some(verdict) = verdict {
+                status::say(&mut self.decision, self.look, kind, verdict);
+            }
+        }
+    }
+
+    fn report(&mut self) {
+        let plane = self.plane();
+        let template = &self.look.seen.template;
+        let kind = self.look.object.spec.machine_template.spec.infrastructure_ref.kind.clone();
+        let facts = Facts {
+            plane: &plane,
+            matching: self.matching,
+            obstacles: &self.obstacles,
+            missing_template: matches!(template, Found::Missing).then_some(kind.as_str()),
+            deleting: self.deleting.clone(),
+        };
+        status::report(&mut self.decision, self.look, &facts);
+        if self.look.object.metadata.is_deleting() || plane.machines.is_empty() {
+            return;
+        }
+        let conditions = &self.decision.object.status.conditions;
+        let well = conditions.is_condition_true(own::CONTROL_PLANE_COMPONENTS_HEALTHY)
+            && (!plane.manages_etcd() || conditions.is_condition_true(own::ETCD_CLUSTER_HEALTHY));
+        self.decision.again_in(if well { WELL } else { UNWELL });
+        if let Some(after) = self.look.object.spec.rollout.after
+            && after.timestamp() > self.look.now
+        {
+            self.decision.again_at(self.look.now, after.timestamp());
+        }
+    }
+}

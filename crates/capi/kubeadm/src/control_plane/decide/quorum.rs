@@ -1,0 +1,111 @@
+//! Whether a control plane survives that a machine comes or goes.
+
+use capstan_capi_types::controlplane::kubeadm_control_plane::condition::MACHINE_ETCD_MEMBER_HEALTHY;
+use capstan_object::Conditions;
+
+use crate::control_plane::observed::Plane;
+
+/// What happens to the machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// One is added. What is new counts as broken until it is seen to work.
+    Add,
+    /// One goes: the machine's name, and its member of etcd where that is known.
+    Remove {
+        /// Name of the machine.
+        machine: &'a str,
+        /// Name of its etcd member; empty if it has none.
+        member: &'a str,
+    },
+}
+
+/// etcd keeps its quorum. Members that start or learn make every change wait.
+pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
+    let mut voting = 0usize;
+    let mut unhealthy = 0usize;
+    if change == Change::Add {
+        voting += 1;
+        // From none to one and from one to two there is nothing to lose.
+        if plane.etcd.len() > 1 {
+            unhealthy += 1;
+        }
+    }
+    for member in &plane.etcd {
+        if member.name.is_empty() {
+            return false;
+        }
+        if matches!(change, Change::Remove { member: gone, .. } if gone == member.name) {
+            continue;
+        }
+        if member.learner {
+            return false;
+        }
+        voting += 1;
+        let healthy = match plane.machine_of_node(&member.name) {
+            Some(machine) => machine.status.conditions.is_condition_true(MACHINE_ETCD_MEMBER_HEALTHY),
+            None => member.alarms.is_empty(),
+        };
+        if !healthy {
+            unhealthy += 1;
+        }
+    }
+    let quorum = voting / 2 + 1;
+    voting.saturating_sub(unhealthy) >= quorum
+}
+
+/// One machine at least has a whole and healthy set of control plane components.
+pub fn components_survive(plane: &Plane, change: Change<'_>) -> bool {
+    if change == Change::Add && plane.machines.is_empty() {
+        return true;
+    }
+    let gone = match change {
+        Change::Add => None,
+        Change::Remove { machine, .. } => Some(machine),
+    };
+    plane
+        .machines
+        .iter()
+        .filter(|member| Some(member.machine.metadata.name.as_str()) != gone)
+        .any(|member| plane.components_healthy(&member.machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control_plane::decide::fixture::{control_plane, healthy, machine, plane, set};
+    use crate::control_plane::observed::EtcdMember;
+
+    #[test]
+    fn etcd_never_loses_its_quorum_by_a_step_of_ours() {
+        let sick = |n| {
+            let mut machine = machine(n);
+            set(&mut machine, "EtcdMemberHealthy", "False");
+            machine
+        };
+        let remove = |machine: &'static str, member: &'static str| Change::Remove { machine, member };
+        // Members and which of them are sick; adding one more; removing the first.
+        for (members, sick_ones, add, remove_first) in [
+            (1, vec![], true, false),
+            (2, vec![], true, true),
+            (3, vec![], true, true),
+            (3, vec![1], false, true),
+            (3, vec![2], false, false),
+            (5, vec![1], true, true),
+            (5, vec![1, 2], false, true),
+            (5, vec![2, 3], false, false),
+            (7, vec![1, 2, 3], false, true),
+        ] {
+            let machines =
+                (1..=members).map(|n| if sick_ones.contains(&n) { sick(n) } else { machine(n) }).collect();
+            let plane = plane(control_plane(3, ""), machines);
+            assert_eq!(etcd_survives(&plane, Change::Add), add, "add to {members}, sick {sick_ones:?}");
+            let survives = etcd_survives(&plane, remove("m1", "n1"));
+            assert_eq!(survives, remove_first, "remove from {members}, sick {sick_ones:?}");
+        }
+        let mut learning = healthy(3, 3);
+        learning.etcd[2].learner = true;
+        assert!(!etcd_survives(&learning, Change::Add));
+        learning.etcd[2] = EtcdMember::default();
+        assert!(!etcd_survives(&learning, remove("m1", "n1")), "a member that starts is waited for");
+    }
+}

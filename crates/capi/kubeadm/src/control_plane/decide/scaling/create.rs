@@ -1,0 +1,86 @@
+//! Creating machines, with the objects they are made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capstan_capi_core::clone;
+use capstan_capi_core::contract::Found;
+use capstan_capi_core::names::Names;
+use capstan_capi_types::core::Machine;
+use capstan_controller::{Effect, Note, ObjectRef};
+use capstan_object::ObjectMeta;
+
+use crate::control_plane::decide::desired_machine as desired;
+use crate::control_plane::decide::turn::Turn;
+use crate::control_plane::observed::Plane;
+
+/// Names that are taken: a machine has them, or what was made for one is going.
+fn names(turn: &Turn<'_>) -> Names {
+    let control_plane = &turn.look.object;
+    let cluster = &turn.cluster.metadata.name;
+    Names::of(&control_plane.metadata, |suffix| {
+        let name = desired::name(control_plane, cluster, suffix);
+        turn.look.seen.machines.iter().any(|seen| seen.machine.metadata.name == name)
+            || turn.look.seen.made.iter().any(|(_, meta)| meta.name == name && meta.is_deleting())
+    })
+}
+
+/// Remembers which names were given out, before the machines that have them go.
+pub(crate) fn record_names(turn: &mut Turn<'_>) {
+    names(turn).record(&mut turn.decision.object.metadata);
+}
+
+/// Creates a machine, with what it is made of before it.
+pub(super) fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, joins: bool) {
+    let look = turn.look;
+    let template = match &look.seen.template {
+        Found::Object(template) => template,
+        Found::Unusable(why) => {
+            turn.obstacles.push(why.clone());
+            return turn.wait("TemplateUnusable", why.clone());
+        }
+        Found::Missing | Found::NotReferenced => {
+            return turn.wait("TemplateMissing", "the template of infrastructure machines");
+        }
+    };
+    let Some(suffix) = names(turn).upcoming().next() else { return };
+    let cluster = &turn.cluster.metadata.name;
+    let control_plane = &plane.control_plane;
+    let name = desired::name(control_plane, cluster, &suffix);
+    leftovers(turn, Some(&name));
+    let made = |kind: &str| {
+        look.seen.made.iter().any(|(made, _)| made.key.name == name && made.kind.kind.as_ref() == kind)
+    };
+    if !made(&clone::kind_of(template).kind) {
+        let part = desired::part(control_plane, cluster, &name);
+        turn.decision.then(clone::create(template, &part));
+    }
+    if !made("KubeadmConfig") {
+        turn.decision.then(Effect::create(&desired::config(control_plane, cluster, &name, joins)));
+    }
+    let machine: Machine = desired::machine(control_plane, cluster, &name, failure_domain, template);
+    let note = Note::normal("SuccessfulCreate", "Create", format!("Created Machine {name:?}"));
+    turn.decision.then_noting(Effect::create(&machine), note);
+}
+
+/// Deletes what was made for machines that never came, but for the one that is about to come.
+pub(super) fn leftovers(turn: &mut Turn<'_>, coming: Option<&str>) {
+    let seen = &turn.look.seen;
+    let used: BTreeSet<&str> = seen
+        .machines
+        .iter()
+        .flat_map(|seen| {
+            let spec = &seen.machine.spec;
+            [spec.infrastructure_ref.name.as_str(), spec.bootstrap.config_ref.name.as_str()]
+        })
+        .chain(coming)
+        .collect();
+    let made: BTreeMap<&ObjectRef, &ObjectMeta> = seen.made.iter().map(|(made, meta)| (made, meta)).collect();
+    for (reference, meta) in made {
+        // What a machine owns by now is the machine's.
+        let ours = meta.is_owned_by(&turn.look.object.metadata.uid)
+            && !meta.owner_references.iter().any(|owner| owner.kind == "Machine");
+        if ours && !meta.is_deleting() && !used.contains(meta.name.as_str()) {
+            turn.decision.then(Effect::delete_seen(reference.clone(), meta));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The next step of a control plane.
+
+use capstan_object::IntOrString;
+
+use super::placement::{failure_domain_for_new_machine, next_machine_to_delete};
+use super::preflight::{self, Blocked};
+use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
+use crate::control_plane::decide::remediation::{Remediation, remediate};
+use crate::control_plane::decide::up_to_date::outdated_machines;
+use crate::control_plane::observed::Plane;
+
+/// What is done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: there is what is wanted.
+    Rest,
+    /// The first machine is made.
+    Initialize {
+        /// Where.
+        failure_domain: String,
+    },
+    /// A machine joins.
+    ScaleUp {
+        /// Where.
+        failure_domain: String,
+    },
+    /// A machine goes; leadership of etcd is moved away from it first.
+    ScaleDown {
+        /// Which.
+        machine: String,
+    },
+    /// A broken machine goes.
+    Remediate(Remediation),
+    /// Something is to be done, and something is in its way.
+    Wait(Blocked),
+}
+
+/// Decides the next step: broken machines first, then roll-out, then scale. Never more than one machine.
+pub fn next_step(plane: &Plane) -> Step {
+    if plane.control_plane.metadata.is_deleting() {
+        return Step::Rest;
+    }
+    if let delete @ Remediation::Delete { .. } = remediate(plane) {
+        return Step::Remediate(delete);
+    }
+    let outdated = outdated_machines(plane);
+    let (have, want) = (plane.machines.len(), plane.wanted());
+    if have == 0 {
+        let failure_domain = failure_domain_for_new_machine(plane, &outdated);
+        return if want == 0 { Step::Rest } else { Step::Initialize { failure_domain } };
+    }
+    let most = if outdated.is_empty() { want } else { want + surge(plane) };
+    if have < most {
+        return scale_up(plane, &outdated);
+    }
+    if have > want || !outdated.is_empty() {
+        return scale_down(plane, &outdated);
+    }
+    Step::Rest
+}
+
+/// Machines above the wanted number during a roll-out: one, unless told none.
+fn surge(plane: &Plane) -> usize {
+    match &plane.control_plane.spec.rollout.strategy.rolling_update.max_surge {
+        Some(IntOrString::Int(0)) => 0,
+        _ => 1,
+    }
+}
+
+fn scale_up(plane: &Plane, outdated: &[String]) -> Step {
+    match preflight::check(plane, true, None) {
+        Ok(()) => Step::ScaleUp { failure_domain: failure_domain_for_new_machine(plane, outdated) },
+        Err(blocked) => Step::Wait(blocked),
+    }
+}
+
+fn scale_down(plane: &Plane, outdated: &[String]) -> Step {
+    let wait = |reason: &str| Step::Wait(Blocked { reasons: vec![reason.to_owned()] });
+    let Some(member) = next_machine_to_delete(plane, outdated) else {
+        return wait("every machine is being deleted already");
+    };
+    let machine = &member.machine;
+    let name = machine.metadata.name.as_str();
+    if plane.machines.len() <= 1 {
+        // Also with surge 0: one machine is all there is, and its etcd with it.
+        return wait("the only machine is not removed");
+    }
+    if let Err(blocked) = preflight::check(plane, false, Some(name)) {
+        return Step::Wait(blocked);
+    }
+    // Upstream stops at the health of the others; with two members left that would still be one too few.
+    let change = Change::Remove { machine: name, member: &member.node };
+    if !components_survive(plane, change) {
+        return wait("no other machine has a healthy set of control plane components");
+    }
+    if plane.manages_etcd() && !(plane.etcd.is_empty() || etcd_survives(plane, change)) {
+        return wait("etcd would lose its quorum");
+    }
+    Step::ScaleDown { machine: name.to_owned() }
+}

@@ -1,0 +1,89 @@
+//! Which machine goes, and where a new one comes.
+
+use std::collections::BTreeMap;
+
+use capstan_capi_types::core::annotation;
+
+use crate::control_plane::observed::{Member, Plane};
+
+/// Failure domains that take control plane machines, in order of their names.
+fn domains(plane: &Plane) -> Vec<&str> {
+    let mut names: Vec<&str> = plane
+        .cluster
+        .status
+        .failure_domains
+        .iter()
+        .filter(|domain| domain.control_plane == Some(true))
+        .map(|domain| domain.name.as_str())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Machines of each domain: those that count first, and all.
+fn counts<'a>(
+    domains: &[&'a str],
+    all: &[Member],
+    counting: impl Fn(&Member) -> bool,
+) -> BTreeMap<&'a str, (usize, usize)> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = domains.iter().map(|name| (*name, (0, 0))).collect();
+    for member in all {
+        if let Some((first, total)) = counts.get_mut(member.machine.spec.failure_domain.as_str()) {
+            *first += usize::from(counting(member));
+            *total += 1;
+        }
+    }
+    counts
+}
+
+/// The domain for a new machine: the one with the fewest machines that are up to date, then with the fewest at
+/// all; empty if there are none.
+pub fn failure_domain_for_new_machine(plane: &Plane, outdated: &[String]) -> String {
+    let counts = counts(&domains(plane), &plane.machines, |member| {
+        !outdated.contains(&member.machine.metadata.name) && !member.machine.metadata.is_deleting()
+    });
+    let fewest = counts.iter().min_by_key(|(name, count)| (**count, **name));
+    fewest.map(|(name, _)| (*name).to_owned()).unwrap_or_default()
+}
+
+/// The machine that goes next, among those that are not on their way already: what the user marked, then what is
+/// outdated and broken, then what is outdated, then any; of these the one in the fullest domain, and of those the
+/// oldest.
+pub fn next_machine_to_delete<'a>(plane: &'a Plane, outdated: &[String]) -> Option<&'a Member> {
+    let is_outdated = |member: &Member| outdated.contains(&member.machine.metadata.name);
+    let is_marked =
+        |member: &Member| member.machine.metadata.annotations.contains_key(annotation::DELETE_MACHINE);
+    let choices: [&dyn Fn(&Member) -> bool; 5] = [
+        &|member| is_outdated(member) && is_marked(member),
+        &is_marked,
+        &|member| is_outdated(member) && !plane.components_healthy(&member.machine),
+        &is_outdated,
+        &|_| true,
+    ];
+    let standing = |member: &&Member| !member.machine.metadata.is_deleting();
+    let eligible = choices.iter().find(|choice| plane.machines.iter().filter(standing).any(choice))?;
+    let domains = domains(plane);
+    let candidates: Vec<&Member> = plane.machines.iter().filter(standing).filter(|m| eligible(m)).collect();
+
+    let homeless: Vec<&Member> = candidates
+        .iter()
+        .copied()
+        .filter(|member| !domains.contains(&member.machine.spec.failure_domain.as_str()))
+        .collect();
+    let pool = if domains.is_empty() || !homeless.is_empty() {
+        // A machine in a domain that is no longer one goes before any other.
+        if homeless.is_empty() { candidates } else { homeless }
+    } else {
+        let counts = counts(&domains, &plane.machines, |member| eligible(member));
+        let fullest = counts
+            .iter()
+            .filter(|(_, (first, _))| *first > 0)
+            .max_by_key(|(name, count)| (**count, std::cmp::Reverse(**name)))
+            .map(|(name, _)| *name)?;
+        candidates.into_iter().filter(|member| member.machine.spec.failure_domain == fullest).collect()
+    };
+    pool.into_iter().min_by_key(|member| {
+        let meta = &member.machine.metadata;
+        (meta.creation_timestamp, meta.name.clone())
+    })
+}

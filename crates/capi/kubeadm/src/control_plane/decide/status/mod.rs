@@ -1,0 +1,168 @@
+//! What a control plane says about itself.
+
+mod availability;
+mod scaling;
+
+use std::sync::Arc;
+
+use capstan_capi_core::conditions::{self, Verdict};
+use capstan_capi_core::machine_deployment::status::{
+    machines_ready, machines_up_to_date, may_be_silent, remediating, rolling_out,
+};
+use capstan_capi_core::machines::versions;
+use capstan_capi_types::controlplane::KubeadmControlPlaneStatus;
+use capstan_capi_types::controlplane::LastRemediationStatus;
+use capstan_capi_types::controlplane::kubeadm_control_plane::{
+    annotation, condition as own, reason as own_reason,
+};
+use capstan_capi_types::core::{Deprecated, Machine, condition, label, machine, reason};
+use capstan_object::{ConditionStatus, Conditions};
+use jiff::SignedDuration;
+
+use self::availability::available;
+use self::scaling::{scaling_down, scaling_up};
+use super::remediation::RemediationRecord;
+use super::turn::{Decided, Looked};
+use crate::control_plane::observed::Plane;
+
+/// The conditions that this controller writes on control planes.
+pub(crate) const OWNED: &[&str] = &[
+    condition::PAUSED,
+    condition::AVAILABLE,
+    own::INITIALIZED,
+    own::CERTIFICATES_AVAILABLE,
+    own::ETCD_CLUSTER_HEALTHY,
+    own::CONTROL_PLANE_COMPONENTS_HEALTHY,
+    condition::MACHINES_READY,
+    condition::MACHINES_UP_TO_DATE,
+    condition::ROLLING_OUT,
+    condition::SCALING_UP,
+    condition::SCALING_DOWN,
+    condition::REMEDIATING,
+    condition::DELETING,
+];
+
+/// Sets a condition of the decided object.
+pub(super) fn set(
+    decision: &mut Decided,
+    look: &Looked,
+    kind: &str,
+    status: ConditionStatus,
+    reason: &str,
+    message: impl Into<String>,
+) {
+    say(decision, look, kind, Verdict::new(status, reason, message));
+}
+
+/// The same from a verdict.
+pub(super) fn say(decision: &mut Decided, look: &Looked, kind: &str, verdict: Verdict) {
+    conditions::state(look, &mut decision.object.status.conditions, kind, verdict, None);
+}
+
+/// What the status is made of beside the plane.
+pub(super) struct Facts<'a> {
+    pub plane: &'a Plane,
+    /// Members of etcd and machines match.
+    pub matching: bool,
+    /// What keeps machines from coming or going.
+    pub obstacles: &'a [String],
+    /// Kind of the template, if it does not exist.
+    pub missing_template: Option<&'a str>,
+    /// What is waited for while the control plane goes.
+    pub deleting: Option<Verdict>,
+}
+
+impl Facts<'_> {
+    fn machines(&self) -> Vec<Arc<Machine>> {
+        self.plane.machines.iter().map(|member| member.machine.clone()).collect()
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.plane.control_plane.metadata.is_deleting()
+    }
+
+    fn wanted(&self) -> usize {
+        if self.is_deleting() { 0 } else { self.plane.wanted() }
+    }
+}
+
+/// Counts, versions and all conditions but those set on the way.
+pub(super) fn report(decision: &mut Decided, look: &Looked, facts: &Facts<'_>) {
+    let machines = facts.machines();
+    let status = &mut decision.object.status;
+    counters(status, facts, &machines);
+    status.observed_generation = look.object.metadata.generation;
+    let initialized = status.initialization.control_plane_initialized == Some(true);
+    let verdict = match initialized {
+        true => Verdict::new(ConditionStatus::True, own_reason::INITIALIZED, ""),
+        false => Verdict::new(ConditionStatus::False, own_reason::NOT_INITIALIZED, ""),
+    };
+    say(decision, look, own::INITIALIZED, verdict);
+    for (kind, verdict) in [
+        (condition::ROLLING_OUT, rolling_out(&machines)),
+        (condition::SCALING_UP, scaling_up(facts)),
+        (condition::SCALING_DOWN, scaling_down(facts, &machines)),
+        (condition::MACHINES_READY, machines_ready(&machines)),
+        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, look.now)),
+        (condition::REMEDIATING, remediating(&machines, "KubeadmControlPlane")),
+        (
+            condition::DELETING,
+            facts
+                .deleting
+                .clone()
+                .unwrap_or_else(|| Verdict::new(ConditionStatus::False, reason::NOT_DELETING, "")),
+        ),
+    ] {
+        say(decision, look, kind, verdict);
+    }
+    let verdict = available(facts, &decision.object.status);
+    say(decision, look, condition::AVAILABLE, verdict);
+    for machine in machines.iter().filter(|machine| may_be_silent(machine, look.now)) {
+        if let Some(created) = machine.metadata.creation_timestamp {
+            decision.again_at(look.now, created.timestamp() + SignedDuration::from_secs(11));
+        }
+    }
+}
+
+fn counters(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines: &[Arc<Machine>]) {
+    let cluster = &facts.plane.cluster.metadata.name;
+    status.selector = format!("{}={cluster},{}", label::CLUSTER_NAME, label::CONTROL_PLANE);
+    status.versions = versions(machines);
+    if let Some(lowest) = status.versions.first() {
+        status.version = lowest.version.clone();
+    }
+    let count = |kind: &str| {
+        let holds = |machine: &&Arc<Machine>| machine.status.conditions.is_condition_true(kind);
+        i32::try_from(machines.iter().filter(holds).count()).ok()
+    };
+    status.replicas = i32::try_from(machines.len()).ok();
+    status.ready_replicas = count(condition::READY);
+    status.available_replicas = count(condition::AVAILABLE);
+    status.up_to_date_replicas = count(machine::condition::UP_TO_DATE);
+    let ready = count(machine::condition::NODE_READY).unwrap_or(0);
+    let deprecated = status.deprecated.get_or_insert_with(Deprecated::default);
+    let old = deprecated.v1beta1.get_or_insert_with(Default::default);
+    old.updated_replicas = status.up_to_date_replicas.unwrap_or(0);
+    old.ready_replicas = ready;
+    old.unavailable_replicas = status.replicas.unwrap_or(0) - ready;
+    last_remediation(status, facts, machines);
+}
+
+/// The replacement under way, else the last one that a machine tells of.
+fn last_remediation(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines: &[Arc<Machine>]) {
+    let read = |text: &String| serde_json::from_str::<RemediationRecord>(text).ok();
+    let under_way = facts.plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS);
+    let record = under_way.and_then(read).or_else(|| {
+        let told = machines
+            .iter()
+            .filter_map(|machine| machine.metadata.annotations.get(annotation::REMEDIATION_FOR));
+        told.filter_map(read).max_by_key(|record| record.timestamp)
+    });
+    if let Some(record) = record {
+        status.last_remediation = LastRemediationStatus {
+            machine: record.machine,
+            time: Some(record.timestamp),
+            retry_count: Some(record.retry_count),
+        };
+    }
+}

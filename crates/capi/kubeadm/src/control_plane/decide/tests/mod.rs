@@ -1,0 +1,31 @@
+//! Decisions carried out on a simulated cluster, until nothing is left to do.
+
+mod coredns;
+mod creation;
+mod deletion;
+mod health;
+mod remediation;
+mod rollout;
+mod secrets;
+mod world;
+
+use capstan_capi_types::core::Machine;
+use capstan_object::{Conditions, Time};
+use jiff::SignedDuration;
+use serde_json::json;
+
+use self::world::{World, moment, words};
+use super::*;
+use crate::certificates::server_of;
+use crate::control_plane::ControlPlaneController;
+use crate::control_plane::observed::{EtcdMember, EtcdSeen};
+use crate::testing::object;
+use capstan_object::OwnerReference;
+
+const IN_PROGRESS: &str = "controlplane.cluster.x-k8s.io/remediation-in-progress";
+const FOR: &str = "controlplane.cluster.x-k8s.io/remediation-for";
+const NOTHING: [&str; 0] = [];
+
+fn waits(world: &World) -> Vec<String> {
+    world.decided().waits.into_iter().map(|wait| wait.reason).collect()
+}

@@ -1,0 +1,343 @@
+//! A management plane and a workload cluster that do what a control plane's decisions ask of them, in memory.
+
+mod effects;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use capstan_capi_core::contract::{ContractVersion, External, Found};
+use capstan_capi_core::workload::Node;
+use capstan_capi_types::bootstrap::KubeadmConfig;
+use capstan_capi_types::controlplane::KubeadmControlPlane;
+use capstan_capi_types::core::{Cluster, Machine};
+use capstan_controller::{Health, KindName, Look, ObjectRef};
+use capstan_object::{Conditions, Time};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::certificates::{Keys, Purpose, SeededKeys};
+use crate::control_plane::Settings;
+use crate::control_plane::decide::decide;
+use crate::control_plane::decide::turn::Decided;
+use crate::control_plane::installed::{COMPONENTS, pod_name};
+use crate::control_plane::observed::{EtcdMember, EtcdSeen, Inside, MachineSeen, Seen, Workload};
+use crate::secret::Secret;
+use crate::testing::object;
+
+pub fn moment(text: &str) -> Timestamp {
+    text.parse().expect("a moment")
+}
+
+/// The world.
+pub struct World {
+    pub control_plane: KubeadmControlPlane,
+    pub cluster: Cluster,
+    pub machines: BTreeMap<String, Machine>,
+    pub configs: BTreeMap<String, KubeadmConfig>,
+    pub infrastructure: BTreeMap<String, Value>,
+    pub secrets: BTreeMap<String, Secret>,
+    /// The workload cluster, once there is one.
+    pub inside: Option<Inside>,
+    /// Why it does not answer, if so.
+    pub silent: Option<String>,
+    pub health: Health,
+    pub has_template: bool,
+    pub now: Timestamp,
+    version: u64,
+}
+
+impl World {
+    /// A cluster with its infrastructure, and a control plane of so many machines that are still to come.
+    pub fn new(replicas: i32, rest: &str) -> Self {
+        let control_plane = object(&format!(
+            "
+metadata:
+  name: blue-cp
+  namespace: fleet
+  uid: kcp-uid
+  generation: 1
+  ownerReferences: [{{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: blue, uid: cluster-uid}}]
+spec:
+  replicas: {replicas}
+  version: v1.34.1
+  machineTemplate: {{spec: {{infrastructureRef: {{apiGroup: infrastructure.cluster.x-k8s.io, kind: SimMachineTemplate, name: cp}}}}}}
+{rest}
+"
+        ));
+        let mut cluster = crate::testing::cluster();
+        cluster.status.initialization.infrastructure_provisioned = Some(true);
+        Self {
+            control_plane,
+            cluster,
+            machines: BTreeMap::new(),
+            configs: BTreeMap::new(),
+            infrastructure: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            inside: None,
+            silent: None,
+            health: Health::default(),
+            has_template: true,
+            now: moment("2026-11-15T08:00:00Z"),
+            version: 0,
+        }
+    }
+
+    /// The same with all machines there, healthy and at rest; machine `n` is node `n<n>`, the first one leads etcd.
+    pub fn running(replicas: i32, rest: &str) -> Self {
+        let mut world = Self::new(replicas, rest);
+        for n in 1..=replicas {
+            world.settle();
+            let name = world.booting().expect("a machine that boots");
+            world.boot(&name, &format!("n{n}"));
+            world.pass(60);
+        }
+        world.settle();
+        assert_eq!(world.settle(), [""; 0], "at rest");
+        assert_eq!(world.machines.len(), usize::try_from(replicas).expect("a number"));
+        world
+    }
+
+    /// The machine that has no node yet.
+    pub fn booting(&self) -> Option<String> {
+        let found = self.machines.values().find(|machine| machine.status.node_ref.name.is_empty());
+        found.map(|machine| machine.metadata.name.clone())
+    }
+
+    /// The machine of a node.
+    pub fn machine_of(&self, node: &str) -> String {
+        let found = self.machines.values().find(|machine| machine.status.node_ref.name == node);
+        found.expect("a machine").metadata.name.clone()
+    }
+
+    pub fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// A machine boots and becomes a node of the control plane, with its member of etcd.
+    pub fn boot(&mut self, machine: &str, node: &str) {
+        let now = Time::new(self.now);
+        let found = self.machines.get_mut(machine).expect("a machine");
+        found.spec.provider_id = format!("sim://{node}");
+        found.status.node_ref.name = node.to_owned();
+        let version = found.spec.version.clone();
+        let inside = self.inside.get_or_insert_with(|| Inside {
+            kubeadm_config: Some(object(&format!(
+                "{{metadata: {{name: kubeadm-config, resourceVersion: '1'}}, data: {{ClusterConfiguration: \"kubernetesVersion: {version}\\nnetworking: {{dnsDomain: cluster.local}}\\n\"}}}}"
+            ))),
+            kube_proxy: Some(json!({
+                "metadata": {"resourceVersion": "1"},
+                "spec": {"template": {"spec": {"containers": [{"name": "kube-proxy", "image": format!("registry.example/kube-proxy:{version}")}]}}},
+            })),
+            ..Inside::default()
+        });
+        let mut made: Node = object(&format!(
+            "
+metadata: {{name: {node}, labels: {{node-role.kubernetes.io/control-plane: ''}}}}
+spec: {{providerID: 'sim://{node}', taints: [{{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}}]}}
+status: {{conditions: [{{type: Ready, status: 'True'}}]}}
+"
+        ));
+        made.metadata.creation_timestamp = Some(now);
+        inside.nodes.insert(node.to_owned(), Arc::new(made));
+        for component in COMPONENTS {
+            let pod = object("status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}");
+            inside.pods.insert(pod_name(component, node), Ok(pod));
+        }
+        let id = 100 + u64::try_from(inside.nodes.len()).expect("few");
+        let (mut members, mut leader) = match std::mem::take(&mut inside.etcd) {
+            EtcdSeen::Members { members, leader } => (members, leader),
+            _ => (Vec::new(), node.to_owned()),
+        };
+        if leader.is_empty() {
+            leader = node.to_owned();
+        }
+        members.push(EtcdMember { id, name: node.to_owned(), ..EtcdMember::default() });
+        inside.etcd = EtcdSeen::Members { members, leader };
+    }
+
+    /// A machine that goes has been drained and waits at its hooks; `None` if none does.
+    pub fn drained(&mut self) -> Option<String> {
+        let found = self.machines.values_mut().find(|machine| machine.metadata.is_deleting())?;
+        found.status.conditions.set_condition(object(
+            "{type: Deleting, status: 'True', reason: WaitingForPreTerminateHook, lastTransitionTime: '2026-11-15T08:00:00Z'}",
+        ));
+        Some(found.metadata.name.clone())
+    }
+
+    /// Machines that go and are held by nothing are gone, with their nodes.
+    pub fn reap(&mut self) -> Vec<String> {
+        let hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup";
+        let gone: Vec<String> = self
+            .machines
+            .values()
+            .filter(|machine| {
+                machine.metadata.is_deleting() && !machine.metadata.annotations.contains_key(hook)
+            })
+            .map(|machine| machine.metadata.name.clone())
+            .collect();
+        for name in &gone {
+            let machine = self.machines.remove(name).expect("a machine");
+            self.configs.remove(name);
+            self.infrastructure.remove(name);
+            if let Some(inside) = &mut self.inside {
+                inside.nodes.remove(&machine.status.node_ref.name);
+            }
+        }
+        gone
+    }
+
+    pub fn members(&self) -> Vec<String> {
+        let etcd = self.inside.as_ref().map(|inside| inside.etcd.members()).unwrap_or_default();
+        etcd.iter().map(|member| member.name.clone()).collect()
+    }
+
+    /// Changes the members of etcd.
+    pub fn etcd(&mut self, change: impl FnOnce(&mut Vec<EtcdMember>, &mut String)) {
+        if let Some(EtcdSeen::Members { members, leader }) =
+            self.inside.as_mut().map(|inside| &mut inside.etcd)
+        {
+            change(members, leader);
+        }
+    }
+
+    pub fn set(&mut self, machine: &str, kind: &str, status: &str) {
+        let at = Time::new(self.now - SignedDuration::from_mins(1));
+        let condition =
+            format!("{{type: {kind}, status: '{status}', reason: x, lastTransitionTime: '{at}'}}");
+        let machine = self.machines.get_mut(machine).expect("a machine");
+        machine.status.conditions.set_condition(object(&condition));
+    }
+
+    pub fn seen(&self) -> Seen {
+        let machines = self.machines.values().map(|machine| MachineSeen {
+            machine: Arc::new(machine.clone()),
+            config: self.configs.get(&machine.metadata.name).cloned().map(Arc::new),
+            infrastructure: match self.infrastructure.get(&machine.metadata.name) {
+                Some(value) => Found::Object(Box::new(external("SimMachine", value.clone()))),
+                None => Found::Missing,
+            },
+        });
+        let is_plane =
+            |seen: &MachineSeen| seen.machine.metadata.labels.contains_key("cluster.x-k8s.io/control-plane");
+        let (machines, workers): (Vec<MachineSeen>, Vec<MachineSeen>) = machines.partition(is_plane);
+        let secret = |purpose: Purpose| self.secrets.get(&purpose.secret_name("blue")).cloned();
+        let template = json!({"metadata": {"name": "cp", "namespace": "fleet",
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "blue", "uid": "cluster-uid"}]},
+            "spec": {"template": {"spec": {"flavor": "small"}}}});
+        let mut made: Vec<_> =
+            self.configs.values().map(|config| (ObjectRef::to(config), config.metadata.clone())).collect();
+        for value in self.infrastructure.values() {
+            let object = external("SimMachine", value.clone());
+            made.push((object.reference(), object.metadata));
+        }
+        let initialized = self.control_plane.status.initialization.control_plane_initialized == Some(true);
+        let workload = match (&self.silent, &self.inside) {
+            (Some(why), _) => Workload::Unreachable(why.clone()),
+            (None, Some(inside)) if self.secrets.contains_key("blue-kubeconfig") => {
+                Workload::Reached(Box::new(if initialized { copy(inside) } else { first(inside) }))
+            }
+            (None, _) if machines.is_empty() => Workload::NotAsked,
+            (None, _) => Workload::Unreachable("cluster fleet/blue does not answer".to_owned()),
+        };
+        Seen {
+            cluster: Some(Arc::new(self.cluster.clone())),
+            template: match self.has_template {
+                true => Found::Object(Box::new(external("SimMachineTemplate", template))),
+                false => Found::Missing,
+            },
+            machines,
+            workers: workers.iter().map(|seen| seen.machine.metadata.name.clone()).collect(),
+            made,
+            certificates: [
+                Purpose::ClusterCa,
+                Purpose::EtcdCa,
+                Purpose::FrontProxyCa,
+                Purpose::ServiceAccount,
+                Purpose::ApiServerEtcdClient,
+            ]
+            .into_iter()
+            .filter_map(|purpose| Some((purpose, secret(purpose)?)))
+            .collect(),
+            kubeconfig: secret(Purpose::Kubeconfig),
+            workload,
+            health: self.health,
+            seed: SeededKeys::new(7).seed("kcp").expect("a seed"),
+        }
+    }
+
+    /// What would be decided now.
+    pub fn decided(&self) -> Decided {
+        let look = Look::new(Arc::new(self.control_plane.clone()), self.seen(), self.now);
+        decide(&Settings::default(), &look)
+    }
+
+    /// Decides and does, until nothing is left to do. The answer is what was done.
+    pub fn settle(&mut self) -> Vec<String> {
+        let mut done = Vec::new();
+        for _ in 0..12 {
+            let decision = self.decided();
+            self.control_plane.metadata = decision.object.metadata.clone();
+            self.control_plane.spec = decision.object.spec.clone();
+            if decision.effects.is_empty() {
+                let changed = self.control_plane.status != decision.object.status;
+                self.control_plane.status = decision.object.status;
+                if changed {
+                    continue;
+                }
+                return done;
+            }
+            for planned in decision.effects {
+                done.push(planned.effect.summary());
+                self.apply(planned.effect);
+            }
+        }
+        panic!("no end: {done:#?}")
+    }
+
+    pub fn condition(&self, kind: &str) -> (String, String, String) {
+        let found = self.control_plane.status.conditions.condition(kind).expect("a condition");
+        (format!("{:?}", found.status), found.reason.clone(), found.message.clone())
+    }
+
+    pub fn machine_condition(&self, machine: &str, kind: &str) -> (String, String) {
+        let found = self.machines[machine].status.conditions.condition(kind).expect("a condition");
+        (format!("{:?}", found.status), found.message.clone())
+    }
+}
+
+/// What a cluster that has only begun to answer says.
+fn first(inside: &Inside) -> Inside {
+    Inside { kubeadm_config: inside.kubeadm_config.clone(), ..Inside::default() }
+}
+
+fn copy(inside: &Inside) -> Inside {
+    Inside {
+        nodes: inside.nodes.clone(),
+        pods: inside.pods.clone(),
+        etcd: inside.etcd.clone(),
+        kubeadm_config: inside.kubeadm_config.clone(),
+        kube_proxy: inside.kube_proxy.clone(),
+        coredns: inside.coredns.clone(),
+        coredns_config: inside.coredns_config.clone(),
+        bindings: inside.bindings.clone(),
+        expiries: inside.expiries.clone(),
+    }
+}
+
+fn external(kind: &str, value: Value) -> External {
+    let plural = format!("{}s", kind.to_lowercase());
+    let kind = KindName::namespaced("infrastructure.cluster.x-k8s.io", "v1beta1", kind, &*plural);
+    External::new(kind, ContractVersion::V1Beta2, value)
+}
+
+/// What was done, without the parts of names that tell machines apart.
+pub fn words(done: &[String]) -> Vec<String> {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    done.iter()
+        .map(|text| match text.split_once("blue-cp-") {
+            Some((before, name)) => format!("{before}blue-cp{}", &name[5..]),
+            None => text.clone(),
+        })
+        .filter(|text| seen.insert(text.clone()))
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! CoreDNS: its image, and its configuration brought along.
+//!
+//! ```text
+//! Corefile ─▶ backup of it ─▶ the Deployment reads the backup ─▶ Corefile migrated ─▶ new image, which reads it
+//! ```
+//!
+//! One change at a time, each of which can be told from what is there: whoever dies in between goes on where it was,
+//! and at no time does a CoreDNS read what it does not understand.
+
+use capstan_capi_types::bootstrap::ClusterConfiguration;
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::image::{Image, container, with_image};
+use crate::Error;
+use crate::config::kubernetes_version;
+use crate::control_plane::calls::{ControlPlaneCall, Installed};
+use crate::control_plane::installed::COREDNS;
+use crate::control_plane::observed::{Inside, Plane};
+use crate::corefile;
+
+const COREFILE: &str = "Corefile";
+const BACKUP: &str = "Corefile-backup";
+const VOLUME: &str = "config-volume";
+/// Where the registries of Kubernetes keep CoreDNS.
+const NESTED: [&str; 2] = ["registry.k8s.io/coredns", "k8s.gcr.io/coredns"];
+
+/// The next change, if one is due.
+pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlaneCall>, Error> {
+    let config = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration;
+    let (Some(deployment), Some(settings)) = (&inside.coredns, &inside.coredns_config) else {
+        return Ok(None);
+    };
+    let Some(text) = container(deployment, COREDNS).and_then(|container| container["image"].as_str()) else {
+        return Ok(None);
+    };
+    let current = Image::parse(text);
+    let wanted = wanted(config, current)?;
+    let Some(source) = settings.data.get(COREFILE) else { return Ok(None) };
+    let reads = volume_key(deployment);
+    // One that reads the backup was left half way: it is brought to its end though the image is the wanted one again.
+    if current == wanted && reads != Some(BACKUP) {
+        return Ok(None);
+    }
+    let (from, to) = (release(current.tag)?, release(wanted.tag)?);
+    let change = |what, change| Ok(Some(ControlPlaneCall::Change { what, change }));
+    let write = |key: &str, text: &str| {
+        let version = &settings.metadata.resource_version;
+        let body = json!({"metadata": {"resourceVersion": version}, "data": {key: text}});
+        change(Installed::CoreDnsConfig, body)
+    };
+    // Whether there is a way at all is found before anything changes.
+    let original = match reads {
+        Some(BACKUP) => settings.data.get(BACKUP).unwrap_or(source),
+        _ => source,
+    };
+    let migrated =
+        corefile::migrate(original, &from, &to).map_err(|error| Error::Corefile(error.to_string()))?;
+    match reads {
+        Some(COREFILE) if settings.data.get(BACKUP) != Some(source) => write(BACKUP, source),
+        Some(COREFILE) => change(Installed::CoreDns, reading(deployment, BACKUP, json!({}))),
+        Some(_) if *source != migrated => write(COREFILE, &migrated),
+        Some(_) => {
+            let image = with_image(deployment, COREDNS, &wanted).unwrap_or_else(|| json!({}));
+            change(Installed::CoreDns, reading(deployment, COREFILE, image))
+        }
+        // Whoever mounts another file has taken its content into their own hands.
+        None => match with_image(deployment, COREDNS, &wanted) {
+            Some(body) => change(Installed::CoreDns, body),
+            None => Ok(None),
+        },
+    }
+}
+
+/// The image that the configuration asks for; what it does not say stays.
+pub(super) fn wanted<'a>(config: &'a ClusterConfiguration, current: Image<'a>) -> Result<Image<'a>, Error> {
+    let tag = Some(config.dns.image_tag.as_str()).filter(|tag| !tag.is_empty()).or(current.tag);
+    let asked = [&config.dns.image_repository, &config.image_repository];
+    let asked = asked.into_iter().find(|repository| !repository.is_empty());
+    let repository = match asked.map(|repository| repository.trim_end_matches('/')) {
+        Some(asked) if current.repository.strip_prefix(asked) == Some("/coredns") => current.repository,
+        Some(asked) => match NESTED.iter().find(|nested| nested.strip_suffix("/coredns") == Some(asked)) {
+            Some(nested) if current.name == COREDNS && is_nested(tag)? => nested,
+            _ => asked,
+        },
+        None => current.repository,
+    };
+    Ok(Image { repository, tag, ..current })
+}
+
+/// Since 1.8 CoreDNS has a path of its own in the registries of Kubernetes.
+fn is_nested(tag: Option<&str>) -> Result<bool, Error> {
+    let version = version(tag)?;
+    Ok((version.major, version.minor) >= (1, 8))
+}
+
+/// The release of a tag such as `v1.12.1_vendor.2`.
+fn release(tag: Option<&str>) -> Result<String, Error> {
+    let version = version(tag)?;
+    Ok(format!("{}.{}.{}", version.major, version.minor, version.patch))
+}
+
+fn version(tag: Option<&str>) -> Result<Version, Error> {
+    let tag = tag.ok_or_else(|| Error::Corefile("the image of CoreDNS has no tag".to_owned()))?;
+    kubernetes_version(&tag.replace('_', "+"))
+}
+
+fn items(deployment: &Value) -> Option<(usize, &Vec<Value>)> {
+    let volumes = deployment.pointer("/spec/template/spec/volumes")?.as_array()?;
+    let at = volumes
+        .iter()
+        .position(|volume| volume["name"] == VOLUME && volume["configMap"]["name"] == COREDNS)?;
+    Some((at, volumes[at]["configMap"]["items"].as_array()?))
+}
+
+/// Which key of its ConfigMap the Deployment reads: the Corefile, its backup, or neither.
+fn volume_key(deployment: &Value) -> Option<&'static str> {
+    let (_, items) = items(deployment)?;
+    [COREFILE, BACKUP].into_iter().find(|key| items.iter().any(|item| item["key"] == *key))
+}
+
+/// A change of the Deployment by which it reads a key.
+fn reading(deployment: &Value, key: &str, mut change: Value) -> Value {
+    change["metadata"]["resourceVersion"] = deployment["metadata"]["resourceVersion"].clone();
+    let Some((at, items)) = items(deployment) else { return change };
+    let items: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let mut item = item.clone();
+            if item["key"] == COREFILE || item["key"] == BACKUP {
+                item["key"] = key.into();
+            }
+            item
+        })
+        .collect();
+    let mut volumes = deployment["spec"]["template"]["spec"]["volumes"].clone();
+    volumes[at]["configMap"]["items"] = items.into();
+    change["spec"]["template"]["spec"]["volumes"] = volumes;
+    change
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coredns_has_a_path_of_its_own_in_the_registries_of_kubernetes() {
+        for (image, asked, expected) in [
+            ("mirror.example/coredns:v1.12.1", "registry.k8s.io", "registry.k8s.io/coredns/coredns:v1.12.1"),
+            ("mirror.example/coredns:v1.12.1", "registry.k8s.io/", "registry.k8s.io/coredns/coredns:v1.12.1"),
+            ("mirror.example/coredns:v1.7.0", "k8s.gcr.io", "k8s.gcr.io/coredns:v1.7.0"),
+            ("mirror.example/coredns:v1.8.0", "k8s.gcr.io", "k8s.gcr.io/coredns/coredns:v1.8.0"),
+            ("mirror.example/mydns:v1.12.1", "registry.k8s.io", "registry.k8s.io/mydns:v1.12.1"),
+            ("registry.k8s.io/coredns/coredns:v1.12.1", "mirror.example", "mirror.example/coredns:v1.12.1"),
+            (
+                "registry.k8s.io/coredns/coredns:v1.12.1",
+                "registry.k8s.io",
+                "registry.k8s.io/coredns/coredns:v1.12.1",
+            ),
+        ] {
+            let mut config = ClusterConfiguration::default();
+            config.dns.image_repository = asked.to_owned();
+            let found = wanted(&config, Image::parse(image)).expect("a version");
+            assert_eq!(found.to_string(), expected, "{image}, asked for {asked}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Client certificates for etcd, kept per cluster: signing one costs more than the request it is for.
+
+use std::collections::BTreeMap;
+
+use capstan_controller::{ObserveError, View};
+use capstan_object::{Key, ObjectMeta};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+
+use super::tls::Credentials;
+use crate::Error;
+use crate::certificates::{KeyPair, Purpose, Seed};
+use crate::control_plane::cluster_secret;
+
+/// What lets us speak with a cluster's etcd, or why there is nothing.
+pub(crate) async fn etcd_credentials(
+    cluster: &Key,
+    view: &View,
+    seed: &Seed,
+    passes: &Passes,
+) -> Result<Result<Credentials, String>, ObserveError> {
+    let Some(found) = cluster_secret::read(view, cluster, Purpose::EtcdCa).await? else {
+        return Ok(Err("the certificate of etcd's authority is missing".to_owned()));
+    };
+    let authority = match KeyPair::from_secret(&found) {
+        Ok(authority) => authority,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let client = match authority.key.is_empty() {
+        true => cluster_secret::read(view, cluster, Purpose::ApiServerEtcdClient).await?,
+        false => None,
+    };
+    let client = client.as_ref().map(KeyPair::from_secret).transpose();
+    let made = client.and_then(|client| {
+        let pass = passes.of(cluster, &found.metadata, view.now(), || {
+            Credentials::pass(&authority, client.as_ref(), seed, view.now())
+        })?;
+        Credentials::new(&authority, &pass, view.now())
+    });
+    Ok(made.map_err(|error| error.to_string()))
+}
+
+/// How long a certificate for etcd is used again; it is valid for twice as long.
+const PASS_FOR: SignedDuration = SignedDuration::from_hours(12);
+
+/// The certificates that etcd was last shown, by cluster: making one costs more than the question it is for.
+#[derive(Default)]
+pub(crate) struct Passes(Mutex<BTreeMap<Key, Pass>>);
+
+struct Pass {
+    /// Of the Secret with the authority, which may have been replaced.
+    authority: (String, String),
+    made: Timestamp,
+    pair: KeyPair,
+}
+
+impl Passes {
+    /// The last certificate if it is still good, or a new one.
+    fn of(
+        &self,
+        cluster: &Key,
+        authority: &ObjectMeta,
+        now: Timestamp,
+        make: impl FnOnce() -> Result<KeyPair, Error>,
+    ) -> Result<KeyPair, Error> {
+        let authority = (authority.uid.clone(), authority.resource_version.clone());
+        if let Some(pass) = self.0.lock().get(cluster) {
+            let age = now.duration_since(pass.made);
+            if pass.authority == authority && !age.is_negative() && age < PASS_FOR {
+                return Ok(pass.pair.clone());
+            }
+        }
+        let pair = make()?;
+        self.0.lock().insert(cluster.clone(), Pass { authority, made: now, pair: pair.clone() });
+        Ok(pair)
+    }
+
+    /// A cluster is gone.
+    pub(crate) fn forget(&self, cluster: &Key) {
+        self.0.lock().remove(cluster);
+    }
+}

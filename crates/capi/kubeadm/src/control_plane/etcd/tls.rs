@@ -1,0 +1,124 @@
+//! TLS towards etcd: a client certificate that the cluster's etcd CA signs, and a check that the server's certificate
+//! comes from the same CA.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_capi_types::bootstrap::EncryptionAlgorithmType;
+use jiff::Timestamp;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
+
+use crate::Error;
+use crate::certificates::{Authority, KeyPair, PrivateKey, Seed};
+
+/// What lets a client in.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(super) tls: Arc<rustls::ClientConfig>,
+}
+
+impl Credentials {
+    /// A certificate signed by etcd's authority, valid for a day. If its key is the user's own secret, `client` must be
+    /// at hand.
+    pub fn pass(
+        authority: &KeyPair,
+        client: Option<&KeyPair>,
+        seed: &Seed,
+        now: Timestamp,
+    ) -> Result<KeyPair, Error> {
+        if authority.key.is_empty() {
+            return client.cloned().ok_or(Error::Key("of etcd's authority is missing, and so is a client's"));
+        }
+        let key = PrivateKey::from_seed(EncryptionAlgorithmType::EcdsaP256, &seed.derive("etcd-client"))?;
+        let signer = Authority::from_pair(authority)?;
+        let certificate = signer.client_certificate(&key, "capstan", &[], 1, now)?;
+        Ok(KeyPair { certificate, key: key.to_pem().to_owned() })
+    }
+
+    /// Shows a certificate to whoever the authority vouches for.
+    pub fn new(authority: &KeyPair, own: &KeyPair, now: Timestamp) -> Result<Self, Error> {
+        let unreadable = |_| Error::Certificate("cannot be read");
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(authority.certificate.as_bytes()) {
+            let certificate = certificate.map_err(unreadable)?;
+            roots.add(certificate).map_err(|_| Error::Certificate("is no authority"))?;
+        }
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(own.certificate.as_bytes()).collect();
+        let chain = chain.map_err(unreadable)?;
+        let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes())
+            .map_err(|_| Error::Key("there is none in the PEM text"))?;
+        let unusable = |_| Error::Certificate("cannot be used for TLS");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|_| Error::Certificate("cannot be used for TLS"))?;
+        let mut tls = rustls::ClientConfig::builder_with_details(provider, Arc::new(Moment(now)))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
+            .with_client_auth_cert(chain, key)
+            .map_err(unusable)?;
+        tls.resumption = rustls::client::Resumption::disabled();
+        Ok(Self { tls: Arc::new(tls) })
+    }
+}
+
+/// The time of the look, so that a simulation judges certificates by its own clock.
+#[derive(Debug)]
+struct Moment(Timestamp);
+
+impl rustls::time_provider::TimeProvider for Moment {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.0.as_second()).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}
+
+/// Asks for a certificate of the authority, for whatever name.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
