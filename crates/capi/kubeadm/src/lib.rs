@@ -16,12 +16,11 @@
 pub mod boot;
 pub mod bootstrap;
 pub mod certificates;
-mod cloud_config;
 pub mod config;
 pub mod control_plane;
 pub mod corefile;
 mod error;
-mod ignition;
+pub mod secret;
 #[cfg(test)]
 mod testing;
 pub mod yaml;

@@ -17,6 +17,7 @@
 mod decide;
 mod lock;
 mod observe;
+mod observed;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ use capstan_object::{Key, Object};
 use crate::certificates::Keys;
 
 pub use decide::decide;
-pub use observe::Seen;
+pub use observed::Seen;
 pub use token::{TokenCall, TokenState};
 
 /// Codes of this controller.
@@ -146,7 +147,7 @@ fn told_of_cluster(cluster: &Cluster) -> impl PartialEq {
         &cluster.spec,
         cluster.metadata.is_deleting(),
         cluster.status.initialization.infrastructure_provisioned,
-        decide::is_initialized(cluster),
+        observed::is_initialized(cluster),
     )
 }
 

@@ -1,4 +1,4 @@
-//! What a decision about boot data depends on.
+//! Reads what a decision about bootstrap data depends on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,37 +10,11 @@ use capstan_controller::{ObserveError, View, catalogue};
 use capstan_object::{Key, Object, OwnerReference};
 
 use super::lock;
+use super::observed::{Seen, is_initialized};
 use super::token::{self, TokenState};
 use crate::boot;
-use crate::certificates::{Keys, Place, Purpose, Seed, places_for_control_plane};
-use capstan_capi_core::secret::{ConfigMap, Secret};
-
-/// What was seen beside the KubeadmConfig.
-#[derive(Debug)]
-pub struct Seen {
-    /// The machine that boots from it.
-    pub machine: Option<Arc<Machine>>,
-    /// The machine's cluster.
-    pub cluster: Option<Arc<Cluster>>,
-    /// Who becomes the first node.
-    pub lock: Option<ConfigMap>,
-    /// The machine that holds the lock still exists.
-    pub lock_holder_exists: bool,
-    /// The Secret with the boot data.
-    pub data: Option<Secret>,
-    /// The cluster's certificates, as far as they exist.
-    pub certificates: BTreeMap<Purpose, Secret>,
-    /// Secrets that files and passwords come from, as far as they exist.
-    pub sources: BTreeMap<String, Secret>,
-    /// Version of the control plane, if it is known.
-    pub control_plane_version: Option<String>,
-    /// The bootstrap token in the workload cluster.
-    pub token: TokenState,
-    /// The administrator's kubeconfig exists, or is not ours to make.
-    pub has_kubeconfig: bool,
-    /// Randomness for what is made.
-    pub seed: Seed,
-}
+use crate::certificates::{Keys, Place, Purpose, places_for_control_plane};
+use crate::secret::{ConfigMap, Secret};
 
 /// The Machine that owns a configuration.
 pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
@@ -80,7 +54,7 @@ pub(super) async fn observe(
     seen.data = view.client().get::<Secret>(&meta.key()).await?;
 
     let made = config.status.initialization.data_secret_created == Some(true);
-    let initialized = super::decide::is_initialized(&cluster);
+    let initialized = is_initialized(&cluster);
     if !made && cluster.status.initialization.infrastructure_provisioned == Some(true) {
         seen.lock = view.client().get::<ConfigMap>(&key(&lock::name(&cluster.metadata.name))).await?;
         if let Some(holder) = seen.lock.as_ref().and_then(lock::holder) {

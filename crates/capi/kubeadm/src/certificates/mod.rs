@@ -9,17 +9,21 @@
 //! A Secret that is already there is used as it is, whoever made it.
 
 mod authority;
+mod generate;
 mod key;
 mod kubeconfig;
 mod pair;
+mod place;
 mod purpose;
 mod seed;
 #[cfg(test)]
 mod tests;
 
 pub use authority::{Authority, ca_hashes, expiry, expiry_of};
+pub use generate::KeySettings;
 pub use key::PrivateKey;
 pub use kubeconfig::{AdminKubeconfig, CLIENT_CERTIFICATE_DAYS, is_due_for_renewal, server_of};
-pub use pair::{KeyPair, KeySettings};
-pub use purpose::{DEFAULT_CERTIFICATES_DIR, Place, Purpose, places_for_control_plane, places_for_worker};
+pub use pair::KeyPair;
+pub use place::{DEFAULT_CERTIFICATES_DIR, Place, places_for_control_plane, places_for_worker};
+pub use purpose::Purpose;
 pub use seed::{Keys, Seed, SeededKeys, SystemKeys};

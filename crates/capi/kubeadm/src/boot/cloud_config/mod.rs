@@ -11,13 +11,11 @@ use std::fmt::Write;
 
 use capstan_capi_types::bootstrap::File;
 
-use crate::boot::{BootData, Run};
+use crate::boot::data::{BootData, Run, SENTINEL};
 use crate::yaml;
 
 /// cloud-init fills in `{{ ds.meta_data… }}` before it reads the document.
 const HEADER: &str = "## template: jinja\n#cloud-config\n";
-/// Written when kubeadm is done: the sign by which providers know.
-pub(crate) const SENTINEL: &str = "echo success > /run/cluster-api/bootstrap-success.complete";
 const PLACEHOLDER: &str = "/run/cluster-api/placeholder";
 const PLACEHOLDER_CONTENT: &str =
     "keeps the directory of the bootstrap sentinel, which mkdir -p cannot make on every operating system";

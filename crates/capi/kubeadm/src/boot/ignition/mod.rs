@@ -14,8 +14,7 @@ use capstan_capi_types::bootstrap::{DiskSetup, Filesystem, Partition, User};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::boot::{BootData, Run};
-use crate::cloud_config::SENTINEL;
+use crate::boot::data::{BootData, Run, SENTINEL};
 use file::{inline, user_file};
 
 const CONFIG: &str = "/etc/kubeadm.yml";

@@ -1,0 +1,17 @@
+//! Boot data in the format that the specification asks for.
+
+use capstan_capi_types::bootstrap::Format;
+
+use super::data::BootData;
+use super::{cloud_config, ignition};
+use crate::Error;
+
+impl BootData<'_> {
+    /// The data in the format that the specification asks for.
+    pub fn render(&self) -> Result<Vec<u8>, Error> {
+        match self.format() {
+            Format::CloudConfig => Ok(cloud_config::render(self).into_bytes()),
+            Format::Ignition => ignition::render(self),
+        }
+    }
+}

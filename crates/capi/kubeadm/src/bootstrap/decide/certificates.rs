@@ -1,0 +1,125 @@
+//! The certificates that go into the data, made here where no control plane provider makes them.
+
+use capstan_capi_types::bootstrap::File;
+use capstan_capi_types::bootstrap::kubeadm_config::condition::CERTIFICATES_AVAILABLE;
+use capstan_capi_types::core::{ContractVersionedObjectReference, reason};
+use capstan_controller::{Effect, Wait};
+use capstan_object::{ConditionStatus, OwnerReference};
+
+use super::data::Step;
+use super::{Decision, RETRY};
+use crate::Error;
+use crate::bootstrap::observed::is_initialized;
+use crate::bootstrap::status;
+use crate::certificates::{AdminKubeconfig, Authority, KeyPair, KeySettings, Place, Purpose};
+
+impl Step<'_> {
+    fn secret_name(&self, place: &Place) -> String {
+        place.purpose.secret_name(&self.cluster.metadata.name)
+    }
+
+    /// What the user must provide is there.
+    pub(super) fn check_provided(&self, places: &[Place]) -> Result<(), Error> {
+        let missing =
+            |place: &&Place| place.provided && !self.look.seen.certificates.contains_key(&place.purpose);
+        match places.iter().find(missing) {
+            Some(place) => Err(Error::CertificateMissing(self.secret_name(place))),
+            None => Ok(()),
+        }
+    }
+
+    /// Every certificate is there; what is not is made where no control plane provider makes it.
+    pub(super) fn certificates_there(
+        &self,
+        places: &[Place],
+        decision: &mut Decision,
+    ) -> Result<bool, Error> {
+        let seen = &self.look.seen;
+        let missing: Vec<&Place> =
+            places.iter().filter(|place| !seen.certificates.contains_key(&place.purpose)).collect();
+        if missing.is_empty() {
+            status::set(
+                decision,
+                self.look,
+                CERTIFICATES_AVAILABLE,
+                ConditionStatus::True,
+                reason::AVAILABLE,
+                "",
+            );
+            self.make_kubeconfig(decision)?;
+            return Ok(true);
+        }
+        let names: Vec<String> = missing.iter().map(|place| self.secret_name(place)).collect();
+        let message = format!("Waiting for secrets {}", names.join(", "));
+        status::set(
+            decision,
+            self.look,
+            CERTIFICATES_AVAILABLE,
+            ConditionStatus::False,
+            reason::NOT_AVAILABLE,
+            message.clone(),
+        );
+        status::no_data(decision, self.look, message);
+        let standalone = self.cluster.spec.control_plane_ref == ContractVersionedObjectReference::default();
+        if standalone && !is_initialized(self.cluster) {
+            let spec = &self.look.object.spec.cluster_configuration;
+            let keys = KeySettings::of(spec, self.settings.default_algorithm);
+            let owner = OwnerReference::controlled_by(&*self.look.object);
+            let meta = &self.cluster.metadata;
+            for place in missing {
+                let pair = KeyPair::make(place.purpose, keys, &seen.seed, self.look.now)?;
+                let secret = pair.to_secret(&meta.namespace, &meta.name, place.purpose, owner.clone());
+                decision.then(Effect::create(&secret));
+            }
+        } else {
+            decision.wait(Wait::on("WaitingForCertificates", names.join(", "))).again_in(RETRY / 3);
+        }
+        Ok(false)
+    }
+
+    /// Without a control plane provider nobody else makes the kubeconfig of the administrator. Upstream's core does;
+    /// ours knows nothing of certificates.
+    fn make_kubeconfig(&self, decision: &mut Decision) -> Result<(), Error> {
+        let endpoint = &self.cluster.spec.control_plane_endpoint;
+        let authority = self.look.seen.certificates.get(&Purpose::ClusterCa).map(KeyPair::from_secret);
+        // Who keeps the authority's key to themselves makes the kubeconfig as well.
+        let authority = authority.transpose()?.filter(|authority| !authority.key.is_empty());
+        let (false, true, Some(authority)) = (self.look.seen.has_kubeconfig, endpoint.is_valid(), authority)
+        else {
+            return Ok(());
+        };
+        let config = &self.look.object.spec.cluster_configuration;
+        let server = format!("https://{endpoint}");
+        let kubeconfig = AdminKubeconfig {
+            cluster: &self.cluster.metadata.name,
+            server: &server,
+            algorithm: KeySettings::of(config, self.settings.default_algorithm).algorithm,
+        };
+        let authority = Authority::from_pair(&authority)?;
+        let text = kubeconfig.render(&authority, &self.look.seen.seed, self.look.now)?;
+        let owner = OwnerReference::to(self.cluster);
+        decision.then(Effect::create(&kubeconfig.to_secret(&self.cluster.metadata.namespace, owner, &text)));
+        Ok(())
+    }
+
+    pub(super) fn pair(&self, place: &Place) -> Result<KeyPair, Error> {
+        let secret = self.look.seen.certificates.get(&place.purpose);
+        let pair =
+            KeyPair::from_secret(secret.ok_or_else(|| Error::CertificateMissing(self.secret_name(place)))?)?;
+        if pair.key.is_empty() && place.key_file.is_some() {
+            return Err(Error::SecretKeyMissing {
+                secret: self.secret_name(place),
+                key: "tls.key".to_owned(),
+            });
+        }
+        Ok(pair)
+    }
+
+    pub(super) fn certificate_files(&self, places: &[Place]) -> Result<Vec<File>, Error> {
+        let mut files = Vec::new();
+        for place in places {
+            files.extend(place.files(&self.pair(place)?));
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,189 @@
+//! Making the data: for the first node, or for one that joins.
+
+use capstan_capi_types::bootstrap::{File, User};
+use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_controller::{Effect, Look, ObjectRef, Wait};
+use serde_json::json;
+
+use super::{Decision, RETRY, owner_of_data, record_data, token_call};
+use crate::boot::{self, BootData, Run};
+use crate::bootstrap::observed::is_initialized;
+use crate::bootstrap::token::{self, TokenCall, TokenState};
+use crate::bootstrap::{BootstrapController, Settings, lock, status};
+use crate::certificates::{places_for_control_plane, places_for_worker};
+use crate::secret::{Secret, cluster_secret};
+use crate::{Error, config};
+
+/// Data is to be made.
+pub(super) struct Step<'a> {
+    pub settings: &'a Settings,
+    pub look: &'a Look<BootstrapController>,
+    pub machine: &'a Machine,
+    pub cluster: &'a Cluster,
+}
+
+impl Step<'_> {
+    pub fn make(&self, decision: &mut Decision) -> Result<(), Error> {
+        let control_plane = self.machine.metadata.labels.contains_key(label::CONTROL_PLANE);
+        if !is_initialized(self.cluster) {
+            return self.first_node(control_plane, decision);
+        }
+        if let Some(lock) = &self.look.seen.lock {
+            decision.then(Effect::delete(lock));
+        }
+        self.join(control_plane, decision)
+    }
+
+    fn first_node(&self, control_plane: bool, decision: &mut Decision) -> Result<(), Error> {
+        let wait = |decision: &mut Decision, what: &str| {
+            status::no_data(decision, self.look, "Waiting for Cluster control plane to be initialized");
+            decision.wait(Wait::on("WaitingForControlPlane", what)).again_in(RETRY);
+        };
+        if !control_plane {
+            wait(decision, "the control plane of the cluster");
+            return Ok(());
+        }
+        // What is wrong with the specification is found before the lock is taken, so that another machine may.
+        let spec = &self.look.object.spec;
+        let version = &self.machine.spec.version;
+        let run = Run::Init {
+            cluster_configuration: config::cluster_configuration(spec, self.cluster, version)?,
+            init_configuration: config::init_configuration(&spec.init_configuration, version)?,
+        };
+        let (files, users) = self.resolved()?;
+        let places = places_for_control_plane(&spec.cluster_configuration);
+        self.check_provided(&places)?;
+        for place in places.iter().filter(|place| self.look.seen.certificates.contains_key(&place.purpose)) {
+            self.pair(place)?;
+        }
+        let mut data = BootData { run, certificates: Vec::new(), files, users, spec };
+        data.render()?;
+
+        let me = &self.machine.metadata.name;
+        match self.look.seen.lock.as_ref().map(|found| (found, lock::holder(found))) {
+            None => {
+                decision.then(Effect::create(&lock::held_by(self.cluster, me)));
+                wait(decision, "the lock of the first node");
+                return Ok(());
+            }
+            Some((_, Some(holder))) if holder == *me => {}
+            Some((found, _)) if !self.look.seen.lock_holder_exists => {
+                decision.then(Effect::delete(found));
+                wait(decision, "the lock of a machine that is gone");
+                return Ok(());
+            }
+            Some((_, holder)) => {
+                let holder = holder.unwrap_or_default();
+                wait(decision, &format!("machine {holder} to become the first node"));
+                return Ok(());
+            }
+        }
+        if !self.certificates_there(&places, decision)? {
+            return Ok(());
+        }
+        data.certificates = self.certificate_files(&places)?;
+        self.store(data, decision)
+    }
+
+    fn join(&self, control_plane: bool, decision: &mut Decision) -> Result<(), Error> {
+        let spec = &self.look.object.spec;
+        let join = if control_plane {
+            boot::as_control_plane(&spec.join_configuration)
+        } else {
+            spec.join_configuration.clone()
+        };
+        let places = if control_plane {
+            places_for_control_plane(&spec.cluster_configuration)
+        } else {
+            places_for_worker(&join.ca_cert_path)
+        };
+        self.check_provided(&places)?;
+        if !self.certificates_there(&places, decision)? {
+            return Ok(());
+        }
+        let ca = self.pair(&places[0])?.certificate;
+        let Some(mut join) = boot::with_discovery(&join, self.cluster, &ca)? else {
+            status::no_data(decision, self.look, "Waiting for Cluster spec.controlPlaneEndpoint to be set");
+            decision.wait(Wait::on("WaitingForEndpoint", "the endpoint of the cluster")).again_in(RETRY / 3);
+            return Ok(());
+        };
+        if boot::uses_token(&join) && boot::token(&join).is_none() {
+            join.discovery.bootstrap_token.token = token::generate(&self.look.seen.seed);
+        }
+        if join != spec.join_configuration {
+            // Written first: the token is made in the workload cluster only once it is on record.
+            decision.object.spec.join_configuration = join;
+            status::no_data(decision, self.look, "Waiting for the bootstrap token to be recorded");
+            return Ok(());
+        }
+        if boot::uses_token(&join) && self.look.seen.token == TokenState::Missing {
+            decision.then(Effect::Call(token_call(self.settings, self.look, self.cluster)));
+            status::no_data(decision, self.look, "Waiting for the bootstrap token to be made in the cluster");
+            return Ok(());
+        }
+        let version = &self.machine.spec.version;
+        let (mut files, users) = self.resolved()?;
+        files.extend(boot::discovery_kubeconfig(&join.discovery.file));
+        let (run, certificates) = if control_plane {
+            let join_configuration = config::join_configuration(&join, version)?;
+            (Run::JoinControlPlane { join_configuration }, self.certificate_files(&places)?)
+        } else {
+            let join_configuration = config::join_configuration(&boot::as_worker(&join)?, version)?;
+            (Run::JoinWorker { join_configuration }, Vec::new())
+        };
+        self.store(BootData { run, certificates, files, users, spec }, decision)?;
+        decision.again_in(token::interval(self.settings.token_ttl));
+        Ok(())
+    }
+
+    fn resolved(&self) -> Result<(Vec<File>, Vec<User>), Error> {
+        let (spec, seen) = (&self.look.object.spec, &self.look.seen);
+        let files = boot::resolve_files(&spec.files, &seen.sources, seen.control_plane_version.as_deref())?;
+        Ok((files, boot::resolve_users(&spec.users, &seen.sources)?))
+    }
+
+    /// Puts the data into its Secret, and once it is there says so.
+    fn store(&self, data: BootData<'_>, decision: &mut Decision) -> Result<(), Error> {
+        let config = &self.look.object;
+        let content = data.render()?;
+        let wanted = cluster_secret(
+            &config.metadata.namespace,
+            &config.metadata.name,
+            &self.cluster.metadata.name,
+            owner_of_data(config),
+            [("value", content.as_slice()), ("format", data.format().as_str().as_bytes())],
+        );
+        match &self.look.seen.data {
+            None => {
+                decision.then(Effect::create(&wanted));
+                status::no_data(decision, self.look, "Waiting for the Secret with the data to be written");
+            }
+            Some(found) if found.data == wanted.data => {
+                record_data(decision, self.look, config.metadata.name.clone());
+            }
+            Some(found) => {
+                decision.then(replace_content(found, &wanted));
+                status::no_data(decision, self.look, "Waiting for the Secret with the data to be written");
+            }
+        }
+        Ok(())
+    }
+
+    /// A machine that cannot become the first node does not keep others from it.
+    pub fn release_lock(&self, decision: &mut Decision) {
+        if let Some(found) = &self.look.seen.lock
+            && lock::holder(found).as_deref() == Some(self.machine.metadata.name.as_str())
+        {
+            decision.then(Effect::delete(found));
+        }
+    }
+}
+
+fn replace_content(found: &Secret, wanted: &Secret) -> Effect<TokenCall> {
+    match serde_json::to_value(wanted) {
+        Ok(value) => {
+            Effect::merge_guarded(ObjectRef::to(found), &found.metadata, json!({"data": value["data"]}))
+        }
+        Err(error) => Effect::Impossible { what: "write boot data".to_owned(), why: error.to_string() },
+    }
+}

@@ -1,0 +1,97 @@
+//! Where the certificates of a cluster lie on its machines.
+
+use capstan_capi_types::bootstrap::{ClusterConfiguration, ExternalEtcd, File};
+
+use super::pair::KeyPair;
+use super::purpose::Purpose;
+
+/// Directory of the certificates on a machine, unless the configuration names another.
+pub const DEFAULT_CERTIFICATES_DIR: &str = "/etc/kubernetes/pki";
+
+/// Where a certificate lies on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// File of the certificate, or of the public key.
+    pub certificate_file: String,
+    /// File of the private key, if the machine gets it.
+    pub key_file: Option<String>,
+    /// The user provides it: it is never made, and its key may be missing.
+    pub provided: bool,
+}
+
+impl Place {
+    fn made(purpose: Purpose, directory: &str, certificate: &str, key: &str) -> Self {
+        Self {
+            purpose,
+            certificate_file: format!("{directory}/{certificate}"),
+            key_file: Some(format!("{directory}/{key}")),
+            provided: false,
+        }
+    }
+
+    /// The files of a key pair that belongs here.
+    pub fn files(&self, pair: &KeyPair) -> Vec<File> {
+        let file = |path: &str, permissions: &str, content: &str| File {
+            path: path.to_owned(),
+            owner: "root:root".to_owned(),
+            permissions: permissions.to_owned(),
+            content: content.to_owned(),
+            ..File::default()
+        };
+        let mut files = Vec::new();
+        if !pair.certificate.is_empty() {
+            files.push(file(&self.certificate_file, "0640", &pair.certificate));
+        }
+        if let (Some(path), false) = (&self.key_file, pair.key.is_empty()) {
+            files.push(file(path, "0600", &pair.key));
+        }
+        files
+    }
+}
+
+/// What a control plane machine needs, in the order in which the files are written.
+pub fn places_for_control_plane(config: &ClusterConfiguration) -> Vec<Place> {
+    let directory = match config.certificates_dir.trim_end_matches('/') {
+        "" => DEFAULT_CERTIFICATES_DIR,
+        directory => directory,
+    };
+    let external = &config.etcd.external;
+    let is_external = *external != ExternalEtcd::default();
+    let etcd = if is_external {
+        Place {
+            purpose: Purpose::EtcdCa,
+            certificate_file: external.ca_file.clone(),
+            key_file: None,
+            provided: true,
+        }
+    } else {
+        Place::made(Purpose::EtcdCa, directory, "etcd/ca.crt", "etcd/ca.key")
+    };
+    let mut places = vec![
+        Place::made(Purpose::ClusterCa, directory, "ca.crt", "ca.key"),
+        etcd,
+        Place::made(Purpose::FrontProxyCa, directory, "front-proxy-ca.crt", "front-proxy-ca.key"),
+        Place::made(Purpose::ServiceAccount, directory, "sa.pub", "sa.key"),
+    ];
+    if is_external {
+        places.push(Place {
+            purpose: Purpose::ApiServerEtcdClient,
+            certificate_file: external.cert_file.clone(),
+            key_file: Some(external.key_file.clone()),
+            provided: true,
+        });
+    }
+    places
+}
+
+/// What a worker's boot data needs: the authority, of which it gets the hash only.
+pub fn places_for_worker(ca_cert_path: &str) -> Vec<Place> {
+    let path = if ca_cert_path.is_empty() {
+        format!("{DEFAULT_CERTIFICATES_DIR}/ca.crt")
+    } else {
+        ca_cert_path.to_owned()
+    };
+    vec![Place { purpose: Purpose::ClusterCa, certificate_file: path, key_file: None, provided: false }]
+}
