@@ -1,6 +1,13 @@
-//! Label selectors as text, the way scale subresources and `kubectl get -l` take them.
+//! Label selectors: matching, and as text, the way scale subresources and `kubectl get -l` take them.
+
+use std::collections::BTreeMap;
 
 use capstan_object::{LabelSelector, SelectorOperator};
+
+/// An empty selector selects nothing, and neither does one that makes no sense.
+pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    !selector.is_empty() && selector.matches(labels).unwrap_or(false)
+}
 
 /// The selector in one line, requirements in order of their labels.
 pub fn text(selector: &LabelSelector) -> String {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use capstan_capi_types::core::cluster::FINALIZER;
-use capstan_capi_types::core::topology::Topology;
-use capstan_capi_types::core::{APIEndpoint, Cluster, Deprecated, condition};
+use capstan_capi_types::core::{APIEndpoint, Deprecated, condition};
 use capstan_controller::{Decision, Look, Note, Wait};
 use capstan_object::OwnerReference;
 use jiff::SignedDuration;
 
+use super::observed::has_topology;
 use super::{ClusterController, deletion, operation, status};
 use crate::conditions;
 use crate::contract::{Claim, ControlPlane, External, FieldError, Found, InfrastructureCluster, claim};
@@ -16,11 +16,6 @@ use crate::paused;
 
 /// When an object that is not there yet is looked for again; its coming wakes nobody before it has an owner.
 const MISSING_AGAIN: Duration = Duration::from_secs(30);
-
-/// The cluster is made from a class.
-pub(super) fn has_topology(cluster: &Cluster) -> bool {
-    cluster.spec.topology != Topology::default()
-}
 
 pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> Decision<ClusterController> {
     let mut decision = Decision::rest(look);

@@ -8,7 +8,7 @@ use capstan_controller::{Decision, Effect, Look, Note, Wait};
 use capstan_object::{ConditionStatus, Object, OwnerReference};
 
 use super::ClusterController;
-use super::observe::is_owned;
+use super::observed::is_owned;
 use crate::conditions::{Verdict, shortened};
 use crate::contract::{External, Found};
 

@@ -8,6 +8,7 @@
 mod decide;
 mod deletion;
 mod observe;
+mod observed;
 mod operation;
 mod replicas;
 mod status;
@@ -24,7 +25,7 @@ use capstan_controller::{
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
 
-pub use observe::Seen;
+pub use observed::Seen;
 
 use crate::conditions::v1beta1;
 use crate::contract::Definition;

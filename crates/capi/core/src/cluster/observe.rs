@@ -1,44 +1,13 @@
-//! What a Cluster's decision stands on.
+//! Reads what a decision about a Cluster depends on.
 
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
+use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{Health, ObserveError, View};
-use capstan_object::{Object, OwnerReference};
+use capstan_object::Object;
 
-use crate::contract::{Found, look_up};
-
-/// What was seen beside the Cluster.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// The infrastructure object.
-    pub infrastructure: Found,
-    /// The control plane object.
-    pub control_plane: Found,
-    /// Its MachineDeployments.
-    pub deployments: Vec<Arc<MachineDeployment>>,
-    /// Its MachineSets.
-    pub sets: Vec<Arc<MachineSet>>,
-    /// Its Machines that belong to the control plane.
-    pub control_plane_machines: Vec<Arc<Machine>>,
-    /// Its other Machines.
-    pub worker_machines: Vec<Arc<Machine>>,
-    /// How the workload cluster answers.
-    pub health: Health,
-}
-
-impl Seen {
-    /// All machines.
-    pub fn machines(&self) -> impl Iterator<Item = &Arc<Machine>> {
-        self.control_plane_machines.iter().chain(&self.worker_machines)
-    }
-}
-
-/// The object belongs directly to the cluster.
-pub(super) fn is_owned(cluster: &Cluster, owners: &[OwnerReference]) -> bool {
-    let ours = OwnerReference::to(cluster);
-    owners.iter().any(|owner| owner.same_owner(&ours))
-}
+use super::observed::Seen;
+use crate::contract::look_up;
 
 pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
     let meta = &cluster.metadata;

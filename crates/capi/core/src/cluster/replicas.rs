@@ -8,8 +8,7 @@ use capstan_controller::Look;
 use capstan_object::Conditions;
 
 use super::ClusterController;
-use super::decide::has_topology;
-use super::observe::is_owned;
+use super::observed::{has_topology, is_owned};
 use crate::contract::ControlPlane;
 use crate::machines;
 

@@ -11,8 +11,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Object, Time};
 use jiff::SignedDuration;
 
 use super::ClusterController;
-use super::decide::has_topology;
-use super::observe::is_owned;
+use super::observed::{has_topology, is_owned};
 use super::replicas;
 use crate::conditions::{self, Fallback, Priority, Reasons, Source, Summary, Verdict};
 use crate::contract::{ControlPlane, External, Found};

@@ -6,7 +6,7 @@ use capstan_object::{Condition, Conditions, Key, ObjectMeta};
 use serde_json::Value;
 
 use super::definition::{ContractVersion, Definition, definition_name, served};
-use super::fields::FieldError;
+use super::field_error::FieldError;
 use crate::conditions;
 
 /// An object of a provider and the contract it follows.

@@ -1,8 +1,6 @@
 //! Where the contract's fields are, in either version of it.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use capstan_capi_types::core::{APIEndpoint, FailureDomain, MachineAddress, StatusVersion};
 use serde::Deserialize;
@@ -10,28 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::definition::ContractVersion;
 use super::external::External;
-
-/// A field is there but not of the type that the contract says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
-    kind: String,
-    path: Cow<'static, str>,
-    expected: &'static str,
-}
-
-impl FieldError {
-    pub(super) fn new(kind: &str, path: &'static str, expected: &'static str) -> Self {
-        Self { kind: kind.to_owned(), path: path.into(), expected }
-    }
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} is not {}", self.kind, self.path, self.expected)
-    }
-}
-
-impl std::error::Error for FieldError {}
+use super::field_error::FieldError;
 
 impl External {
     fn read<T: DeserializeOwned>(

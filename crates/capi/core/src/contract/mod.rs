@@ -12,10 +12,12 @@
 
 mod definition;
 mod external;
+mod field_error;
 mod fields;
 mod ownership;
 
 pub use definition::{ContractVersion, Definition, definition_name, served};
 pub use external::{External, Found, contract_version, look_up};
-pub use fields::{BootstrapConfig, ControlPlane, FieldError, InfrastructureCluster, InfrastructureMachine};
+pub use field_error::FieldError;
+pub use fields::{BootstrapConfig, ControlPlane, InfrastructureCluster, InfrastructureMachine};
 pub use ownership::{Claim, claim};

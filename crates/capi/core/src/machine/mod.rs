@@ -7,12 +7,10 @@
 
 mod call;
 mod decide;
-mod deletion;
+mod deletion_stage;
 pub mod drain;
-mod node;
-mod node_sync;
 mod observe;
-mod references;
+mod observed;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -32,7 +30,7 @@ use capstan_object::{Conditions, Key, Object};
 use jiff::SignedDuration;
 
 pub use call::{Evicted, MachineCall, PodName};
-pub use observe::{NodeSeen, Seen};
+pub use observed::{NodeSeen, Seen};
 
 use crate::conditions::v1beta1;
 use crate::contract::Definition;

@@ -1,69 +1,17 @@
-//! What a Machine's decision stands on.
+//! Reads what a decision about a Machine depends on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet, label};
-use capstan_controller::{ApiError, Client, Health, ListOptions, ObserveError, View, Wake};
+use capstan_capi_types::core::{Cluster, Machine, MachineDrainRule, MachineSet, label};
+use capstan_controller::{ApiError, Client, ListOptions, ObserveError, View, Wake};
 use capstan_object::{Key, Object};
 
 use super::drain::Plan;
-use super::{cluster_of, deletion, volumes};
-use crate::contract::{Found, InfrastructureMachine, look_up};
+use super::observed::{NodeSeen, Seen};
+use super::{cluster_of, deletion_stage, volumes};
+use crate::contract::{InfrastructureMachine, look_up};
 use crate::workload::{DaemonSet, Namespace, Node, NodeError, Nodes, Pod};
-
-/// What was seen beside the Machine.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Its cluster.
-    pub cluster: Option<Arc<Cluster>>,
-    /// The MachineSet it belongs to.
-    pub set: Option<Arc<MachineSet>>,
-    /// The MachineDeployment that set belongs to.
-    pub deployment: Option<Arc<MachineDeployment>>,
-    /// What makes its boot data.
-    pub bootstrap: Found,
-    /// What provides it.
-    pub infrastructure: Found,
-    /// How its workload cluster answers.
-    pub health: Health,
-    /// Its Node.
-    pub node: NodeSeen,
-    /// Its cluster's control plane; looked at only when the machine goes.
-    pub control_plane: Found,
-    /// Machines of the control plane that stay; counted only when the machine goes.
-    pub control_plane_machines: usize,
-    /// Pods on its Node; looked at only when the Node is to be drained.
-    pub pods: Option<Result<Plan, String>>,
-    /// Volumes its Node still has; looked at only when it has been drained.
-    pub volumes: Option<Result<volumes::Attached, String>>,
-}
-
-/// What is known of a machine's Node.
-#[derive(Debug, Clone, Default)]
-pub enum NodeSeen {
-    /// The machine has no identity yet to find it by.
-    #[default]
-    NotAsked,
-    /// The Node.
-    Found(Arc<Node>),
-    /// There is none.
-    Missing,
-    /// The workload cluster does not answer.
-    NotConnected(String),
-    /// It cannot be told.
-    Unusable(String),
-}
-
-impl NodeSeen {
-    /// The Node, if it was found.
-    pub fn node(&self) -> Option<&Arc<Node>> {
-        match self {
-            Self::Found(node) => Some(node),
-            _ => None,
-        }
-    }
-}
 
 pub(super) async fn observe(
     machine: &Arc<Machine>,
@@ -136,7 +84,7 @@ async fn going(
         !other.metadata.is_deleting() && other.metadata.labels.contains_key(label::CONTROL_PLANE)
     };
     seen.control_plane_machines = machines.iter().filter(stays).count();
-    let Some(node) = deletion::node_to_empty(machine, seen, view.now()) else { return Ok(()) };
+    let Some(node) = deletion_stage::node_to_empty(machine, seen, view.now()) else { return Ok(()) };
     let rules = view.list::<MachineDrainRule>(namespace)?;
     let read = async {
         let Some(workloads) = view.workloads() else {
@@ -171,8 +119,8 @@ async fn going(
             return Ok(());
         }
     };
-    let drained = plan.is_done() || !deletion::drains(machine, seen, view.now());
-    if drained && deletion::awaits_volumes(machine, seen, view.now()) {
+    let drained = plan.is_done() || !deletion_stage::drains(machine, seen, view.now());
+    if drained && deletion_stage::awaits_volumes(machine, seen, view.now()) {
         seen.volumes = Some(match &node {
             Some(node) if !node.is_unreachable() => {
                 volumes::attached(&client, node, &plan).await.map_err(words)

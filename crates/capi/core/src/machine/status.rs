@@ -7,7 +7,8 @@ use capstan_controller::{Decision, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::SignedDuration;
 
-use super::{MachineController, NodeSeen};
+use super::MachineController;
+use super::observed::NodeSeen;
 use crate::conditions::{self, Fallback, Priority, Reasons, Summary, Verdict};
 use crate::contract::{External, Found};
 use crate::workload::Node;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::MachineDeployments;
 use super::choose::{Choice, choose};
 use super::desired::{self, Revision};
-use super::observe::missing;
+use super::observed::missing;
 use super::rollout::{self, MachineFacts, Plan, Rollout, SetFacts, SetPlan, Strategy};
 use super::{proportional, status};
 use crate::conditions::{self, Verdict};

@@ -8,6 +8,7 @@ mod choose;
 mod decide;
 mod desired;
 mod observe;
+mod observed;
 mod proportional;
 pub mod rollout;
 pub mod status;
@@ -20,8 +21,8 @@ use capstan_object::Key;
 
 use crate::conditions::v1beta1;
 
-pub use observe::Seen;
-pub(crate) use observe::{missing, selects};
+pub use observed::Seen;
+pub(crate) use observed::missing;
 
 /// The controller of MachineDeployments.
 #[derive(Debug, Clone, Copy, Default)]

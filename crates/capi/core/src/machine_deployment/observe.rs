@@ -1,32 +1,19 @@
-//! What a deployment's decision needs to see.
+//! Reads what a decision about a MachineDeployment depends on, and names what triggers one.
 
 use std::sync::Arc;
 
-use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, TEMPLATE_SUFFIX, label};
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
 use capstan_controller::{Caches, Change, GATHER, ObserveError, View, Watches};
-use capstan_object::{Key, LabelSelector};
+use capstan_object::Key;
 
-use crate::contract::{Definition, Found, look_up};
+use super::observed::Seen;
+use crate::contract::{Definition, look_up};
 use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
+use crate::selector::selects;
 
 /// Name of the index of sets that nobody controls, by their namespace.
 const ORPHANS: &str = "orphans";
-
-/// Everything beside the deployment.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Its cluster.
-    pub cluster: Option<Arc<Cluster>>,
-    /// MachineSets it controls, or whose labels it selects and that nobody controls.
-    pub sets: Vec<Arc<MachineSet>>,
-    /// Machines it selects.
-    pub machines: Vec<Arc<Machine>>,
-    /// The template of infrastructure machines.
-    pub infrastructure_template: Found,
-    /// The template of bootstrap configurations.
-    pub bootstrap_template: Found,
-}
 
 /// Reads all of it.
 pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen, ObserveError> {
@@ -50,17 +37,6 @@ pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen
         infrastructure_template: look_up(view, &template.infrastructure_ref, namespace).await?,
         bootstrap_template: look_up(view, &template.bootstrap.config_ref, namespace).await?,
     })
-}
-
-/// An empty selector selects nothing, and neither does one that makes no sense.
-pub fn selects(selector: &LabelSelector, labels: &std::collections::BTreeMap<String, String>) -> bool {
-    !selector.is_empty() && selector.matches(labels).unwrap_or(false)
-}
-
-/// The kind of a template that a reference names and that does not exist; references to anything that is not a
-/// template are not followed.
-pub fn missing(found: &Found, kind: &str) -> Option<String> {
-    (found.is_missing() && kind.ends_with(TEMPLATE_SUFFIX)).then(|| kind.to_owned())
 }
 
 /// What wakes a deployment: its sets, sets it may adopt, its machines, and its cluster.

@@ -1,6 +1,5 @@
 //! Whether one machine is healthy.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::core::machine::reason;
@@ -10,28 +9,8 @@ use capstan_capi_types::core::{
 use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
 
+use super::observed::{Node, Target};
 use crate::conditions::Verdict;
-use crate::workload::NodeCondition;
-
-/// What is known of a machine's node.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Node {
-    /// The machine has none yet, or the cluster cannot be asked yet.
-    NotYet,
-    /// The machine had one and it is gone.
-    Gone,
-    /// It is there.
-    There(Vec<NodeCondition>),
-}
-
-/// A machine under the check.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// The machine.
-    pub machine: Arc<Machine>,
-    /// Its node.
-    pub node: Node,
-}
 
 /// How a machine fares.
 #[derive(Debug, Clone, PartialEq)]
@@ -220,10 +199,13 @@ pub fn written(duration: SignedDuration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use capstan_capi_types::core::{UnhealthyMachineCondition, UnhealthyNodeCondition};
 
     use super::*;
     use crate::testing::{at, condition as said, machine};
+    use crate::workload::NodeCondition;
 
     fn cluster(initialized: &str, infrastructure: &str) -> Cluster {
         let mut cluster = Cluster::default();

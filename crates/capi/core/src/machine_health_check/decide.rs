@@ -11,8 +11,9 @@ use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerRe
 use serde_json::json;
 
 use super::MachineHealthChecks;
-use super::check::{Health, Target, health};
+use super::check::{Health, health};
 use super::limits::{Limit, limit};
+use super::observed::Target;
 use crate::conditions::{self, Verdict};
 use crate::contract::Found;
 use crate::{clone, owners, paused};

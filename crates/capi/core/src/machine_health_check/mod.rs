@@ -8,6 +8,7 @@ mod check;
 mod decide;
 mod limits;
 mod observe;
+mod observed;
 
 use std::sync::Arc;
 
@@ -16,8 +17,7 @@ use capstan_capi_types::core::{Cluster, MachineHealthCheck, condition};
 use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
-pub use check::{Node, Target};
-pub use observe::Seen;
+pub use observed::{Node, Seen, Target};
 
 use crate::workload::Nodes;
 

@@ -1,6 +1,5 @@
-//! What a health check's decision needs to see.
+//! Reads what a decision about a MachineHealthCheck depends on, and names what triggers one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{
@@ -9,26 +8,11 @@ use capstan_capi_types::core::{
 use capstan_controller::{KindName, ObserveError, View, Watches};
 use capstan_object::{Conditions, Key};
 
-use super::check::{Node, Target};
+use super::observed::{Node, Seen, Target};
 use crate::contract::{ContractVersion, Definition, External, Found, definition_name};
-use crate::machine_deployment::selects;
 use crate::paused::concerns_members;
+use crate::selector::selects;
 use crate::workload::Nodes;
-
-/// Everything beside the health check.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Its cluster.
-    pub cluster: Option<Arc<Cluster>>,
-    /// The machines it checks, with their nodes.
-    pub targets: Vec<Target>,
-    /// Why the cluster cannot be asked about its nodes, if it should be possible.
-    pub lost_contact: Option<String>,
-    /// The template of requests to somebody else who repairs machines.
-    pub remediation_template: Found,
-    /// Requests that exist, by the name of their machine.
-    pub requests: BTreeMap<String, External>,
-}
 
 /// Reads all of it.
 pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> Result<Seen, ObserveError> {

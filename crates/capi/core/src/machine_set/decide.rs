@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::deletion_order::in_order;
 use super::desired::{self, is_pending_acknowledge};
-use super::observe::distinct;
+use super::observed::distinct;
 use super::preflight::{self, Preflight};
 use super::remediation::{remediation, replacing};
 use super::{MachineSets, status};

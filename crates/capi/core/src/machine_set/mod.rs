@@ -8,6 +8,7 @@ mod decide;
 mod deletion_order;
 mod desired;
 mod observe;
+mod observed;
 mod preflight;
 mod remediation;
 mod status;
@@ -20,7 +21,7 @@ use capstan_object::Key;
 
 use crate::conditions::v1beta1;
 
-pub use observe::{Part, Seen};
+pub use observed::{Part, Seen};
 
 /// The controller of MachineSets.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,54 +1,18 @@
-//! What a set's decision needs to see.
+//! Reads what a decision about a MachineSet depends on, and names what triggers one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, label};
 use capstan_controller::{Caches, Change, GATHER, ObjectRef, ObserveError, View, Watches};
-use capstan_object::{Key, ObjectMeta};
+use capstan_object::Key;
 
+use super::observed::{Part, Seen};
 use crate::clone;
-use crate::contract::{Definition, External, Found, contract_version, look_up};
-use crate::machine_deployment::selects;
+use crate::contract::{Definition, Found, contract_version, look_up};
 use crate::members::{CLUSTER, of_cluster};
 use crate::names::label_value;
 use crate::paused::concerns_members;
-
-/// An object that was made for a machine of the set.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// Which.
-    pub reference: ObjectRef,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-}
-
-impl Part {
-    fn of(object: &External) -> Self {
-        Self { reference: object.reference(), metadata: object.metadata.clone() }
-    }
-}
-
-/// Everything beside the set.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Its cluster.
-    pub cluster: Option<Arc<Cluster>>,
-    /// The deployment it is part of.
-    pub deployment: Option<Arc<MachineDeployment>>,
-    /// Machines it selects and nobody else controls.
-    pub machines: Vec<Arc<Machine>>,
-    /// The cluster's control plane.
-    pub control_plane: Found,
-    /// The template of infrastructure machines.
-    pub infrastructure_template: Found,
-    /// The template of bootstrap configurations.
-    pub bootstrap_template: Found,
-    /// What its machines are made of.
-    pub parts: Vec<Part>,
-    /// What was made for machines of the set, by the set's label, whether or not there is such a machine.
-    pub made: Vec<Part>,
-}
+use crate::selector::selects;
 
 /// Reads all of it.
 pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError> {
@@ -139,9 +103,4 @@ fn adopters(change: &Change<Machine>, caches: &Caches) -> Vec<Key> {
 fn keys(caches: &Caches, namespace: &str, wanted: impl Fn(&MachineSet) -> bool) -> Vec<Key> {
     let sets = caches.of::<MachineSet>().and_then(|cache| cache.list(namespace)).unwrap_or_default();
     sets.iter().filter(|set| wanted(set)).map(|set| set.metadata.key()).collect()
-}
-
-/// Parts by kind and name, each once.
-pub fn distinct(parts: &[Part]) -> BTreeMap<&ObjectRef, &ObjectMeta> {
-    parts.iter().map(|part| (&part.reference, &part.metadata)).collect()
 }

@@ -12,7 +12,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions};
 use jiff::Timestamp;
 
 use super::super::ClusterController;
-use super::super::decide::has_topology;
+use crate::cluster::observed::has_topology;
 use crate::contract::{ControlPlane, Found};
 use crate::machines;
 

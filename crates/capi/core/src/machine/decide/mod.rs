@@ -1,12 +1,17 @@
 //! What is done about a Machine, phase by phase.
 
+mod deletion;
+mod node;
+mod node_sync;
+mod references;
+
 use capstan_capi_types::core::machine::FINALIZER;
 use capstan_capi_types::core::{Cluster, Machine, annotation, condition, label};
 use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Object, OwnerReference, Time};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{MachineController, deletion, node, references, status};
+use crate::machine::{MachineController, status};
 use crate::{conditions, owners, paused};
 
 pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> Decision<MachineController> {

@@ -5,8 +5,10 @@ use std::time::Duration;
 use capstan_capi_types::core::MachineNodeReference;
 use capstan_controller::{Decision, Look, Note, Wait};
 
-use super::call::MachineCall;
-use super::{MachineController, NodeSeen, node_sync};
+use super::node_sync;
+use crate::machine::MachineController;
+use crate::machine::call::MachineCall;
+use crate::machine::observed::NodeSeen;
 
 /// When a workload cluster that does not answer is asked again; that it answers wakes us before, as a rule.
 const NOT_CONNECTED_AGAIN: Duration = Duration::from_secs(20);

@@ -6,8 +6,8 @@ use capstan_capi_types::core::{Cluster, Deprecated, MachineSet, label};
 use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Object, OwnerReference};
 
-use super::MachineController;
 use crate::contract::{BootstrapConfig, Claim, External, Found, InfrastructureMachine, claim};
+use crate::machine::MachineController;
 
 /// When an object that is not there yet is looked for again; its coming wakes nobody before it has an owner.
 pub(super) const MISSING_AGAIN: Duration = Duration::from_secs(30);

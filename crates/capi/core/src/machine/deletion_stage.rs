@@ -1,0 +1,92 @@
+//! Which stage the deletion of a Machine is in. [`observe`](super::observe) reads only what the stage needs,
+//! [`decide`](super::decide) acts on it.
+
+use capstan_capi_types::core::{Machine, MachineDeletionStatus, annotation};
+use capstan_object::Time;
+use jiff::{SignedDuration, Timestamp};
+
+use super::observed::Seen;
+use crate::contract::ControlPlane;
+
+/// The Node that the machine has or had.
+fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
+    let known = &machine.status.node_ref.name;
+    if known.is_empty() {
+        seen.node.node().map(|node| node.metadata.name.clone())
+    } else {
+        Some(known.clone())
+    }
+}
+
+/// The Node that must be emptied and deleted; `None` if there is none, or nobody left who would mind.
+pub(super) fn node_to_delete(machine: &Machine, seen: &Seen) -> Option<String> {
+    let cluster = seen.cluster.as_ref()?;
+    if cluster.metadata.is_deleting() {
+        return None;
+    }
+    let node = node_name(machine, seen)?;
+    if let Some(control_plane) = seen.control_plane.object() {
+        if control_plane.metadata.is_deleting() {
+            return None;
+        }
+        // A control plane without machines is still one.
+        if ControlPlane(control_plane).externally_managed() {
+            return Some(node);
+        }
+    }
+    (seen.control_plane_machines > 0).then_some(node)
+}
+
+fn status(machine: &Machine) -> MachineDeletionStatus {
+    machine.status.deletion.clone().unwrap_or_default()
+}
+
+/// Time is up: `limit` seconds, if any, since a stage began.
+pub(super) fn is_over(since: Option<Time>, limit: Option<i32>, now: Timestamp) -> bool {
+    match (since, limit) {
+        (Some(since), Some(limit)) if limit > 0 => {
+            now.duration_since(since.timestamp()) >= SignedDuration::from_secs(limit.into())
+        }
+        _ => false,
+    }
+}
+
+/// The machine's infrastructure is there and stays until we say so: otherwise nothing on it matters any more.
+fn still_runs(machine: &Machine, seen: &Seen) -> bool {
+    let there = seen.infrastructure.object().is_some_and(|object| !object.metadata.is_deleting());
+    there && status(machine).wait_for_pre_terminate_hook_start_time.is_none()
+}
+
+/// Its Node is drained.
+pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+    !machine.metadata.annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING)
+        && still_runs(machine, seen)
+        && !is_over(
+            status(machine).node_drain_start_time,
+            machine.spec.deletion.node_drain_timeout_seconds,
+            now,
+        )
+}
+
+/// Volumes of its Node are waited for.
+pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+    !machine.metadata.annotations.contains_key(annotation::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH)
+        && still_runs(machine, seen)
+        && !is_over(
+            status(machine).wait_for_node_volume_detach_start_time,
+            machine.spec.deletion.node_volume_detach_timeout_seconds,
+            now,
+        )
+}
+
+/// The Node whose pods or volumes matter now.
+pub(super) fn node_to_empty(machine: &Machine, seen: &Seen, now: Timestamp) -> Option<String> {
+    let node = node_to_delete(machine, seen)?;
+    let emptied = hooks(machine, annotation::PRE_DRAIN_HOOK_PREFIX).is_empty()
+        && (drains(machine, seen, now) || awaits_volumes(machine, seen, now));
+    emptied.then_some(node)
+}
+
+pub(super) fn hooks<'a>(machine: &'a Machine, prefix: &str) -> Vec<&'a str> {
+    machine.metadata.annotations.keys().map(String::as_str).filter(|name| name.starts_with(prefix)).collect()
+}

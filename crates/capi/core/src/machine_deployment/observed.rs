@@ -1,0 +1,28 @@
+//! What a decision about a MachineDeployment depends on.
+
+use std::sync::Arc;
+
+use capstan_capi_types::core::{Cluster, Machine, MachineSet, TEMPLATE_SUFFIX};
+
+use crate::contract::Found;
+
+/// Everything beside the deployment.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// MachineSets it controls, or whose labels it selects and that nobody controls.
+    pub sets: Vec<Arc<MachineSet>>,
+    /// Machines it selects.
+    pub machines: Vec<Arc<Machine>>,
+    /// The template of infrastructure machines.
+    pub infrastructure_template: Found,
+    /// The template of bootstrap configurations.
+    pub bootstrap_template: Found,
+}
+
+/// The kind of a template that a reference names and that does not exist; references to anything that is not a
+/// template are not followed.
+pub fn missing(found: &Found, kind: &str) -> Option<String> {
+    (found.is_missing() && kind.ends_with(TEMPLATE_SUFFIX)).then(|| kind.to_owned())
+}
