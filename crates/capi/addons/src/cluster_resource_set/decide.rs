@@ -2,35 +2,24 @@
 
 use std::time::Duration;
 
-use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_core::{conditions, owners, paused};
 use capstan_capi_types::addons::cluster_resource_set::{FINALIZER, condition, reason as own};
 use capstan_capi_types::addons::{
-    ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetBindingSpec,
-    ClusterResourceSetResourceKind as ResourceKind, ClusterResourceSetStrategy as Strategy, ResourceBinding,
-    ResourceRef, ResourceSetBinding,
+    ClusterResourceSetBinding, ClusterResourceSetBindingSpec, ClusterResourceSetResourceKind as ResourceKind,
+    ClusterResourceSetStrategy as Strategy, ResourceBinding, ResourceRef, ResourceSetBinding,
 };
-use capstan_capi_types::core::{Cluster, condition as shared, reason};
+use capstan_capi_types::core::{condition as shared, reason};
 use capstan_controller::{Decision, Effect, KindName, Look, ObjectRef, Wait};
 use capstan_object::{ConditionStatus, Key, ObjectMeta, OwnerReference, Time};
 use serde_json::json;
 
-use super::observe::{Resource, Target};
-use super::resources::ConfigMapOutline;
+use super::observed::{Resource, Target, is_applied};
+use super::resources::{ConfigMapOutline, SecretOutline};
 use super::{Applied, Apply, ClusterResourceSetController};
 use conditions::Verdict;
 
 /// When what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(30);
-
-/// The set is for the cluster. A selector without requirements selects nothing.
-pub(super) fn selects(set: &ClusterResourceSet, cluster: &Cluster) -> Result<bool, String> {
-    let selector = &set.spec.cluster_selector;
-    if selector.is_empty() {
-        return Ok(false);
-    }
-    selector.matches(&cluster.metadata.labels).map_err(|error| error.to_string())
-}
 
 pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<ClusterResourceSetController> {
     let mut decision = Decision::rest(look);
@@ -214,28 +203,6 @@ fn to_cluster(
     trouble
 }
 
-/// A resource was applied, in its present state if that matters.
-fn is_applied(entry: &ResourceSetBinding, reference: &ResourceRef, strategy: Strategy, hash: &str) -> bool {
-    let known =
-        entry.resources.iter().find(|known| known.kind == reference.kind && known.name == reference.name);
-    known.is_some_and(|known| {
-        known.applied == Some(true) && (strategy == Strategy::ApplyOnce || known.hash == hash)
-    })
-}
-
-/// Everything that can be applied to a cluster was.
-pub(super) fn is_complete(set: &ClusterResourceSet, resources: &[Resource], target: &Target) -> bool {
-    let strategy = set.spec.strategy.unwrap_or(Strategy::ApplyOnce);
-    let bindings = target.binding.iter().flat_map(|binding| &binding.spec.bindings);
-    let entry = bindings.into_iter().find(|entry| entry.cluster_resource_set_name == set.metadata.name);
-    set.spec.resources.iter().zip(resources).all(|(reference, resource)| match resource {
-        Resource::Found { hash: Ok(hash), .. } => {
-            entry.is_some_and(|entry| is_applied(entry, reference, strategy, hash))
-        }
-        _ => true,
-    })
-}
-
 /// Writes down what became of a resource; an entry that says so already keeps its time.
 fn note(
     look: &Look<ClusterResourceSetController>,
@@ -296,11 +263,14 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
+    use capstan_capi_types::addons::ClusterResourceSet;
+    use capstan_capi_types::core::Cluster;
     use capstan_controller::{Concluded, Controller};
     use capstan_object::{Conditions, LabelSelector};
     use jiff::Timestamp;
 
     use super::super::Seen;
+    use super::super::observed::selects;
 
     fn set(strategy: Strategy) -> ClusterResourceSet {
         let mut set =

@@ -7,13 +7,13 @@
 mod apply;
 mod decide;
 mod observe;
+mod observed;
 mod resources;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
-use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_types::addons::cluster_resource_set::condition;
 use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
@@ -28,8 +28,8 @@ use capstan_object::{Conditions as _, Key, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-pub use observe::{Resource, Seen, Target};
-pub use resources::ConfigMapOutline;
+pub use observed::{Resource, Seen, Target};
+pub use resources::{ConfigMapOutline, SecretOutline};
 
 /// The controller of ClusterResourceSets.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl Controller for ClusterResourceSetController {
         watches.related_within::<Cluster>(GATHER, |change, caches| match (&change.old, &change.new) {
             (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
             _ => sets_of(caches, &change.key.namespace, |set| {
-                change.both().any(|cluster| decide::selects(set, cluster).unwrap_or(false))
+                change.both().any(|cluster| observed::selects(set, cluster).unwrap_or(false))
             }),
         });
         watches

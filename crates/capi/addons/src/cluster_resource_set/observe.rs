@@ -1,8 +1,7 @@
-//! What a ClusterResourceSet's decision stands on.
+//! Reads what a decision about a ClusterResourceSet depends on.
 
 use std::sync::Arc;
 
-use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_types::addons::cluster_resource_set::SECRET_TYPE;
 use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
@@ -12,46 +11,9 @@ use capstan_controller::{KindName, ObserveError, View};
 use capstan_object::{Key, Object, ObjectMeta};
 use serde_json::Value;
 
-use super::resources::{self, ConfigMapOutline};
-use super::{ClusterResourceSetController, apply, decide, is_connected};
-
-/// What was seen beside the set.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Why clusters cannot be chosen.
-    pub bad_selector: Option<String>,
-    /// The clusters it is for.
-    pub targets: Vec<Target>,
-    /// Its resources, in its order.
-    pub resources: Vec<Resource>,
-}
-
-/// A cluster that resources go to.
-#[derive(Debug)]
-pub struct Target {
-    /// Its name.
-    pub cluster: String,
-    /// What was applied to it.
-    pub binding: Option<Arc<ClusterResourceSetBinding>>,
-    /// Why it cannot be reached, if so.
-    pub unreachable: Option<String>,
-}
-
-/// A ConfigMap or Secret of the set.
-#[derive(Debug)]
-pub enum Resource {
-    /// There is none.
-    Missing,
-    /// A Secret of another type.
-    WrongType,
-    /// It is there.
-    Found {
-        /// Its metadata.
-        meta: Box<ObjectMeta>,
-        /// The hash of what is in it, or what is wrong with it.
-        hash: Result<String, String>,
-    },
-}
+use super::observed::{Resource, Seen, Target, is_complete, selects};
+use super::resources::{self, ConfigMapOutline, SecretOutline};
+use super::{ClusterResourceSetController, apply, is_connected};
 
 pub(super) async fn observe(
     controller: &ClusterResourceSetController,
@@ -61,7 +23,7 @@ pub(super) async fn observe(
     let namespace = set.metadata.namespace.as_str();
     let mut seen = Seen::default();
     for cluster in view.list::<Cluster>(namespace)? {
-        match decide::selects(set, &cluster) {
+        match selects(set, &cluster) {
             Ok(true) if !cluster.metadata.is_deleting() => {}
             Ok(_) => continue,
             Err(why) => {
@@ -98,7 +60,7 @@ pub(super) async fn observe(
     }
     // Only clusters that something is to be brought to have to answer.
     for target in seen.targets.iter_mut().filter(|target| target.unreachable.is_none()) {
-        if !decide::is_complete(set, &seen.resources, target) {
+        if !is_complete(set, &seen.resources, target) {
             target.unreachable = match view.workloads() {
                 Some(workloads) => {
                     let cluster = Key::new(namespace, target.cluster.as_str());
