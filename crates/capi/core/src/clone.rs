@@ -1,4 +1,4 @@
-//! Objects made from a provider's template.
+//! Clones objects from a provider's template.
 
 use capstan_capi_types::core::{ContractVersionedObjectReference, TEMPLATE_SUFFIX, annotation};
 use capstan_controller::{Effect, KindName};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::contract::{External, definition_name};
 
-/// The kind of objects made from a template: its name without the ending.
+/// The kind of objects cloned from a template: its kind without the suffix.
 pub fn kind_of(template: &External) -> KindName {
     let kind = template.kind.kind.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(&template.kind.kind);
     let name = definition_name(&template.kind.group, kind);
@@ -15,7 +15,7 @@ pub fn kind_of(template: &External) -> KindName {
     KindName::namespaced(template.kind.group.as_ref(), template.kind.version.as_ref(), kind, plural)
 }
 
-/// A reference to an object made from a template.
+/// A reference to a clone.
 pub fn reference(template: &External, name: &str) -> ContractVersionedObjectReference {
     ContractVersionedObjectReference {
         kind: kind_of(template).kind.into_owned(),
@@ -35,7 +35,7 @@ pub fn create<K>(template: &External, meta: &ObjectMeta) -> Effect<K> {
     let mut put = |key: &str, value: String| drop(meta.annotations.insert(key.to_owned(), value));
     put(annotation::CLONED_FROM_NAME, template.metadata.name.clone());
     put(annotation::CLONED_FROM_GROUP_KIND, format!("{}.{}", template.kind.kind, template.kind.group));
-    // Of the template's own metadata only labels and annotations are taken over.
+    // Of the template's metadata only labels and annotations are copied.
     let mut own = Map::new();
     for name in ["labels", "annotations"] {
         if let Some(values) = body["metadata"].get(name) {

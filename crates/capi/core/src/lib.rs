@@ -1,4 +1,4 @@
-//! Cluster API's core controllers: what keeps clusters and machines as their manifests say.
+//! Cluster API's core controllers: Clusters, Machines, MachineSets, MachineDeployments, MachineHealthChecks.
 //!
 //! ```text
 //! Cluster ◀─ owns ─ MachineDeployment ─▶ MachineSet ─▶ Machine ─▶ bootstrap config, infrastructure machine
@@ -6,11 +6,11 @@
 //!                        └ rollout (pure) ───┘            └── MachineHealthCheck marks, the owner replaces
 //! ```
 //!
-//! Each controller is a folder: `observe` reads, `decide` is pure, `status` words what is seen. What several
-//! of them need stands beside them: [`conditions`] made of conditions, the provider [`contract`], Nodes of
-//! [`workload`] clusters, [`template`]s compared and [`clone`]d, deterministic [`names`], what is
-//! [`propagate`]d from owners to what they own.
-//! No provider, no cloud, no kubeadm here: those are reached through references and the contract alone.
+//! Each controller is a folder: `observe` reads, `observed` is what it read, `decide` is pure, `status` reports. Shared
+//! parts are beside them: merging [`conditions`], the provider [`contract`], Nodes of [`workload`] clusters,
+//! comparing ([`template`]) and cloning ([`clone`]) templates, deterministic [`names`], and fields that are
+//! [`propagate`]d from owners to their children.
+//! No provider, cloud or kubeadm here: those are accessed only through references and the contract.
 
 pub mod clone;
 pub mod cluster;

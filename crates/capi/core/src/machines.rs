@@ -1,4 +1,4 @@
-//! What is asked of machines by more than one controller.
+//! Functions over machines that several controllers use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use serde_json::json;
 
 use crate::conditions::{Source, Verdict, shortened};
 
-/// The condition by which an owner says how far it is with replacing a machine.
+/// The condition in which an owner reports the progress of a remediation.
 pub const OWNER_REMEDIATED: &str = machine_condition::OWNER_REMEDIATED;
 
-/// The hook whose mark on a machine says that an in-place update is going on.
+/// The pending hook that marks an in-place update.
 const UPDATE_HOOK: &str = "UpdateMachine";
 
 /// The annotation with the hooks that were called and have not ended.
@@ -27,12 +27,12 @@ const STALE_AFTER: SignedDuration = SignedDuration::from_mins(15);
 /// Drains older than this are mentioned in conditions.
 const SLOW_DRAIN_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// A condition is there and has the status.
+/// The condition exists and has the status.
 pub fn condition_is(machine: &Machine, kind: &str, status: ConditionStatus) -> bool {
     machine.status.conditions.condition(kind).is_some_and(|condition| condition.status == status)
 }
 
-/// Says something about a machine in one of its conditions, or takes the condition away; `None` if it is so.
+/// Sets a condition of a machine, or removes it; `None` if nothing changes.
 pub fn tell<K>(
     machine: &Machine,
     kind: &str,
@@ -42,7 +42,7 @@ pub fn tell<K>(
     tell_all(machine, [(kind, verdict)], now)
 }
 
-/// Says several things about a machine at once, each in a condition, or takes conditions away; `None` if it is so.
+/// Sets or removes several conditions of a machine in one patch; `None` if nothing changes.
 pub fn tell_all<'a, K>(
     machine: &Machine,
     verdicts: impl IntoIterator<Item = (&'a str, Option<&'a Verdict>)>,
@@ -69,12 +69,11 @@ pub fn tell_all<'a, K>(
     if conditions == machine.status.conditions {
         return None;
     }
-    // Guarded by the version seen: the list is replaced as a whole.
+    // Guarded by resourceVersion: the list is replaced as a whole.
     let status = json!({"conditions": conditions});
     Some(Effect::merge_status_guarded(ObjectRef::to(machine), &machine.metadata, &status))
 }
 
-/// Machines as sources of a condition that is aggregated from them.
 pub fn sources<'a>(machines: impl IntoIterator<Item = &'a Arc<Machine>>) -> Vec<Source<'a>> {
     let source = |machine: &'a Arc<Machine>| Source {
         kind: "Machine",
@@ -96,7 +95,7 @@ pub fn is_to_be_remediated(machine: &Machine) -> bool {
         && condition_is(machine, machine_condition::OWNER_REMEDIATED, ConditionStatus::False)
 }
 
-/// The machine is being updated in place, is about to be, or is just coming out of it.
+/// The machine is being updated in place, or about to start or finish.
 pub fn is_updating_in_place(machine: &Machine) -> bool {
     let annotations = &machine.metadata.annotations;
     annotations.contains_key(annotation::UPDATE_IN_PROGRESS)
@@ -105,7 +104,7 @@ pub fn is_updating_in_place(machine: &Machine) -> bool {
             .is_some_and(|hooks| hooks.split(',').any(|hook| hook == UPDATE_HOOK))
 }
 
-/// Which versions the machines run, and how many each; what a kubelet reports goes before what was asked for.
+/// Versions and their number of machines; the kubelet's version takes precedence over the spec.
 pub fn versions<'a>(machines: impl IntoIterator<Item = &'a Arc<Machine>>) -> Vec<StatusVersion> {
     let version_of = |machine: &'a Arc<Machine>| {
         let reported = machine.status.node_info.as_ref().map(|info| info.kubelet_version.as_str());
@@ -133,7 +132,7 @@ pub fn parsed(version: &str) -> Option<semver::Version> {
     semver::Version::parse(version.strip_prefix('v').unwrap_or(version)).ok()
 }
 
-/// Machines in deletion for long, and what seems to hold them up; empty if there are none.
+/// Message about machines whose deletion takes long, with the likely cause; empty if there are none.
 pub fn stale_deletions(machines: &[Arc<Machine>], now: Timestamp) -> String {
     let older = |since: Option<capstan_object::Time>, limit| {
         since.is_some_and(|since| now.duration_since(since.timestamp()) > limit)
@@ -171,7 +170,7 @@ pub fn stale_deletions(machines: &[Arc<Machine>], now: Timestamp) -> String {
     format!("{} in deletion since more than 15m{delay}", subject(&names))
 }
 
-/// Machines that failed their health check and that nobody in `owner` replaces; empty if there are none.
+/// Message about unhealthy machines that `owner` does not replace; empty if there are none.
 pub fn unhealthy_message(machines: &[Arc<Machine>], owner: &str) -> String {
     let names: BTreeSet<_> = machines
         .iter()

@@ -1,9 +1,9 @@
-//! What belongs to a cluster, by the cluster that its specification names.
+//! Objects of a cluster, by `spec.clusterName`.
 
 use capstan_controller::Caches;
 use capstan_object::{Key, Object};
 
-/// Name of the index by the cluster that an object names, whatever its labels say.
+/// Name of the index by `spec.clusterName`, independent of labels.
 pub const CLUSTER: &str = "spec.clusterName";
 
 /// The objects that name a cluster; they must be indexed by [`CLUSTER`].

@@ -2,8 +2,8 @@
 //!
 //! A name is the owner's, and a short hash of the owner's uid and a number. The number comes from a counter
 //! on the owner (an annotation, so that `move` and backups keep it). It is raised once an object with the
-//! name was seen, so a creation whose answer was lost is tried again under the same name and collides instead
-//! of making a second object; and before another name is given out, so that a name is not used again.
+//! name was observed, so a creation whose response was lost is retried under the same name and collides instead
+//! of creating a second object; and before another name is assigned, so that names are not reused.
 
 use capstan_object::ObjectMeta;
 use sha2::{Digest, Sha256};
@@ -11,16 +11,16 @@ use sha2::{Digest, Sha256};
 /// The owner's counter: the number of the next name.
 pub const COUNTER: &str = "capstan.dev/next-child";
 
-/// Letters and digits of generated names, as Kubernetes uses them: no vowels, so no words.
+/// The alphabet of Kubernetes' generated names: no vowels, so no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// How long the generated part is, as upstream's is.
+/// Length of the generated part, as upstream.
 const LENGTH: usize = 5;
 
-/// How long a whole name may be.
+/// Maximum length of a name.
 const LONGEST: usize = 63;
 
-/// Gives names to objects of one owner.
+/// Assigns names to objects of one owner.
 #[derive(Debug, Clone)]
 pub struct Names {
     uid: String,
@@ -87,7 +87,7 @@ pub fn shortened(mut name: String, suffix: &str) -> String {
 pub fn from_template(template: &str, values: &[(&str, &str)], suffix: &str) -> String {
     let mut name = String::new();
     let mut rest = template;
-    // Admission sees to it that nothing but what is known stands between the braces.
+    // Admission rejects templates with unknown variables.
     while let Some((before, (inner, after))) =
         rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
     {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::contract::External;
 
-/// The owner of a kind that an object names, if it is there and is the very one.
+/// The owner of a kind, if it exists and has the referenced uid.
 pub fn of<T: Object>(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<T>>, ObserveError> {
     let Some(reference) = reference_to::<T>(meta) else { return Ok(None) };
     let owner = view.get::<T>(&Key::new(meta.namespace.as_str(), reference.name.as_str()))?;
@@ -21,8 +21,7 @@ fn reference_to<T: Object>(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().find(|owner| owner.kind == T::KIND.kind && owner.group() == T::KIND.group)
 }
 
-/// Puts a reference among others: in place of one to the same owner, else at the end. The answer is whether
-/// anything changed.
+/// Adds a reference, replacing one to the same owner. Returns whether anything changed.
 pub fn ensure(owners: &mut Vec<OwnerReference>, wanted: OwnerReference) -> bool {
     match owners.iter_mut().find(|owner| owner.same_owner(&wanted)) {
         Some(owner) if *owner == wanted => false,
@@ -37,7 +36,7 @@ pub fn ensure(owners: &mut Vec<OwnerReference>, wanted: OwnerReference) -> bool 
     }
 }
 
-/// Makes an object owned by its cluster. A reference that is there in any form stays as it is.
+/// Adds an owner reference to the cluster, unless there is one in any form.
 pub fn belong_to(meta: &mut ObjectMeta, cluster: &Cluster) {
     let wanted = OwnerReference::to(cluster);
     let exact = |owner: &OwnerReference| owner.uid == wanted.uid && owner.api_version == wanted.api_version;
@@ -46,7 +45,7 @@ pub fn belong_to(meta: &mut ObjectMeta, cluster: &Cluster) {
     }
 }
 
-/// Makes a template owned by the cluster that uses it, so that it goes and moves with the cluster.
+/// Adds an owner reference from a template to its cluster, so that it is deleted and moved with the cluster.
 pub fn claim_template<K>(template: &External, cluster: &Cluster) -> Option<Effect<K>> {
     let mut meta = template.metadata.clone();
     belong_to(&mut meta, cluster);
@@ -57,7 +56,7 @@ pub fn claim_template<K>(template: &External, cluster: &Cluster) -> Option<Effec
     Some(Effect::merge_guarded(template.reference(), &template.metadata, change))
 }
 
-/// Takes control of an object that nobody controls.
+/// Adopts an object without a controller.
 pub fn adopt<K, O: Object, T: Object>(owner: &O, orphan: &T) -> Effect<K> {
     let mut owners = orphan.metadata().owner_references.clone();
     ensure(&mut owners, OwnerReference::controlled_by(owner));

@@ -1,4 +1,4 @@
-//! Paused objects, and how they say so.
+//! Paused objects and the `Paused` condition.
 
 use capstan_capi_types::core::{Cluster, annotation, reason};
 use capstan_controller::Change;
@@ -6,7 +6,7 @@ use capstan_object::{ConditionStatus, ObjectMeta};
 
 use crate::conditions::Verdict;
 
-/// Why an object is paused, if it is: its cluster is, or it says so itself.
+/// Why an object is paused: `spec.paused` of its cluster, or its own annotation.
 pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<String> {
     let mut reasons = Vec::new();
     if cluster.is_some_and(|cluster| cluster.spec.paused == Some(true)) {
@@ -26,8 +26,8 @@ pub fn verdict(why: Option<&str>) -> Verdict {
     }
 }
 
-/// A change of a cluster that matters to what belongs to it: it came, began to go, was paused or resumed, got
-/// or lost its infrastructure or control plane.
+/// Whether a change of a cluster matters to its objects: created, deleted, paused or resumed, infrastructure or control
+/// plane provisioned or lost.
 pub fn concerns_members(change: &Change<Cluster>) -> bool {
     let told = |cluster: &std::sync::Arc<Cluster>| {
         let initialization = &cluster.status.initialization;

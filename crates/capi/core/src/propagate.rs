@@ -27,14 +27,12 @@ struct Record {
 /// Labels and annotations that an object should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Propagated {
-    /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Propagated {
-    /// What has to be remembered: everything but our own keys.
+    /// The keys to record: all but our own.
     fn record(&self) -> Record {
         let others = |keys: &BTreeMap<String, String>| {
             keys.keys().filter(|key| !is_own(key)).cloned().collect::<BTreeSet<_>>()
@@ -75,7 +73,7 @@ impl Propagated {
     }
 }
 
-/// Keys that are there as long as the object is, or that their controller takes away by itself.
+/// Keys that are always present, or that their controller removes itself.
 fn is_own(key: &str) -> bool {
     const OWN: &[&str] = &[
         label::CLUSTER_NAME,

@@ -1,4 +1,4 @@
-//! Secrets and ConfigMaps, as far as controllers of Cluster API read and write them.
+//! Secrets and ConfigMaps: the fields this crate uses.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,22 @@ use capstan_capi_types::core::{CLUSTER_SECRET_TYPE, label};
 use capstan_object::{ObjectMeta, OwnerReference, object};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Error;
+
 object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
 object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
-object!(SecretOutline, "" / "v1", "Secret", "secrets", Namespaced);
 
-/// Why a value of a Secret cannot be used. Never carries the value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SecretError {
-    /// The Secret lacks a key.
-    #[error("secret {secret} has no key {key:?}")]
-    KeyMissing {
-        /// Name of the Secret.
-        secret: String,
-        /// Which key.
-        key: String,
-    },
-    /// The value is not text.
-    #[error("secret {secret} key {key:?} is not UTF-8 text")]
-    NotText {
-        /// Name of the Secret.
-        secret: String,
-        /// Which key.
-        key: String,
-    },
-}
-
-/// A Secret. Its content is not shown by `Debug`.
+/// `Debug` does not show the content.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Secret {
-    /// Metadata.
     pub metadata: ObjectMeta,
-    /// Content.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         serialize_with = "write_base64",
         deserialize_with = "read_base64"
     )]
     pub data: BTreeMap<String, Vec<u8>>,
-    /// What the content is.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
 }
@@ -62,19 +39,19 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A value that is text.
-    pub fn text(&self, key: &str) -> Result<String, SecretError> {
+    /// A value as text; fails if it is missing or not UTF-8.
+    pub fn text(&self, key: &str) -> Result<String, Error> {
         let secret = || self.metadata.name.clone();
         let bytes = self
             .data
             .get(key)
-            .ok_or_else(|| SecretError::KeyMissing { secret: secret(), key: key.to_owned() })?;
+            .ok_or_else(|| Error::SecretKeyMissing { secret: secret(), key: key.to_owned() })?;
         String::from_utf8(bytes.clone())
-            .map_err(|_| SecretError::NotText { secret: secret(), key: key.to_owned() })
+            .map_err(|_| Error::SecretNotText { secret: secret(), key: key.to_owned() })
     }
 }
 
-/// A Secret of a cluster, as controllers make it: labelled, typed, owned.
+/// A cluster Secret as controllers create it, with label, type and owner.
 pub fn cluster_secret<'a>(
     namespace: &str,
     name: &str,
@@ -107,26 +84,12 @@ fn read_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<St
     encoded.into_iter().map(decode).collect()
 }
 
-/// A ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfigMap {
-    /// Metadata.
     pub metadata: ObjectMeta,
-    /// Content.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
-}
-
-/// A Secret without its content: enough to notice changes, and little enough to cache.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SecretOutline {
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// What the content is.
-    #[serde(rename = "type")]
-    pub kind: String,
 }
 
 #[cfg(test)]

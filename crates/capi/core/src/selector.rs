@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_object::{LabelSelector, SelectorOperator};
 
-/// An empty selector selects nothing, and neither does one that makes no sense.
+/// An empty or invalid selector selects nothing.
 pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     !selector.is_empty() && selector.matches(labels).unwrap_or(false)
 }

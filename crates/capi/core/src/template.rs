@@ -1,4 +1,4 @@
-//! Whether machines of a template have to be replaced to become those of another.
+//! Whether a change of a machine template needs new machines.
 
 use capstan_capi_types::core::{MachineTemplateSpec, TEMPLATE_SUFFIX};
 use sha2::{Digest, Sha256};

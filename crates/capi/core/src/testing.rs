@@ -4,7 +4,7 @@ use capstan_capi_types::core::Machine;
 use capstan_object::{Condition, ConditionStatus, ObjectMeta};
 use jiff::Timestamp;
 
-/// A moment, in seconds from the beginning of the tests' time.
+/// A timestamp, in seconds from the start of a test.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + seconds).expect("a moment")
 }
@@ -20,7 +20,7 @@ pub fn machine(name: &str) -> Machine {
     Machine { metadata, ..Machine::default() }
 }
 
-/// A condition that changed at the beginning of time.
+/// A condition that changed at the start of a test.
 pub fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
     Condition {
         kind: kind.to_owned(),

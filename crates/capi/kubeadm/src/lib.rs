@@ -1,17 +1,16 @@
-//! Machines set up by kubeadm: the certificates of their cluster, their boot data, and the control plane that
-//! they form.
+//! The kubeadm providers: cluster certificates, bootstrap data of machines, and control planes.
 //!
 //! ```text
 //! KubeadmConfig + Cluster + Machine ──▶ config (kubeadm's YAML) ──┐
-//!                  certificates (Secrets of the cluster) ─────────┼─▶ cloud_config │ ignition ──▶ data Secret
+//!                  certificates (Secrets of the cluster) ─────────┼─▶ cloud-config │ Ignition ──▶ data Secret
 //!                                  files, users, disks, commands ─┘
 //!
 //! machines, etcd members, health ──▶ control_plane: what is added, replaced or removed next
 //! ```
 //!
-//! Everything here is a function of what was observed: time and randomness ([`certificates::Seed`]) are facts
-//! among others, so that a simulation gives one trace for one seed. Only [`bootstrap`] and [`control_plane`] meet API
-//! servers, through the controller runtime. Secrets are kept out of errors and `Debug`.
+//! Everything here is a function of observed state, which includes time and randomness ([`certificates::Seed`]), so a
+//! simulation gives one trace for one seed. Only [`bootstrap`] and [`control_plane`] access API servers, through the
+//! controller runtime. Errors and `Debug` never contain secrets.
 
 pub mod boot;
 pub mod bootstrap;

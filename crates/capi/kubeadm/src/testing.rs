@@ -1,16 +1,16 @@
-//! Objects that tests share.
+//! Shared test objects.
 
 use capstan_capi_types::bootstrap::KubeadmConfigSpec;
 use capstan_capi_types::core::Cluster;
 use serde::de::DeserializeOwned;
 
-/// Reads a test object.
+/// Parses a test object from YAML.
 pub fn object<T: DeserializeOwned>(yaml: &str) -> T {
     let value: serde_json::Value = serde_saphyr::from_str(yaml).expect("YAML");
     serde_json::from_value(value).expect("an object")
 }
 
-/// A cluster with everything that boot data takes from it.
+/// A cluster with all fields that bootstrap data uses.
 pub fn cluster() -> Cluster {
     object(
         "
@@ -25,7 +25,7 @@ spec:
     )
 }
 
-/// A specification that uses every field.
+/// A spec that sets every field.
 pub fn full_spec() -> KubeadmConfigSpec {
     object(
         r#"

@@ -1,8 +1,8 @@
-//! Writing YAML that every reader takes the same way.
+//! Writes YAML that every parser reads the same way.
 //!
-//! What is written here passes cloud-init's Jinja before it is parsed, so quoting matters: single quotes leave
-//! `{{ ds.meta_data["hostname"] }}` as it is, escapes in double quotes would not. Keys are in order, lists stand
-//! below their key: what Go programs write, so that diffs stay small.
+//! The output passes through cloud-init's Jinja before it is parsed, so quoting matters: single quotes leave
+//! `{{ ds.meta_data["hostname"] }}` unchanged, escapes in double quotes would not. Keys are sorted and lists are not
+//! indented below their key, as Go programs write them, so that diffs stay small.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn document(value: &Value) -> String {
 
 fn write_fields(out: &mut String, fields: &serde_json::Map<String, Value>, indent: usize) {
     for (index, (key, value)) in fields.iter().enumerate() {
-        // The first field stands where the caller has written to already, after a dash or at the margin.
+        // The first field continues the caller's line, after a dash or at the margin.
         if index > 0 {
             out.push_str(&" ".repeat(indent));
         }
@@ -74,7 +74,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// Text as a scalar that is read back as text: plain if it can be, else in single quotes, else in double quotes.
+/// A string scalar: plain if possible, else in single quotes, else in double quotes.
 pub fn scalar(text: &str) -> String {
     if is_plain(text) {
         text.to_owned()
@@ -85,7 +85,7 @@ pub fn scalar(text: &str) -> String {
     }
 }
 
-/// Plain, and no reader takes it for a number, a date, a truth value or nothing.
+/// Whether a plain scalar is safe: no parser reads it as a number, date, boolean or null.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 10] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil"];
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '_');
@@ -118,19 +118,19 @@ pub fn double_quoted(text: &str) -> String {
     out
 }
 
-/// Text that a literal block keeps apart from newlines at its end: those become one.
+/// Whether a literal block preserves the text, except that trailing newlines become one.
 pub fn fits_block(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c == '\n' || c == '\t' || !needs_escape(c))
 }
 
-/// The header of a literal block whose lines stand `step` columns right of their key: a first line that starts
-/// with a space must say so.
+/// The header of a literal block indented by `step` columns; a first line that starts with a space needs an
+/// indentation indicator.
 pub fn block_header(text: &str, step: usize) -> String {
     let first = text.split('\n').find(|line| !line.is_empty()).unwrap_or_default();
     if first.starts_with([' ', '\t']) || text.starts_with('\n') { format!("|{step}") } else { "|".to_owned() }
 }
 
-/// Every line moved right. An empty line stays empty.
+/// Indents every non-empty line.
 pub fn indented(text: &str, columns: usize) -> String {
     let margin = " ".repeat(columns);
     let lines: Vec<String> = text

@@ -1,4 +1,4 @@
-//! Applying manifests to a workload cluster.
+//! Applies manifests to a workload cluster.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use capstan_controller::{ApiError, Client, KindName, Patch};
 use capstan_object::{Key, Scope};
 use serde_json::{Map, Value};
 
-/// Applies all objects and tells what went wrong with each that failed: one failure does not stop the others.
+/// Applies all objects and returns the errors; one failure does not stop the others.
 pub(super) async fn all(client: &Client, objects: Vec<Value>, strategy: Strategy) -> Vec<String> {
     let mut kinds = BTreeMap::new();
     let mut errors = Vec::new();
@@ -38,7 +38,7 @@ async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Ki
     let Some(there) = there else {
         return match client.create(&kind, namespace, object).await {
             Ok(_) => Ok(()),
-            // Somebody made it before: as good as applied, once.
+            // It existed before: with ApplyOnce that counts as applied.
             Err(error) if error.is_already_exists() && strategy == Strategy::ApplyOnce => Ok(()),
             Err(error) => Err(words(&error)),
         };
@@ -55,8 +55,8 @@ async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Ki
         .map_err(|error| words(&error))
 }
 
-/// The merge patch that makes an object what its manifest says; what the manifest does not say goes, but for what is the
-/// server's.
+/// The merge patch from an object to its manifest. Fields that the manifest lacks are removed, except those that the
+/// server sets.
 fn change(there: &Value, wanted: &Value) -> Map<String, Value> {
     let mut patch = difference(there, wanted);
     for servers in ["status", "apiVersion", "kind"] {

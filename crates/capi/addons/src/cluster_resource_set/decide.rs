@@ -1,4 +1,4 @@
-//! What is done about a ClusterResourceSet.
+//! Decides about a ClusterResourceSet.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::resources::{ConfigMapOutline, SecretOutline};
 use super::{Applied, Apply, ClusterResourceSetController};
 use conditions::Verdict;
 
-/// When what failed is tried again.
+/// Requeue interval after a failure.
 const AGAIN: Duration = Duration::from_secs(30);
 
 pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<ClusterResourceSetController> {
@@ -56,7 +56,7 @@ pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<Clus
     decision
 }
 
-/// Takes the set out of every binding; the last one to leave a binding takes it along.
+/// Removes the set from every binding, and deletes bindings without sets.
 fn leave(look: &Look<ClusterResourceSetController>, decision: &mut Decision<ClusterResourceSetController>) {
     let ours = OwnerReference::to(&*look.object);
     for binding in look.seen.targets.iter().filter_map(|target| target.binding.as_ref()) {
@@ -81,7 +81,7 @@ fn leave(look: &Look<ClusterResourceSetController>, decision: &mut Decision<Clus
     decision.remove_finalizer(FINALIZER);
 }
 
-/// Applies what is to be applied and writes down what was; the answer is how the set fares.
+/// Applies resources and records them in bindings. Returns the `ResourcesApplied` condition.
 fn bring(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
@@ -92,7 +92,7 @@ fn bring(
     for (reference, resource) in look.object.spec.resources.iter().zip(&look.seen.resources) {
         match resource {
             Resource::Found { meta, .. } => own_resource(look, decision, reference, meta),
-            // The others are applied all the same.
+            // The others are still applied.
             Resource::Missing => {
                 let message = format!("{} {} does not exist", kind(reference), reference.name);
                 trouble = trouble.or_else(|| Some(failed(reason::INTERNAL_ERROR, message)));
@@ -119,7 +119,7 @@ fn kind(reference: &ResourceRef) -> &'static str {
     reference.kind.map_or("", ResourceKind::as_str)
 }
 
-/// An owner reference, so that changes of the resource find the set and the resource moves with it.
+/// Adds an owner reference, so that changes of the resource trigger the set and `clusterctl move` takes it along.
 fn own_resource(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
@@ -138,7 +138,7 @@ fn own_resource(
     decision.then(Effect::merge_guarded(ObjectRef::new(name, meta.key()), meta, change));
 }
 
-/// One cluster: what has to be applied there, and its binding. The answer is what went wrong, if anything did.
+/// Applies resources to one cluster and updates its binding. Returns the first problem.
 fn to_cluster(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
@@ -203,7 +203,7 @@ fn to_cluster(
     trouble
 }
 
-/// Writes down what became of a resource; an entry that says so already keeps its time.
+/// Records the result for a resource; an unchanged entry keeps its timestamp.
 fn note(
     look: &Look<ClusterResourceSetController>,
     entry: &mut ResourceSetBinding,

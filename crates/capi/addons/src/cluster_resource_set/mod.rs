@@ -1,8 +1,8 @@
 //! `ClusterResourceSet`: applies resources to every cluster that matches, once or whenever they change.
 //!
 //! Owns: its finalizer, its entry in the binding of each cluster, an owner reference on each resource. Reads: Clusters,
-//! their bindings, and outlines of ConfigMaps and Secrets; what is in them is read when it is needed and only its hash is
-//! kept. Writes to workload clusters what the resources say.
+//! their bindings, and metadata of ConfigMaps and Secrets; their content is read on demand and only its hash is
+//! cached. Writes the objects in the resources to workload clusters.
 
 mod apply;
 mod decide;
@@ -31,36 +31,30 @@ use serde::{Deserialize, Serialize};
 pub use observed::{Resource, Seen, Target};
 pub use resources::{ConfigMapOutline, SecretOutline};
 
-/// The controller of ClusterResourceSets.
 #[derive(Default)]
 pub struct ClusterResourceSetController {
-    /// Hashes of resources by kind and key, with the version they are of.
+    /// Hashes of resources by kind and key, with the resourceVersion they belong to.
     hashes: Mutex<BTreeMap<(ResourceKind, Key), Hashed>>,
 }
 
-/// A resource's version, and the hash of what it holds or what is wrong with it.
+/// A resourceVersion, and the hash of the content or why it is invalid.
 type Hashed = (String, Result<String, String>);
 
-/// Applies one resource to one cluster. May be repeated without harm.
+/// Applies one resource to one cluster. Idempotent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Apply {
-    /// Cluster.
     pub cluster: String,
-    /// Kind of the resource.
     pub kind: ResourceKind,
-    /// Name of the resource.
     pub name: String,
-    /// Hash of what was to be applied.
     pub hash: String,
-    /// How.
     pub strategy: ClusterResourceSetStrategy,
 }
 
-/// What became of an [`Apply`].
+/// Result of an [`Apply`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
-    /// What went wrong, object by object.
+    /// Errors, one per object.
     pub errors: Vec<String>,
 }
 
@@ -78,12 +72,12 @@ impl Call for Apply {
     }
 }
 
-/// What a set depends on of a cluster.
+/// The parts of a Cluster that trigger a reconcile.
 fn told(cluster: &Cluster) -> impl PartialEq {
     (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_connected(cluster))
 }
 
-/// The cluster has been found to answer. One that has not is not asked: of a fleet, most are still being made.
+/// The cluster answered a probe. Others are not contacted: in a fleet most of them are still being created.
 fn is_connected(cluster: &Cluster) -> bool {
     cluster.status.conditions.is_condition_true(cluster_condition::REMOTE_CONNECTION_PROBE)
 }

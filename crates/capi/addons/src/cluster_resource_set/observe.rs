@@ -58,7 +58,7 @@ pub(super) async fn observe(
             _ => Resource::Missing,
         });
     }
-    // Only clusters that something is to be brought to have to answer.
+    // Only clusters with pending resources have to be reachable.
     for target in seen.targets.iter_mut().filter(|target| target.unreachable.is_none()) {
         if !is_complete(set, &seen.resources, target) {
             target.unreachable = match view.workloads() {
@@ -73,7 +73,7 @@ pub(super) async fn observe(
     Ok(seen)
 }
 
-/// The hash of a resource: read once for each version of it.
+/// The hash of a resource, computed once per resourceVersion.
 async fn hash(
     controller: &ClusterResourceSetController,
     view: &View,
@@ -92,7 +92,6 @@ async fn hash(
     hash
 }
 
-/// What is in a resource.
 pub(super) async fn documents(view: &View, kind: ResourceKind, key: &Key) -> Result<Vec<String>, String> {
     let name = match kind {
         ResourceKind::ConfigMap => KindName::of::<ConfigMapOutline>(),

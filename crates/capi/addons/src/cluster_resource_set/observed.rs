@@ -9,45 +9,40 @@ use capstan_capi_types::addons::{
 use capstan_capi_types::core::Cluster;
 use capstan_object::ObjectMeta;
 
-/// What was seen beside the set.
+/// State beside the ClusterResourceSet itself.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Why clusters cannot be chosen.
+    /// Why the cluster selector is invalid.
     pub bad_selector: Option<String>,
-    /// The clusters it is for.
+    /// Matching clusters.
     pub targets: Vec<Target>,
-    /// Its resources, in its order.
+    /// In the order of `spec.resources`.
     pub resources: Vec<Resource>,
 }
 
-/// A cluster that resources go to.
+/// A matching cluster.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name.
     pub cluster: String,
-    /// What was applied to it.
     pub binding: Option<Arc<ClusterResourceSetBinding>>,
-    /// Why it cannot be reached, if so.
+    /// Why it cannot be reached.
     pub unreachable: Option<String>,
 }
 
 /// A ConfigMap or Secret of the set.
 #[derive(Debug)]
 pub enum Resource {
-    /// There is none.
     Missing,
     /// A Secret of another type.
     WrongType,
-    /// It is there.
     Found {
-        /// Its metadata.
         meta: Box<ObjectMeta>,
-        /// The hash of what is in it, or what is wrong with it.
+        /// The hash of the content, or why it is invalid.
         hash: Result<String, String>,
     },
 }
 
-/// The set is for the cluster. A selector without requirements selects nothing.
+/// Whether the set selects the cluster. An empty selector selects nothing.
 pub(super) fn selects(set: &ClusterResourceSet, cluster: &Cluster) -> Result<bool, String> {
     let selector = &set.spec.cluster_selector;
     if selector.is_empty() {
@@ -56,7 +51,7 @@ pub(super) fn selects(set: &ClusterResourceSet, cluster: &Cluster) -> Result<boo
     selector.matches(&cluster.metadata.labels).map_err(|error| error.to_string())
 }
 
-/// A resource was applied, in its present state if that matters.
+/// Whether a resource was applied; with Reconcile, with this hash.
 pub(super) fn is_applied(
     entry: &ResourceSetBinding,
     reference: &ResourceRef,
@@ -70,7 +65,7 @@ pub(super) fn is_applied(
     })
 }
 
-/// Everything that can be applied to a cluster was.
+/// Whether every applicable resource was applied to a cluster.
 pub(super) fn is_complete(set: &ClusterResourceSet, resources: &[Resource], target: &Target) -> bool {
     let strategy = set.spec.strategy.unwrap_or(Strategy::ApplyOnce);
     let bindings = target.binding.iter().flat_map(|binding| &binding.spec.bindings);

@@ -1,4 +1,4 @@
-//! What is in a ConfigMap or Secret: manifests, their order, their hash.
+//! The manifests in a ConfigMap or Secret: parsing, order, hash.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-object!(ConfigMapOutline, "" / "v1", "ConfigMap", "configmaps", Namespaced);
+/// A ConfigMap or Secret without its data: enough to notice changes, and small enough to cache.
+macro_rules! outline {
+    ($(#[$meta:meta])* $name:ident, $kind:literal, $plural:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            pub metadata: ObjectMeta,
+            /// The type of a Secret.
+            #[serde(rename = "type")]
+            pub kind: String,
+        }
 
-/// A ConfigMap without its content: enough to notice changes, and little enough to cache.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConfigMapOutline {
-    /// Metadata.
-    pub metadata: ObjectMeta,
+        object!($name, "" / "v1", $kind, $plural, Namespaced);
+    };
 }
 
-/// The documents in the data of a ConfigMap or Secret, in order of their keys; those of a Secret are encoded.
+outline! {
+    ConfigMapOutline, "ConfigMap", "configmaps"
+}
+outline! {
+    SecretOutline, "Secret", "secrets"
+}
+
+/// The documents in a ConfigMap or Secret, sorted by key; those of a Secret are base64.
 pub fn documents(resource: &Value, encoded: bool) -> Result<Vec<String>, String> {
     let Some(data) = resource["data"].as_object() else { return Err("it has no data".to_owned()) };
     let sorted: BTreeMap<_, _> = data.iter().collect();
@@ -27,7 +41,7 @@ pub fn documents(resource: &Value, encoded: bool) -> Result<Vec<String>, String>
     for (key, value) in sorted {
         let text = value.as_str().ok_or_else(|| format!("{key} is no text"))?;
         if encoded {
-            // What cannot be decoded counts as empty, as upstream has it.
+            // Invalid base64 counts as empty, as upstream does.
             let bytes = STANDARD.decode(text).unwrap_or_default();
             documents.push(String::from_utf8_lossy(&bytes).into_owned());
         } else {
@@ -37,7 +51,7 @@ pub fn documents(resource: &Value, encoded: bool) -> Result<Vec<String>, String>
     Ok(documents)
 }
 
-/// The hash that a binding keeps, equal to upstream's.
+/// The hash recorded in bindings; equals upstream's.
 pub fn hash(documents: &[String]) -> String {
     let mut hasher = Sha256::new();
     for document in documents {
@@ -48,7 +62,7 @@ pub fn hash(documents: &[String]) -> String {
     format!("sha256:{hex}")
 }
 
-/// The objects in documents, those that others need before those that need them within each document.
+/// The objects in documents; within a document, prerequisites come first.
 pub fn objects(documents: &[String]) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
     for document in documents {
@@ -80,7 +94,7 @@ fn parse(document: &str) -> Result<Vec<Value>, String> {
     serde_saphyr::from_multiple(document).map_err(|error| error.to_string())
 }
 
-/// Kinds that go before the rest, in their order.
+/// Kinds that are applied before all others, in order.
 fn place(kind: &str) -> usize {
     const FIRST: [&str; 12] = [
         "Namespace",

@@ -1,6 +1,6 @@
-//! `ClusterResourceSetBinding`: goes when its cluster goes.
+//! `ClusterResourceSetBinding`: deleted with its cluster.
 //!
-//! Owns nothing of it but its end; who applied what is written by the ClusterResourceSets.
+//! This controller only deletes bindings; ClusterResourceSets write them.
 
 use std::sync::Arc;
 
@@ -9,18 +9,16 @@ use capstan_capi_types::core::Cluster;
 use capstan_controller::{Controller, Decision, Effect, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::{Key, Object, OwnerReference};
 
-/// The controller of ClusterResourceSetBindings.
 #[derive(Debug, Default)]
 pub struct ClusterResourceSetBindingController;
 
-/// What was seen beside the binding.
+/// State beside the ClusterResourceSetBinding itself.
 #[derive(Debug)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
 }
 
-/// The cluster of a binding: by its field, or by the owner reference that stood for it before there was one.
+/// The cluster of a binding, by `spec.clusterName` or by the owner reference that older versions used.
 fn cluster_name(binding: &ClusterResourceSetBinding) -> Option<String> {
     if !binding.spec.cluster_name.is_empty() {
         return Some(binding.spec.cluster_name.clone());
@@ -40,7 +38,7 @@ impl Controller for ClusterResourceSetBindingController {
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSetBinding>) {
-        // A binding is called as its cluster, and cares only whether that stays.
+        // A binding has its cluster's name, and only the cluster's deletion matters.
         let stays = |cluster: &Arc<Cluster>| !cluster.metadata.is_deleting();
         watches.related::<Cluster>(move |change, _| {
             if change.old.as_ref().is_some_and(stays) == change.new.as_ref().is_some_and(stays) {

@@ -1,4 +1,4 @@
-//! What is done about a Cluster.
+//! Decides about a Cluster.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::conditions;
 use crate::contract::{Claim, ControlPlane, External, FieldError, Found, InfrastructureCluster, claim};
 use crate::paused;
 
-/// When an object that is not there yet is looked for again; its coming wakes nobody before it has an owner.
+/// Requeue interval for a missing object: its creation triggers no reconcile before it has an owner.
 const MISSING_AGAIN: Duration = Duration::from_secs(30);
 
 pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> Decision<ClusterController> {
@@ -57,7 +57,7 @@ fn infrastructure(
     let kind = &cluster.spec.infrastructure_ref.kind;
     let object = match &look.seen.infrastructure {
         Found::NotReferenced => {
-            // Somebody else takes care of infrastructure: nothing waits for it.
+            // Infrastructure is managed elsewhere: nothing waits for it.
             if !cluster.metadata.is_deleting() {
                 decision.object.status.initialization.infrastructure_provisioned = Some(true);
             }
@@ -103,7 +103,7 @@ fn control_plane(
     let kind = &cluster.spec.control_plane_ref.kind;
     let object = match &look.seen.control_plane {
         Found::NotReferenced => {
-            // Machines without a control plane object: initialised once one of them is a node.
+            // Machines without a control plane object: initialized once one of them is a node.
             if look.seen.control_plane_machines.iter().any(|machine| !machine.status.node_ref.name.is_empty())
             {
                 decision.object.status.initialization.control_plane_initialized = Some(true);
@@ -140,7 +140,7 @@ fn control_plane(
     Ok(())
 }
 
-/// Claims a provider's object and takes over what it calls a final failure.
+/// Sets owner and label on a provider's object, and copies its terminal failure.
 fn take(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>, object: &External) {
     let cluster = &look.object;
     // Without a topology other tools may control the object; the cluster only owns it.

@@ -1,4 +1,4 @@
-//! Taking a cluster down: workers, control plane, infrastructure, and then the finalizer.
+//! Deletes a cluster: workers, control plane, infrastructure, then the finalizer.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::observed::is_owned;
 use crate::conditions::{Verdict, shortened};
 use crate::contract::{External, Found};
 
-/// Names of descendants written out.
+/// Most names of descendants in a message.
 const SHOWN: usize = 5;
 
-/// Descendants wake the cluster when they go; this is for the one whose going was missed.
+/// Fallback requeue interval; deleted descendants trigger a reconcile themselves.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// Takes the next step of the deletion and says what it waits for.
+/// Takes the next step of the deletion. Returns the `Deleting` condition.
 pub(super) fn next(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) -> Verdict {
     let waiting = |reason: &str, message: String| Verdict::new(ConditionStatus::True, reason, message);
     delete_children(look, decision);
@@ -34,7 +34,7 @@ pub(super) fn next(look: &Look<ClusterController>, decision: &mut Decision<Clust
     ] {
         match found {
             Found::NotReferenced | Found::Missing => {}
-            // Nothing goes before it is certain that what must go first is gone.
+            // Without certainty that the earlier objects are gone, nothing is deleted.
             Found::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
             Found::Object(object) => {
                 delete(decision, object, stage);
@@ -47,7 +47,7 @@ pub(super) fn next(look: &Look<ClusterController>, decision: &mut Decision<Clust
     waiting(reason::DELETION_COMPLETED, "Deletion completed".to_owned())
 }
 
-/// Asks for a provider's object to go, unless it is going.
+/// Deletes a provider's object, unless it is being deleted.
 fn delete(decision: &mut Decision<ClusterController>, object: &External, stage: &str) {
     if !object.metadata.is_deleting() {
         decision.then(Effect::delete_seen(object.reference(), &object.metadata));
@@ -56,12 +56,12 @@ fn delete(decision: &mut Decision<ClusterController>, object: &External, stage: 
     decision.wait(Wait::on(stage, what).object(object.reference()));
 }
 
-/// Machines of a control plane object are that object's business, so that they go after the workers.
+/// Machines of a control plane object are deleted by it, so that they outlive the workers.
 fn stands_alone(look: &Look<ClusterController>) -> bool {
     look.object.spec.control_plane_ref.kind.is_empty()
 }
 
-/// Asks for everything to go that belongs directly to the cluster.
+/// Deletes the direct children of the cluster.
 fn delete_children(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) {
     fn each<T: Object>(
         look: &Look<ClusterController>,
@@ -83,7 +83,7 @@ fn delete_children(look: &Look<ClusterController>, decision: &mut Decision<Clust
     }
 }
 
-/// What is left of workers, kind by kind.
+/// Remaining workers by kind.
 fn descendants(look: &Look<ClusterController>) -> Vec<String> {
     fn names<T: Object>(what: &str, objects: &[std::sync::Arc<T>]) -> Option<String> {
         let names: Vec<_> = objects.iter().map(|object| object.metadata().name.as_str()).collect();

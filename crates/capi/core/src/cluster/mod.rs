@@ -1,8 +1,8 @@
-//! `Cluster`: brings infrastructure, control plane and workers together and says how they fare.
+//! `Cluster`: connects infrastructure, control plane and workers, and reports their state.
 //!
 //! Owns: the Cluster's finalizer, its endpoint, its status, the operation on it; the owner reference and the cluster label of the
 //! infrastructure and control plane objects. Reads: those objects through the contract, the cluster's
-//! MachineDeployments, MachineSets and Machines, and how the workload cluster answers. On deletion: workers, then
+//! MachineDeployments, MachineSets and Machines, and the health of the workload cluster. On deletion: workers, then
 //! the control plane, then the infrastructure, then the finalizer.
 
 mod decide;
@@ -32,27 +32,25 @@ use crate::contract::Definition;
 use crate::paused;
 use crate::workload::Nodes;
 
-/// The controller of Clusters.
 pub struct ClusterController {
-    /// How long a workload cluster may be silent before it counts as not connected.
+    /// How long a workload cluster may be unreachable before it counts as not connected.
     grace: SignedDuration,
-    /// Whose Nodes others follow.
+    /// Node caches shared with other controllers.
     nodes: Option<Arc<Nodes>>,
     workloads: OnceLock<Arc<dyn Workloads>>,
 }
 
 impl ClusterController {
-    /// A controller with upstream's patience.
+    /// With upstream's grace period of five minutes.
     pub fn new() -> Self {
         Self::with_grace(SignedDuration::from_mins(5))
     }
 
-    /// A controller that calls a workload cluster not connected after it was silent this long.
     pub fn with_grace(grace: SignedDuration) -> Self {
         Self { grace, nodes: None, workloads: OnceLock::new() }
     }
 
-    /// The same; Nodes of clusters that go are no longer followed.
+    /// Drops the shared Node caches of deleted clusters.
     #[must_use]
     pub fn sharing(self, nodes: Arc<Nodes>) -> Self {
         Self { nodes: Some(nodes), ..self }
@@ -65,7 +63,6 @@ impl Default for ClusterController {
     }
 }
 
-/// The conditions this controller writes.
 const CONDITIONS: [&str; 16] = [
     condition::PAUSED,
     condition::INFRASTRUCTURE_READY,
@@ -96,7 +93,7 @@ impl Controller for ClusterController {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<MachineSet>(label::CLUSTER_NAME);
         watches.index_label::<MachineDeployment>(label::CLUSTER_NAME);
-        // What is told of them together need not be told one by one.
+        // Batched: their conditions are aggregated.
         watches.related_within::<MachineDeployment>(GATHER, |change, _| {
             cluster_of(change, |object| &object.spec.cluster_name)
         });
@@ -145,7 +142,7 @@ fn cluster_of<T: Object>(change: &Change<T>, name: impl Fn(&T) -> &String) -> Ve
     latest.map(|object| Key::new(object.metadata().namespace.clone(), name(object))).into_iter().collect()
 }
 
-/// A machine wakes its cluster only when it comes, goes, or changes in what the cluster tells of it.
+/// A machine triggers its cluster only when it is created, deleted, or changes in a field that the cluster aggregates.
 fn machine_matters(change: &Change<Machine>, _: &Caches) -> Vec<Key> {
     let told = |machine: &Machine| {
         let conditions = machine

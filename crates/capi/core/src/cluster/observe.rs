@@ -17,7 +17,7 @@ pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Seen,
         machines.into_iter().partition(|machine| machine.metadata.labels.contains_key(label::CONTROL_PLANE));
     let mut health = Health::default();
     if let Some(workloads) = view.workloads() {
-        // Asking for it is what probes it; how that went shows in its health.
+        // Getting the client probes the cluster and updates its health.
         if cluster.spec.control_plane_endpoint.is_valid() && !meta.is_deleting() {
             drop(workloads.client(&key).await);
         }

@@ -1,4 +1,4 @@
-//! How many machines a cluster has.
+//! Replica counts of a cluster.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn count(look: &Look<ClusterController>, status: &mut ClusterStatus) 
     status.workers = Some(ClusterReplicas { upgrade_plan: before.upgrade_plan, ..counted });
 }
 
-/// What the control plane object reports; what it does not report stays unknown.
+/// From the control plane object; fields that it does not report stay unset.
 fn control_plane(look: &Look<ClusterController>, replicas: &mut ClusterReplicas) {
     let cluster = &look.object;
     if cluster.spec.control_plane_ref.kind.is_empty() && !has_topology(cluster) {
@@ -93,7 +93,7 @@ fn workers(look: &Look<ClusterController>) -> ClusterReplicas {
     sum.done()
 }
 
-/// Counts: wanted, there, ready, available, up to date. A count nobody reported stays absent.
+/// Counts: desired, existing, ready, available, up to date. `None` if nobody reported one.
 #[derive(Default)]
 struct Sum {
     counts: [Option<i32>; 5],
@@ -110,7 +110,7 @@ impl Sum {
         self.versions.extend_from_slice(versions);
     }
 
-    /// A machine that stands alone is wanted because it is there.
+    /// A standalone machine counts as one desired replica.
     fn machine(&mut self, machine: &Arc<Machine>) {
         let is = |kind| machine.status.conditions.is_condition_true(kind).then_some(1);
         let counts = [

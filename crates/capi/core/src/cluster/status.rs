@@ -1,4 +1,4 @@
-//! How a Cluster fares, in words.
+//! Status of a Cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::machines;
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Failed probes before a cluster that never answered counts as not answering.
+/// Failed probes before a cluster that never answered counts as unreachable.
 const FIRST_PROBES: u32 = 5;
 
-/// A new machine may be without the `UpToDate` condition this long before that is told.
+/// How long a new machine may lack the `UpToDate` condition before that is reported.
 const UP_TO_DATE_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// How often a cluster is probed: one that answers, and one that does not.
+/// Probe intervals of reachable and of unreachable clusters.
 const PROBE_AGAIN: Duration = Duration::from_secs(60);
 const PROBE_SOON: Duration = Duration::from_secs(10);
 
 const TOPOLOGY_PENDING: &str = "Waiting for cluster topology to be reconciled";
 
-/// Fills in the whole status.
+/// Sets the whole status.
 pub(super) fn tell(
     look: &Look<ClusterController>,
     decision: &mut Decision<ClusterController>,
@@ -50,7 +50,7 @@ pub(super) fn tell(
     set(condition::INFRASTRUCTURE_READY, verdict, since);
     let (verdict, since) = control_plane_available(look, &cluster);
     set(own::CONTROL_PLANE_AVAILABLE, verdict, since);
-    // Once initialised, always initialised.
+    // Never reset.
     if !cluster.status.conditions.is_condition_true(own::CONTROL_PLANE_INITIALIZED) {
         set(own::CONTROL_PLANE_INITIALIZED, control_plane_initialized(look, &cluster), None);
     }
@@ -105,7 +105,7 @@ fn phase(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
 }
 
 fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>, grace: SignedDuration) {
-    // Nobody probes a cluster that goes: what was known stays.
+    // A cluster that is being deleted is not probed; the last state stays.
     if look.object.metadata.is_deleting() {
         return;
     }
@@ -114,7 +114,7 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
     let conditions = &mut decision.object.status.conditions;
     let verdict = match health.last_success {
         None if health.failures < FIRST_PROBES => {
-            // What was known before this process began to probe stays until there is something to tell.
+            // The state from before this process started stays until there is a probe result.
             conditions.condition(kind).is_none().then(|| {
                 Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
             })
@@ -130,14 +130,14 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
     if let Some(verdict) = verdict {
         conditions::state(look, conditions, kind, verdict, None);
     }
-    // A look is what probes, so there must be one from time to time, and soon while the cluster is silent.
+    // Reconciles probe, so requeue regularly, and sooner while the cluster is unreachable.
     if decision.object.spec.control_plane_endpoint.is_valid() {
         let silent = health.last_success.is_none() || health.failures > 0;
         decision.again_in(if silent { PROBE_SOON } else { PROBE_AGAIN });
     }
 }
 
-/// A provider's object is not there or not usable: what that means for the condition that mirrors it.
+/// The mirrored condition while a provider's object is missing or unusable.
 fn without_object(cluster: &Cluster, found: &Found, kind: &str, was_there: bool) -> Verdict {
     if let Found::Unusable(why) = found {
         return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone());
@@ -168,7 +168,7 @@ fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (V
     let provisioned = cluster.status.initialization.infrastructure_provisioned == Some(true);
     match &look.seen.infrastructure {
         Found::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
-        // Upstream reports an internal error here; a cluster whose infrastructure somebody else takes care of has none.
+        // Upstream reports an internal error here, although a cluster with infrastructure managed elsewhere has none.
         Found::NotReferenced => (Verdict::new(True, reason::READY, ""), None),
         Found::Object(object) => {
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
@@ -280,7 +280,7 @@ fn waits_to_count_up_to_date(look: &Look<ClusterController>) -> bool {
     look.seen.machines().any(|machine| !counts_up_to_date(look, machine))
 }
 
-/// Conditions that are good when they do not hold, and their reasons.
+/// Conditions with negative polarity, and their reasons.
 const GOING_ON: [(&str, Reasons); 3] = [
     (
         condition::ROLLING_OUT,
@@ -380,7 +380,7 @@ fn available(cluster: &Cluster, conditions: &[Condition]) -> Verdict {
             [reason::OBJECT_DELETED, reason::OBJECT_DOES_NOT_EXIST].contains(&condition.reason.as_str());
         let mirrors = [condition::INFRASTRUCTURE_READY, own::CONTROL_PLANE_AVAILABLE]
             .contains(&condition.kind.as_str());
-        // While the cluster goes it is right that these are gone; and a topology that is on its way is no issue.
+        // During deletion these are expected to be gone, and a pending topology is no issue.
         let failed = [own_reason::RECONCILE_FAILED, own_reason::CLUSTER_CLASS_NOT_RECONCILED];
         let on_its_way = condition.kind == own::TOPOLOGY_RECONCILED
             && condition.status == False

@@ -1,4 +1,4 @@
-//! Conditions of objects whose kind is known only at run time, in the shape of either contract.
+//! Conditions of provider objects, in the format of either contract.
 
 use capstan_object::{Condition, ConditionStatus, Time};
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Verdict;
 
-/// The reason of a condition that gives none, as those of the older contract may.
+/// Reason of a condition without one, which the v1beta1 contract allows.
 pub const NO_REASON: &str = "NoReasonReported";
 
 /// The conditions of an object: those under `status.v1beta2` if there are any, else those under `status`.
@@ -56,20 +56,20 @@ fn read(value: &Value) -> Result<Condition, String> {
     })
 }
 
-/// What a mirrored condition says while the other object does not have it.
+/// The mirrored condition while the other object lacks it.
 pub struct Fallback<'a> {
-    /// The contract's own flag for it.
+    /// The contract's flag with the same meaning.
     pub flag: bool,
-    /// Reason while the flag is set; also given to a condition that is true without a reason.
+    /// Reason while the flag is set, or of a True condition without a reason.
     pub holds: &'a str,
-    /// Reason while it is not.
+    /// Reason while the flag is not set.
     pub fails: &'a str,
-    /// Message while it is not.
+    /// Message while the flag is not set.
     pub message: String,
 }
 
-/// A condition of another object as one's own, and since when it is so there, if it is there. Refuses what is
-/// no condition.
+/// Mirrors a condition of another object, with its transition time if the condition exists. Fails if the conditions are
+/// malformed.
 pub fn mirror(
     conditions: Result<Vec<Condition>, String>,
     kind: &str,

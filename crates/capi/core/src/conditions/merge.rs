@@ -1,4 +1,4 @@
-//! Several conditions made one.
+//! Merges conditions: summaries of one object, aggregates of many.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,29 @@ use jiff::Timestamp;
 
 use super::shortened;
 
-/// A condition without the object it is about and the time.
+/// Status, reason and message of a condition, without type and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it holds.
     pub status: ConditionStatus,
-    /// One word for machines.
     pub reason: String,
-    /// Words for people.
     pub message: String,
 }
 
 impl Verdict {
-    /// A verdict.
     pub fn new(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
         Self { status, reason: reason.to_owned(), message: message.into() }
     }
 }
 
-/// How a condition counts.
+/// How a condition counts in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Something is wrong, or going on.
     Issue,
-    /// Not known.
     Unknown,
-    /// As it should be.
     Info,
 }
 
-/// How a condition counts by its status; `negative` ones are good when they do not hold.
+/// The priority of a condition; `negative` ones are good when False.
 pub fn priority(condition: &Condition, negative: bool) -> Priority {
     match (condition.status, negative) {
         (ConditionStatus::Unknown, _) => Priority::Unknown,
@@ -45,14 +38,11 @@ pub fn priority(condition: &Condition, negative: bool) -> Priority {
     }
 }
 
-/// The reasons of a condition made of others.
+/// Reasons of a merged condition.
 #[derive(Debug, Clone, Copy)]
 pub struct Reasons {
-    /// Some have an issue.
     pub issue: &'static str,
-    /// Of some it is not known.
     pub unknown: &'static str,
-    /// All are fine.
     pub fine: &'static str,
 }
 
@@ -66,7 +56,6 @@ impl Reasons {
     }
 }
 
-/// The status of a condition by the worst of those it is made of.
 fn status(worst: Priority, negative: bool) -> ConditionStatus {
     match (worst, negative) {
         (Priority::Unknown, _) => ConditionStatus::Unknown,
@@ -80,7 +69,7 @@ fn not_reported(kind: &str, message: String) -> Condition {
         kind: kind.to_owned(),
         status: ConditionStatus::Unknown,
         observed_generation: None,
-        // Before all others: the order of conditions that were never reported.
+        // Conditions that were never reported sort first.
         last_transition_time: Time::new(Timestamp::MIN),
         reason: "NotYetReported".to_owned(),
         message,
@@ -90,20 +79,17 @@ fn not_reported(kind: &str, message: String) -> Condition {
 /// An object whose condition is aggregated.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Kind.
     pub kind: &'a str,
-    /// Name.
     pub name: &'a str,
-    /// A machine of the control plane: those are named first.
+    /// Control plane machines are listed first.
     pub control_plane: bool,
-    /// Its conditions.
     pub conditions: &'a [Condition],
 }
 
-/// How many messages, and how many objects for each, are written out.
+/// Most messages, and most objects per message.
 const SHOWN: usize = 3;
 
-/// The same condition of many objects. One that does not have it yet counts as not known. `None` for no objects.
+/// Aggregates one condition of many objects. Objects that lack it count as Unknown. `None` without objects.
 pub fn aggregate(sources: &[Source<'_>], kind: &str, negative: bool, reasons: Reasons) -> Option<Verdict> {
     let mut reported: Vec<(Source<'_>, Condition)> = sources
         .iter()
@@ -124,7 +110,7 @@ pub fn aggregate(sources: &[Source<'_>], kind: &str, negative: bool, reasons: Re
     Some(Verdict::new(status(worst, negative), reasons.of(worst), messages(shown, negative)))
 }
 
-/// Objects of one kind that say the same.
+/// Objects of one kind with the same message.
 struct Group<'a> {
     message: &'a str,
     priority: Priority,
@@ -179,7 +165,7 @@ fn line(kind: &str, group: &Group<'_>) -> String {
     format!("* {kind}{plural} {}:{}", shortened(&names, SHOWN), indented(group.message))
 }
 
-/// A message of several lines, or with bullets, goes on lines of its own below its subject.
+/// Puts a message with several lines or bullets on separate lines below its subject.
 fn indented(message: &str) -> String {
     let is_bullet =
         |line: &str| line.split_once('*').is_some_and(|(_, rest)| rest.starts_with(char::is_whitespace));
@@ -198,22 +184,21 @@ fn indented(message: &str) -> String {
     lines.collect()
 }
 
-/// Several conditions of one object made one.
+/// Summarizes conditions of one object.
 pub struct Summary<'a> {
-    /// Types, the most telling first.
+    /// Types, most important first.
     pub types: &'a [&'a str],
-    /// Those that need not be there.
+    /// Types that may be missing.
     pub optional: &'a [&'a str],
-    /// Conditions told in other words than the object's own.
+    /// Replacements for conditions of the object.
     pub overrides: &'a [Condition],
-    /// How a condition counts.
+    /// How a condition counts in a merge.
     pub priority: &'a dyn Fn(&Condition) -> Priority,
-    /// Reasons of the result.
     pub reasons: Reasons,
 }
 
 impl Summary<'_> {
-    /// The summary of an object's conditions, and its message line by line.
+    /// The summary, and its message as lines.
     pub fn lines(&self, conditions: &[Condition]) -> (Verdict, Vec<String>) {
         let own = conditions.to_vec();
         let chosen: Vec<Condition> = self
@@ -243,7 +228,6 @@ impl Summary<'_> {
         (Verdict::new(status(worst, false), self.reasons.of(worst), lines.join("\n")), lines)
     }
 
-    /// The summary of an object's conditions.
     pub fn of(&self, conditions: &[Condition]) -> Verdict {
         self.lines(conditions).0
     }

@@ -1,8 +1,8 @@
-//! Conditions out of other conditions: mirrored from one object, summarised from several of one object,
+//! Conditions derived from other conditions: mirrored from another object, summarized from several of one object,
 //! aggregated from many objects.
 //!
-//! Issues go before what is not known, and that before what is fine. Messages are worded and cut as upstream
-//! words and cuts them, since people and `clusterctl describe` read them.
+//! Issues sort before Unknown, and Unknown before info. Messages are worded and truncated like upstream's, since
+//! people and `clusterctl describe` read them.
 
 mod external;
 mod merge;
@@ -16,13 +16,13 @@ pub use order::sort;
 use capstan_controller::{Controller, Look};
 use capstan_object::{Condition, Conditions, Time};
 
-/// Sets a condition and keeps the list in the order that people expect.
+/// Sets a condition and keeps the list in upstream's order.
 pub fn set(conditions: &mut Vec<Condition>, condition: Condition) {
     conditions.set_condition(condition);
     sort(conditions);
 }
 
-/// Names, at most so many, and how many more there are.
+/// Joins at most `most` names, then how many more there are.
 pub fn shortened<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
     if names.len() > most {
@@ -31,7 +31,7 @@ pub fn shortened<S: AsRef<str>>(names: &[S], most: usize) -> String {
     shown.join(", ")
 }
 
-/// Writes a verdict down as a condition of the object that is looked at, as of now or since when it was so elsewhere.
+/// Sets a condition of the reconciled object, with the time `since` or now.
 pub fn state<C: Controller>(
     look: &Look<C>,
     conditions: &mut Vec<Condition>,

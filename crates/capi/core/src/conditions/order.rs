@@ -1,8 +1,8 @@
-//! The order in which an object's conditions stand.
+//! The order of an object's conditions.
 
 use capstan_object::Condition;
 
-/// Types in their order; the empty one stands for all that are not named.
+/// The empty entry stands for all other types.
 const ORDER: [&str; 38] = [
     "Available",
     "Ready",
@@ -49,7 +49,6 @@ fn place(kind: &str) -> usize {
     named.or_else(|| ORDER.iter().position(|known| known.is_empty())).unwrap_or(ORDER.len())
 }
 
-/// Puts conditions in order.
 pub fn sort(conditions: &mut [Condition]) {
     conditions.sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)).then_with(|| a.kind.cmp(&b.kind)));
 }

@@ -1,7 +1,7 @@
-//! Conditions in the words of the v1beta1 contract, for those who still read that: each follows from conditions of the
-//! object itself, so it is written with them or not at all.
+//! v1beta1 conditions for clients that still read them. Each is derived from conditions of the object itself, so it is
+//! written together with them.
 //!
-//! Upstream's controllers still write these beside the new ones; the names and what `Ready` is made of are theirs,
+//! Upstream's controllers still write these beside the new ones. Names and the parts of `Ready` are upstream's,
 //! reasons and messages are those of the new conditions.
 
 use capstan_capi_types::core::cluster::condition as cluster;
@@ -15,25 +15,23 @@ use ConditionStatus::{False, True, Unknown};
 const LONGEST_REASON: usize = 256;
 const LONGEST_MESSAGE: usize = 10_240;
 
-/// A condition of v1beta1 and those that it follows from: it holds if all of them are good.
+/// A v1beta1 condition and its sources: it is True if all of them are good.
 pub struct Row {
-    /// Its type.
     pub old: &'static str,
-    /// Types of the conditions it follows from; without any of them it is not told.
+    /// Types of the source conditions; without any of them it is not written.
     pub from: &'static [&'static str],
-    /// Their good status.
+    /// The status that counts as good.
     pub good: ConditionStatus,
 }
 
 /// The conditions of a kind.
 pub struct Table {
-    /// One by one.
     pub rows: &'static [Row],
-    /// Those that `Ready` is the summary of, the most telling one first.
+    /// Parts of `Ready`, most important first.
     pub ready: &'static [&'static str],
 }
 
-/// A condition that holds when one of the same meaning does.
+/// A condition with the same meaning as its source.
 pub const fn same(old: &'static str, from: &'static [&'static str]) -> Row {
     Row { old, from, good: True }
 }
@@ -74,7 +72,7 @@ pub const MACHINE_SET: Table = Table {
 pub const MACHINE_DEPLOYMENT: Table =
     Table { rows: &[same("Available", &[condition::AVAILABLE])], ready: &["Available"] };
 
-/// Has an object tell its conditions in the words of v1beta1 too. Conditions that others wrote there stay.
+/// Writes the v1beta1 conditions. Conditions of other writers are kept.
 pub fn tell<T: Default>(
     conditions: &[Condition],
     table: &Table,
@@ -125,7 +123,6 @@ fn follow(conditions: &[Condition], row: &Row) -> Option<V1Beta1Condition> {
     })
 }
 
-/// A status as v1beta1 has it: plain text.
 fn word(status: ConditionStatus) -> &'static str {
     match status {
         True => "True",
@@ -134,13 +131,13 @@ fn word(status: ConditionStatus) -> &'static str {
     }
 }
 
-/// What is only a matter of time is no warning.
+/// The severity of a False condition; waiting is only info.
 fn severity(reason: &str) -> &'static str {
     let in_time = ["Waiting", "Provisioning", "Booting", "Creating", "Scaling", "Deleting", "NotInitialized"];
     if in_time.iter().any(|begin| reason.starts_with(begin)) { "Info" } else { "Warning" }
 }
 
-/// The summary: the first that does not hold, else the first that nobody knows of, else that all hold.
+/// The summary: the first False, else the first Unknown, else True.
 fn ready(told: &[V1Beta1Condition], of: &[&str]) -> Option<V1Beta1Condition> {
     let parts: Vec<&V1Beta1Condition> =
         of.iter().filter_map(|kind| told.iter().find(|one| one.kind == *kind)).collect();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use capstan_object::{ObjectMeta, object};
 use serde::{Deserialize, Serialize};
 
-/// The metadata of a CustomResourceDefinition: all that is needed of it, and little enough to keep.
+/// The metadata of a CustomResourceDefinition: all that is needed, and small enough to cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Definition {
@@ -25,9 +25,8 @@ object!(
 /// A version of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContractVersion {
-    /// `v1beta1`, still honoured.
+    /// Deprecated upstream, still supported here.
     V1Beta1,
-    /// `v1beta2`.
     V1Beta2,
 }
 
@@ -59,7 +58,7 @@ fn compare_versions(a: &str, b: &str) -> Ordering {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
-        // Names that are no versions are in reverse order of the alphabet, as upstream has them.
+        // Names that are no versions sort in reverse alphabetical order, as upstream does.
         (None, None) => b.cmp(a),
     }
 }
@@ -75,12 +74,12 @@ fn parsed(version: &str) -> Option<(u8, u32, u32)> {
     Some((2, rest.parse().ok()?, 0))
 }
 
-/// The name of the definition of a kind, which the contract fixes: its plural and its group.
+/// The CRD name of a kind, which the contract fixes: plural and group.
 pub fn definition_name(group: &str, kind: &str) -> String {
     format!("{}.{group}", plural(&kind.to_lowercase()))
 }
 
-/// The English plural, for the endings that names of kinds have.
+/// The English plural of a kind.
 fn plural(word: &str) -> String {
     let before_last = word.chars().rev().nth(1);
     if ["s", "x", "z", "ch", "sh"].iter().any(|ending| word.ends_with(ending)) {

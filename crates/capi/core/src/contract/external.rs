@@ -1,4 +1,4 @@
-//! Objects of providers, of kinds that are known only when they are met.
+//! Provider objects, whose kinds are known only at run time.
 
 use capstan_capi_types::core::ContractVersionedObjectReference;
 use capstan_controller::{KindName, ObjectRef, ObserveError, View};
@@ -12,26 +12,23 @@ use crate::conditions;
 /// An object of a provider and the contract it follows.
 #[derive(Debug, Clone)]
 pub struct External {
-    /// Its kind, in the version the contract chose.
+    /// In the API version that follows the contract.
     pub kind: KindName,
-    /// The contract it follows.
     pub contract: ContractVersion,
-    /// Its metadata.
     pub metadata: ObjectMeta,
     value: Value,
 }
 
-/// What stands behind a reference.
+/// The result of following a reference.
 #[derive(Debug, Clone, Default)]
 pub enum Found {
     /// The reference is empty.
     #[default]
     NotReferenced,
-    /// The object.
     Object(Box<External>),
     /// There is no such object, or no such kind.
     Missing,
-    /// It cannot be told, and this is why.
+    /// It cannot be read, or its kind follows no contract.
     Unusable(String),
 }
 
@@ -44,25 +41,21 @@ impl Found {
         }
     }
 
-    /// There certainly is none.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
 }
 
 impl External {
-    /// An object as the API has it.
     pub fn new(kind: KindName, contract: ContractVersion, value: Value) -> Self {
         let metadata = serde_json::from_value(value["metadata"].clone()).unwrap_or_default();
         Self { kind, contract, metadata, value }
     }
 
-    /// The whole object.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// A reference to it.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef::new(self.kind.clone(), self.metadata.key())
     }
@@ -83,17 +76,16 @@ impl External {
         Ok(Some(value).filter(|value| !value.is_null()))
     }
 
-    /// Its conditions, in the shape of either contract.
+    /// Its conditions, in the format of either contract.
     pub fn conditions(&self) -> Result<Vec<Condition>, String> {
         conditions::of_external(&self.value, &self.kind.kind)
     }
 
-    /// One of its conditions.
     pub fn condition(&self, kind: &str) -> Result<Option<Condition>, String> {
         Ok(self.conditions()?.condition(kind).cloned())
     }
 
-    /// The reason and the message of a failure that the provider calls final.
+    /// Reason and message of a terminal failure (`failureReason`, `failureMessage`).
     pub fn failure(&self) -> (Option<String>, Option<String>) {
         let text = |name: &str| {
             self.value["status"][name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
@@ -102,7 +94,7 @@ impl External {
     }
 }
 
-/// A kind in the version of it that follows the contract, if one does.
+/// Sets the API version of a kind that follows the contract; `None` if no version does.
 pub fn contract_version(view: &View, kind: KindName) -> Result<Option<KindName>, ObserveError> {
     let name = definition_name(&kind.group, &kind.kind);
     let definition = view.get::<Definition>(&Key::new("", name))?;
@@ -110,7 +102,7 @@ pub fn contract_version(view: &View, kind: KindName) -> Result<Option<KindName>,
     Ok(served.map(|(_, version)| KindName { version: version.into(), ..kind }))
 }
 
-/// Finds the object that a reference names. Its kind is followed from then on, and wakes the owners it names.
+/// Reads the object that a reference names. Its kind is watched from then on, and changes trigger its owners.
 pub async fn look_up(
     view: &View,
     reference: &ContractVersionedObjectReference,

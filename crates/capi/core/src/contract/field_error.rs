@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// A field is there but not of the type that the contract says.
+/// A field does not have the type that the contract requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     kind: String,

@@ -37,22 +37,20 @@ impl External {
     }
 }
 
-/// What the contract says about the infrastructure of a cluster.
+/// Contract fields of an infrastructure cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct InfrastructureCluster<'a>(pub &'a External);
 
 impl InfrastructureCluster<'_> {
-    /// The infrastructure is there.
     pub fn provisioned(&self) -> Result<Option<bool>, FieldError> {
         self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.provisioned" })
     }
 
-    /// Where the API server is reached.
     pub fn control_plane_endpoint(&self) -> Result<Option<APIEndpoint>, FieldError> {
         self.0.read("spec.controlPlaneEndpoint", "a host and a port")
     }
 
-    /// Failure domains, in order of their names; the older contract has them as a map.
+    /// Sorted by name; a map in the v1beta1 contract.
     pub fn failure_domains(&self) -> Result<Option<Vec<FailureDomain>>, FieldError> {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
@@ -82,59 +80,55 @@ impl InfrastructureCluster<'_> {
     }
 }
 
-/// What the contract says about the infrastructure of a machine.
+/// Contract fields of an infrastructure machine.
 #[derive(Debug, Clone, Copy)]
 pub struct InfrastructureMachine<'a>(pub &'a External);
 
 impl InfrastructureMachine<'_> {
-    /// The machine is there.
     pub fn provisioned(&self) -> Result<Option<bool>, FieldError> {
         self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.provisioned" })
     }
 
-    /// Identity of the machine, equal to that of its node.
+    /// Equals the node's `spec.providerID`.
     pub fn provider_id(&self) -> Result<Option<String>, FieldError> {
         self.0.text("spec.providerID")
     }
 
-    /// Addresses of the machine.
     pub fn addresses(&self) -> Result<Option<Vec<MachineAddress>>, FieldError> {
         self.0.read("status.addresses", "a list of addresses")
     }
 
-    /// Failure domain the machine is to be placed in, where older providers write it.
+    /// Where older providers write the failure domain.
     pub fn spec_failure_domain(&self) -> Result<Option<String>, FieldError> {
         self.0.text("spec.failureDomain")
     }
 
-    /// Failure domain the machine was placed in.
+    /// The actual failure domain.
     pub fn failure_domain(&self) -> Result<Option<String>, FieldError> {
         self.0.text("status.failureDomain")
     }
 
-    /// The machine may vanish at any time.
+    /// The machine may be terminated at any time (spot instance).
     pub fn interruptible(&self) -> Result<Option<bool>, FieldError> {
         self.0.flag("status.interruptible")
     }
 }
 
-/// What the contract says about a machine's boot data.
+/// Contract fields of a bootstrap config.
 #[derive(Debug, Clone, Copy)]
 pub struct BootstrapConfig<'a>(pub &'a External);
 
 impl BootstrapConfig<'_> {
-    /// The Secret is there.
     pub fn data_secret_created(&self) -> Result<Option<bool>, FieldError> {
         self.0.flag(if self.0.is_old() { "status.ready" } else { "status.initialization.dataSecretCreated" })
     }
 
-    /// The Secret's name.
     pub fn data_secret_name(&self) -> Result<Option<String>, FieldError> {
         self.0.text("status.dataSecretName")
     }
 }
 
-/// What the contract says about a control plane.
+/// Contract fields of a control plane.
 #[derive(Debug, Clone, Copy)]
 pub struct ControlPlane<'a>(pub &'a External);
 
@@ -148,32 +142,28 @@ impl ControlPlane<'_> {
         })
     }
 
-    /// Where the API server is reached.
     pub fn control_plane_endpoint(&self) -> Result<Option<APIEndpoint>, FieldError> {
         self.0.read("spec.controlPlaneEndpoint", "a host and a port")
     }
 
-    /// Somebody else runs it: there are no machines.
+    /// Managed elsewhere: it has no machines.
     pub fn externally_managed(&self) -> bool {
         self.0.flag("status.externalManagedControlPlane").ok().flatten().unwrap_or(false)
     }
 
-    /// Wanted number of machines.
     pub fn desired_replicas(&self) -> Result<Option<i32>, FieldError> {
         self.0.count("spec.replicas")
     }
 
-    /// Number of machines.
     pub fn replicas(&self) -> Result<Option<i32>, FieldError> {
         self.0.count("status.replicas")
     }
 
-    /// Machines that are ready.
     pub fn ready_replicas(&self) -> Result<Option<i32>, FieldError> {
         self.0.count("status.readyReplicas")
     }
 
-    /// Machines that are available; the older contract counts those that are not.
+    /// The v1beta1 contract reports unavailable replicas instead.
     pub fn available_replicas(&self) -> Result<Option<i32>, FieldError> {
         if !self.0.is_old() {
             return self.0.count("status.availableReplicas");
@@ -183,22 +173,19 @@ impl ControlPlane<'_> {
         Ok(unavailable.zip(desired).map(|(unavailable, desired)| (desired - unavailable).max(0)))
     }
 
-    /// Machines that are as wanted.
     pub fn up_to_date_replicas(&self) -> Result<Option<i32>, FieldError> {
         self.0.count(if self.0.is_old() { "status.updatedReplicas" } else { "status.upToDateReplicas" })
     }
 
-    /// Versions found, and how many machines have each.
+    /// Versions, and the number of machines of each.
     pub fn versions(&self) -> Result<Option<Vec<StatusVersion>>, FieldError> {
         self.0.read("status.versions", "a list of versions")
     }
 
-    /// Wanted version.
     pub fn version(&self) -> Result<Option<String>, FieldError> {
         self.0.text("spec.version")
     }
 
-    /// The lowest version found.
     pub fn status_version(&self) -> Result<Option<String>, FieldError> {
         let lowest =
             self.versions()?.and_then(|versions| versions.into_iter().next()).map(|lowest| lowest.version);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A field that is absent is `Ok(None)`; a field of the wrong type is a [`FieldError`]. Nothing else is an error:
-//! providers fill their objects in over time.
+//! providers set their fields over time.
 
 mod definition;
 mod external;

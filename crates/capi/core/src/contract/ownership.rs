@@ -1,4 +1,4 @@
-//! Making a provider's object ours: its owner and the label that says which cluster it belongs to.
+//! Claims a provider's object: owner reference and cluster label.
 
 use capstan_capi_types::core::label;
 use capstan_controller::Effect;
@@ -7,17 +7,15 @@ use serde_json::json;
 
 use super::external::External;
 
-/// Who owns a provider's object.
+/// The desired ownership of a provider's object.
 pub struct Claim<'a> {
-    /// The reference that must be there.
     pub owner: OwnerReference,
-    /// The cluster's name.
     pub cluster: &'a str,
-    /// References that must not be there any more.
+    /// References to remove.
     pub evicted: &'a dyn Fn(&OwnerReference) -> bool,
 }
 
-/// The change that makes a claim true; `None` if it is. An error if somebody else controls the object.
+/// The patch for a claim; `None` if it holds. Fails if another object controls this one.
 pub fn claim<K>(object: &External, claim: &Claim<'_>) -> Result<Option<Effect<K>>, String> {
     let meta = &object.metadata;
     let wanted = &claim.owner;
@@ -48,7 +46,7 @@ pub fn claim<K>(object: &External, claim: &Claim<'_>) -> Result<Option<Effect<K>
         Some(owner) => *owner = wanted.clone(),
         None => owners.push(wanted.clone()),
     }
-    // Guarded by the version seen: the list of owners is replaced as a whole.
+    // Guarded by resourceVersion: a merge patch replaces the list of owners as a whole.
     let change = json!({
         "metadata": {"ownerReferences": owners, "labels": {label::CLUSTER_NAME: claim.cluster}},
     });

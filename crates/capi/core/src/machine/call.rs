@@ -1,4 +1,4 @@
-//! What a Machine does in its workload cluster. Every call may be repeated without harm, so none is journalled.
+//! Calls of a Machine to its workload cluster. All are idempotent, so none is journalled.
 
 use capstan_controller::catalogue;
 use capstan_controller::{ApiError, Call, Client, Deletion, KindName, Outcome, Patch, View};
@@ -12,29 +12,24 @@ use crate::workload::{Node, Pod};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "camelCase")]
 pub enum MachineCall {
-    /// Change a Node, in the version it was seen in.
+    /// Patch a Node, guarded by the observed resourceVersion.
     PatchNode {
-        /// Node.
         node: String,
-        /// Merge patch, with the version.
+        /// Merge patch with resourceVersion.
         change: Value,
     },
-    /// Keep new pods away from a Node.
+    /// Make a Node unschedulable.
     Cordon {
-        /// Node.
         node: String,
     },
-    /// Evict pods, each as its disruption budgets allow. The answer is an [`Evicted`].
+    /// Evict pods, as disruption budgets allow. The result is an [`Evicted`].
     #[serde(rename_all = "camelCase")]
     Evict {
-        /// Pods.
         pods: Vec<PodName>,
-        /// Time each pod gets to end, if not its own.
+        /// Overrides the pods' termination grace period.
         grace_seconds: Option<i64>,
     },
-    /// Delete a Node.
     DeleteNode {
-        /// Node.
         node: String,
     },
 }
@@ -42,14 +37,11 @@ pub enum MachineCall {
 /// A pod by namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodName {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
 impl PodName {
-    /// The name of a pod.
     pub fn of(pod: &Pod) -> Self {
         Self { namespace: pod.metadata.namespace.clone(), name: pod.metadata.name.clone() }
     }
@@ -61,7 +53,7 @@ impl std::fmt::Display for PodName {
     }
 }
 
-/// What became of an eviction.
+/// Result of an eviction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evicted {
@@ -113,12 +105,12 @@ pub(super) async fn make(call: &MachineCall, cluster: &Key, view: &View) -> Outc
     outcome(result)
 }
 
-/// What the answer says about a call.
+/// The outcome of an API response.
 fn outcome(result: Result<(), ApiError>) -> Outcome {
     match result {
         Ok(()) => Outcome::done(),
         Err(error) if error.is_not_found() => Outcome::done(),
-        // Kubelets and the cluster's own controllers write to Nodes all the time: the Machine looks again.
+        // Other clients write to Nodes all the time: a conflict is retried with fresh state.
         Err(error) if error.is_conflict() => Outcome::failed(catalogue::API_CONFLICT, words(&error)),
         Err(error) => Outcome::failed(catalogue::API_REFUSED, words(&error)),
     }
@@ -128,7 +120,7 @@ async fn patch(client: &Client, kind: &KindName, name: &str, change: Value) -> R
     client.patch(kind, &Key::new("", name), None, &Patch::Merge(change)).await.map(drop)
 }
 
-/// Evicts pod by pod. A refusal is an answer, not a failure: the others are still evicted.
+/// Evicts pod by pod. A refusal is a result, not a failure: the others are still evicted.
 async fn evict(client: &Client, pods: &[PodName], grace_seconds: Option<i64>) -> Outcome {
     let kind = KindName::of::<Pod>();
     let mut evicted = Evicted::default();
@@ -155,7 +147,7 @@ async fn evict(client: &Client, pods: &[PodName], grace_seconds: Option<i64>) ->
     }
 }
 
-/// The server's words; those about a namespace that is going are put in upstream's.
+/// The server's message; for a terminating namespace, upstream's.
 fn refusal(error: &ApiError) -> String {
     match error {
         ApiError::Status { code: 403, message, .. } if message.contains("because it is being terminated") => {

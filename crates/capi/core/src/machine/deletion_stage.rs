@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::observed::Seen;
 use crate::contract::ControlPlane;
 
-/// The Node that the machine has or had.
 fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
     let known = &machine.status.node_ref.name;
     if known.is_empty() {
@@ -18,7 +17,7 @@ fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
     }
 }
 
-/// The Node that must be emptied and deleted; `None` if there is none, or nobody left who would mind.
+/// The Node to drain and delete; `None` if there is none, or the cluster or its control plane is going away anyway.
 pub(super) fn node_to_delete(machine: &Machine, seen: &Seen) -> Option<String> {
     let cluster = seen.cluster.as_ref()?;
     if cluster.metadata.is_deleting() {
@@ -29,7 +28,7 @@ pub(super) fn node_to_delete(machine: &Machine, seen: &Seen) -> Option<String> {
         if control_plane.metadata.is_deleting() {
             return None;
         }
-        // A control plane without machines is still one.
+        // An externally managed control plane has no machines.
         if ControlPlane(control_plane).externally_managed() {
             return Some(node);
         }
@@ -41,7 +40,7 @@ fn status(machine: &Machine) -> MachineDeletionStatus {
     machine.status.deletion.clone().unwrap_or_default()
 }
 
-/// Time is up: `limit` seconds, if any, since a stage began.
+/// Whether a stage timed out; `limit` is in seconds, and 0 or `None` means no timeout.
 pub(super) fn is_over(since: Option<Time>, limit: Option<i32>, now: Timestamp) -> bool {
     match (since, limit) {
         (Some(since), Some(limit)) if limit > 0 => {
@@ -51,13 +50,13 @@ pub(super) fn is_over(since: Option<Time>, limit: Option<i32>, now: Timestamp) -
     }
 }
 
-/// The machine's infrastructure is there and stays until we say so: otherwise nothing on it matters any more.
+/// The infrastructure machine exists and is not being deleted; otherwise draining is pointless.
 fn still_runs(machine: &Machine, seen: &Seen) -> bool {
     let there = seen.infrastructure.object().is_some_and(|object| !object.metadata.is_deleting());
     there && status(machine).wait_for_pre_terminate_hook_start_time.is_none()
 }
 
-/// Its Node is drained.
+/// Whether draining applies and has not timed out.
 pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
     !machine.metadata.annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING)
         && still_runs(machine, seen)
@@ -68,7 +67,7 @@ pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
         )
 }
 
-/// Volumes of its Node are waited for.
+/// Whether waiting for volumes applies and has not timed out.
 pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
     !machine.metadata.annotations.contains_key(annotation::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH)
         && still_runs(machine, seen)
@@ -79,7 +78,7 @@ pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> 
         )
 }
 
-/// The Node whose pods or volumes matter now.
+/// The Node to drain or detach now.
 pub(super) fn node_to_empty(machine: &Machine, seen: &Seen, now: Timestamp) -> Option<String> {
     let node = node_to_delete(machine, seen)?;
     let emptied = hooks(machine, annotation::PRE_DRAIN_HOOK_PREFIX).is_empty()

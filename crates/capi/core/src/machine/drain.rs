@@ -1,4 +1,4 @@
-//! Emptying a node: which pods must go, which may stay, in which order, and how that is told.
+//! Draining a node: which pods are evicted, in which order, and how progress is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::call::PodName;
 use crate::conditions::shortened;
 use crate::workload::Pod;
 
-/// On an unreachable node nobody removes pods: those in deletion for longer than this do not count any more.
+/// On an unreachable node, pods that have been terminating for longer than this no longer count.
 const ABANDONED_AFTER_SECONDS: i64 = 1;
 
-/// What is to become of the pods of a node.
+/// What to do with the pods of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// Pods to evict now: those of the lowest order.
@@ -31,11 +31,11 @@ pub struct Plan {
     pub ending: Vec<PodName>,
     /// Claims of pods that stay: their volumes are not waited for.
     pub kept_claims: Vec<String>,
-    /// Nobody hears from the node: pods get a second.
+    /// The node is unreachable: pods get a grace period of one second.
     pub hurry: bool,
 }
 
-/// What happens to one pod, and at which order.
+/// What happens to one pod, and its drain order.
 enum Fate {
     Stay,
     Go(i32),
@@ -43,7 +43,7 @@ enum Fate {
 }
 
 impl Plan {
-    /// Sorts pods by what is to become of them. An error for a rule or a pod that makes no sense.
+    /// Classifies pods. Fails for an invalid rule or pod label.
     #[expect(clippy::too_many_arguments, reason = "all of it is one look at one node")]
     pub fn new(
         pods: &[Pod],
@@ -105,14 +105,13 @@ impl Plan {
             .extend(claims.map(|claim| format!("{}/{}", pod.metadata.namespace, claim.claim_name)));
     }
 
-    /// Nothing is left that must go.
     pub fn is_done(&self) -> bool {
         [&self.evict_now, &self.evict_later, &self.complete_now, &self.complete_later, &self.ending]
             .iter()
             .all(|pods| pods.is_empty())
     }
 
-    /// How far the drain is, given what the cluster refused.
+    /// The condition message, with refused evictions.
     pub fn message(&self, since: Time, refused: &[(PodName, String)]) -> String {
         let mut lines = vec![format!("Drain not completed yet (started at {since}):")];
         let subject = |pods: &[PodName]| {
@@ -165,10 +164,10 @@ impl Plan {
     }
 }
 
-/// Different refusals written out.
+/// Most distinct refusals in a message.
 const MESSAGES_SHOWN: usize = 5;
 
-/// The server's refusal, as conditions word it: other controllers look for these words.
+/// Rewords the server's refusal as upstream does: other controllers match on it.
 fn refusal(message: &str) -> String {
     const BUDGET: &str = "annot evict pod as it would violate the pod's disruption budget.";
     let message = message.replace(&format!("C{BUDGET}"), &format!("c{BUDGET}"));
@@ -179,7 +178,7 @@ fn refusal(message: &str) -> String {
     }
 }
 
-/// The first that has a say decides: DaemonSets and kubelets put their pods back, so those stay; then the pod's own
+/// First match wins: pods of DaemonSets and static pods stay, since they would be recreated; then the pod's own
 /// label; then the rules in order of their names.
 fn fate(
     pod: &Pod,

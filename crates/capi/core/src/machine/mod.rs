@@ -1,9 +1,9 @@
-//! `Machine`: from boot data and infrastructure to a node, and back.
+//! `Machine`: from bootstrap data and infrastructure to a node, and back.
 //!
 //! Owns: the Machine's finalizer, its cluster label, what it copies from its bootstrap and infrastructure objects, its
 //! status; the controlling owner reference of those objects; labels, annotations and taints of its Node as far as
 //! they come from the Machine. Reads: its Cluster and owners, its bootstrap and infrastructure objects through the
-//! contract, its Node. On deletion: hooks, drain, volumes, hooks, infrastructure, boot data, Node, finalizer.
+//! contract, its Node. On deletion: hooks, drain, volumes, hooks, infrastructure, bootstrap data, Node, finalizer.
 
 mod call;
 mod decide;
@@ -37,16 +37,15 @@ use crate::contract::Definition;
 use crate::paused;
 use crate::workload::Nodes;
 
-/// The controller of Machines.
 pub struct MachineController {
     nodes: Arc<Nodes>,
-    /// How long a workload cluster may be silent before what is known of its nodes is no longer told.
+    /// How long the last known state of nodes in an unreachable workload cluster is kept in conditions.
     grace: SignedDuration,
     wake: OnceLock<Wake>,
 }
 
 impl MachineController {
-    /// A controller with upstream's patience; `nodes` is shared with other controllers that look at Nodes.
+    /// With upstream's grace period; `nodes` is shared with other controllers.
     pub fn new(nodes: Arc<Nodes>) -> Self {
         Self { nodes, grace: SignedDuration::from_mins(5), wake: OnceLock::new() }
     }
@@ -84,7 +83,7 @@ impl Controller for MachineController {
             }
             labelled(caches, &change.key.namespace, label::CLUSTER_NAME, &change.key.name)
         });
-        // What is wanted of a machine shows in `UpToDate`, and a node of an outdated revision carries a taint.
+        // For `UpToDate`, and for the taint of nodes of an old revision.
         watches.related::<MachineDeployment>(|change, caches| {
             let told = |deployment: &Arc<MachineDeployment>| {
                 let revision = deployment.metadata.annotations.get(annotation::REVISION).cloned();
@@ -128,7 +127,6 @@ impl Controller for MachineController {
     }
 }
 
-/// The cluster a machine belongs to.
 fn cluster_of(machine: &Machine) -> Key {
     Key::new(machine.metadata.namespace.clone(), machine.spec.cluster_name.clone())
 }
@@ -138,7 +136,7 @@ fn labelled(caches: &Caches, namespace: &str, label: &str, value: &str) -> Vec<K
     machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
 }
 
-/// What a machine has of its cluster: whether it is paused, whether it goes, whether it can be reached.
+/// Whether a change of a Cluster matters to its machines: paused, deleted, initialized, reachable.
 fn cluster_matters(change: &Change<Cluster>) -> bool {
     let told = |cluster: &Arc<Cluster>| {
         let holds = |kind| cluster.status.conditions.is_condition_true(kind);

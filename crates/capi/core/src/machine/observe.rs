@@ -70,7 +70,7 @@ fn owning_set(machine: &Machine, view: &View) -> Result<Option<Arc<MachineSet>>,
     }
 }
 
-/// What is looked at only when the machine goes: these are requests, one stage at a time.
+/// State that only a deletion needs, by stage: these are API requests.
 async fn going(
     machine: &Machine,
     cluster: &Cluster,
@@ -125,7 +125,7 @@ async fn going(
             Some(node) if !node.is_unreachable() => {
                 volumes::attached(&client, node, &plan).await.map_err(words)
             }
-            // A node that is gone or silent never says that it let go of a volume.
+            // A node that is gone or unreachable never reports that it detached a volume.
             _ => Ok(volumes::Attached::default()),
         });
     }

@@ -10,46 +10,40 @@ use super::volumes::Attached;
 use crate::contract::Found;
 use crate::workload::Node;
 
-/// What was seen beside the Machine.
+/// State beside the Machine itself.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// The MachineSet it belongs to.
     pub set: Option<Arc<MachineSet>>,
     /// The MachineDeployment that set belongs to.
     pub deployment: Option<Arc<MachineDeployment>>,
-    /// What makes its boot data.
+    /// The bootstrap config.
     pub bootstrap: Found,
-    /// What provides it.
     pub infrastructure: Found,
-    /// How its workload cluster answers.
+    /// Health of the connection to the workload cluster.
     pub health: Health,
-    /// Its Node.
     pub node: NodeSeen,
-    /// Its cluster's control plane; looked at only when the machine goes.
+    /// Read only while the machine is being deleted.
     pub control_plane: Found,
-    /// Machines of the control plane that stay; counted only when the machine goes.
+    /// Control plane machines that are not being deleted; counted only while this machine is being deleted.
     pub control_plane_machines: usize,
-    /// Pods on its Node; looked at only when the Node is to be drained.
+    /// Drain plan of its Node; read only while draining.
     pub pods: Option<Result<Plan, String>>,
-    /// Volumes its Node still has; looked at only when it has been drained.
+    /// Volumes attached to its Node; read only after draining.
     pub volumes: Option<Result<Attached, String>>,
 }
 
-/// What is known of a machine's Node.
+/// A machine's Node.
 #[derive(Debug, Clone, Default)]
 pub enum NodeSeen {
-    /// The machine has no identity yet to find it by.
+    /// The machine has no providerID yet.
     #[default]
     NotAsked,
-    /// The Node.
     Found(Arc<Node>),
-    /// There is none.
     Missing,
-    /// The workload cluster does not answer.
+    /// The workload cluster is unreachable.
     NotConnected(String),
-    /// It cannot be told.
+    /// Reading failed.
     Unusable(String),
 }
 

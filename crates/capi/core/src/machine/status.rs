@@ -1,4 +1,4 @@
-//! How a Machine fares, in words.
+//! Status of a Machine.
 
 use capstan_capi_types::core::cluster::condition as cluster_condition;
 use capstan_capi_types::core::machine::{condition as own, reason as own_reason};
@@ -16,14 +16,14 @@ use crate::{machines, template};
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Failed probes before a cluster that never answered counts as not answering.
+/// Failed probes before a cluster that never answered counts as unreachable.
 const FIRST_PROBES: u32 = 5;
 
-/// Deletions and drains older than this are told to be slow.
+/// Deletions and drains older than this are reported as slow.
 const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
 const SLOW_DRAIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// Fills in the whole status.
+/// Sets the whole status.
 pub(super) fn tell(
     look: &Look<MachineController>,
     cluster: &Cluster,
@@ -127,7 +127,7 @@ fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (V
     (verdict, None)
 }
 
-/// `NodeReady`, since when, and `NodeHealthy`; `None` while what was told before still stands.
+/// `NodeReady` with its time, and `NodeHealthy`; `None` keeps the current conditions.
 fn node_conditions(
     look: &Look<MachineController>,
     cluster: &Cluster,
@@ -228,7 +228,7 @@ fn node_ready(node: &Node) -> (Verdict, Option<Time>) {
     (Verdict::new(status, reason, message), condition.last_transition_time)
 }
 
-/// The node is ready and under no pressure.
+/// `NodeHealthy`: the node is ready and has no pressure conditions.
 fn node_healthy(node: &Node) -> Verdict {
     let mut worst = Priority::Info;
     let mut lines = Vec::new();
@@ -264,8 +264,8 @@ fn node_healthy(node: &Node) -> Verdict {
     Verdict::new(status, reason, if worst == Priority::Info { String::new() } else { lines.join("\n") })
 }
 
-/// Whether the machine is what its MachineDeployment wants. Machines of anybody else are theirs to judge. The set's
-/// template is compared, not the machine, as the deployment does when it decides about a roll-out.
+/// `UpToDate`, for machines of MachineDeployments only; other owners set it themselves. Compares the set's template,
+/// not the machine, as the deployment does when it plans a rollout.
 fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<Verdict> {
     let (set, deployment) = (look.seen.set.as_ref()?, look.seen.deployment.as_ref()?);
     let mut differences = template::differences(&set.spec.template, &deployment.spec.template);
@@ -317,7 +317,7 @@ fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condit
             own_reason::NODE_DOES_NOT_EXIST,
         ];
         let mirrors = [condition::BOOTSTRAP_CONFIG_READY, condition::INFRASTRUCTURE_READY, own::NODE_HEALTHY];
-        // While the machine goes it is right that these are gone.
+        // During deletion these are expected to be gone.
         if deleting && mirrors.contains(&condition.kind.as_str()) && gone.contains(&condition.reason.as_str())
         {
             Priority::Info
@@ -342,7 +342,7 @@ fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condit
     verdict
 }
 
-/// `Deleting` in few enough words that machines in the same stage say the same.
+/// `Deleting`, short enough that machines in the same stage have the same message.
 fn deleting_in_short(
     look: &Look<MachineController>,
     machine: &Machine,
@@ -377,7 +377,7 @@ fn deleting_in_short(
     Some(Condition { reason: reason::DELETING.to_owned(), message, ..deleting.clone() })
 }
 
-/// Control plane components that all say the same are told once.
+/// Control plane components with the same message are listed once.
 fn components_together(lines: Vec<String>) -> Vec<String> {
     let component = |line: &str| {
         let (name, message) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! Waiting for a drained node to let go of its volumes: a volume that is attached when the machine goes may go with it.
+//! Waits for volumes to be detached from a drained node: a volume that is attached when the VM is deleted may be lost.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,18 @@ use super::drain::Plan;
 use crate::conditions::shortened;
 use crate::workload::{Node, PersistentVolume, VolumeAttachment};
 
-/// Names of each sort written out.
+/// Most names per category in a message.
 const SHOWN: usize = 5;
 
-/// What is attached to a node and must not be.
+/// Volumes that must be detached from a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attached {
-    /// Claims.
     pub claims: BTreeSet<String>,
     /// Volumes without a claim.
     pub unclaimed: BTreeSet<String>,
-    /// What the node reports and no volume explains.
+    /// Attached according to the node, but without a PersistentVolume.
     pub unknown_to_node: BTreeSet<String>,
-    /// What attachments name and no volume explains.
+    /// Attached according to a VolumeAttachment, but without a PersistentVolume.
     pub unknown_to_attachments: BTreeSet<String>,
 }
 
@@ -73,12 +72,11 @@ impl Attached {
         attached
     }
 
-    /// Nothing is attached that must not be.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is waited for.
+    /// The condition message.
     pub fn message(&self, since: Time) -> String {
         let mut message = format!("Waiting for Node volumes to be detached (started at {since})");
         for (what, names) in [
@@ -102,7 +100,7 @@ impl Attached {
     }
 }
 
-/// Reads what is attached to a node. Volumes are listed only if there is something to explain.
+/// Reads the volumes of a node. PersistentVolumes are listed only if something is attached.
 pub(super) async fn attached(client: &Client, node: &Node, plan: &Plan) -> Result<Attached, ApiError> {
     let options = ListOptions { limit: Some(100), ..ListOptions::default() };
     let attachments = client.list_all::<VolumeAttachment>("", &options).await?;

@@ -1,4 +1,4 @@
-//! What is to be done about a deployment.
+//! Decides about a MachineDeployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +25,12 @@ use crate::names::Names;
 use crate::propagate::merge_difference;
 use crate::{owners, paused};
 
-/// How long to wait before a template that is missing is looked for again.
+/// Requeue interval for a missing template.
 const MISSING_AGAIN: Duration = Duration::from_secs(15);
 
 type Looked = Look<MachineDeployments>;
 type Decided = Decision<MachineDeployments>;
 
-/// Decides.
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
     say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
@@ -77,7 +76,7 @@ fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: Verdi
     conditions::set(&mut decision.object.status.conditions, condition);
 }
 
-/// The label and the owner that every deployment has.
+/// Sets the cluster label and owner.
 fn belong(decision: &mut Decided, cluster: &Cluster) {
     let meta = &mut decision.object.metadata;
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());
@@ -193,7 +192,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
         replicas: set.status.replicas.unwrap_or(0),
         available: set.status.available_replicas.unwrap_or(0),
         up_to_date: set.status.up_to_date_replicas.unwrap_or(0),
-        // Nobody offers to update machines in place: that is a runtime extension's business.
+        // In-place updates need a runtime extension, which is not supported.
         in_place: false,
         acknowledged: set
             .metadata
@@ -226,7 +225,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
     })
 }
 
-/// Brings the sets that exist in line with the deployment and the plan, the current one first.
+/// Updates existing sets to the plan, the current one first.
 fn update(
     decision: &mut Decided,
     look: &Looked,
@@ -267,7 +266,7 @@ fn update(
 }
 
 fn difference<T: serde::Serialize>(from: &T, to: &T) -> Option<Value> {
-    // A struct of plain data always has a JSON form.
+    // Plain data always serializes.
     let form = |value: &T| serde_json::to_value(value).unwrap_or_else(|_| json!({}));
     merge_difference(&form(from), &form(to))
 }

@@ -1,4 +1,4 @@
-//! What a deployment's MachineSets should look like: what follows from the deployment without a rollout.
+//! Desired MachineSets: fields that follow from the deployment without a rollout.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::names::joined;
 use crate::propagate::Propagated;
 use crate::template;
 
-/// Earlier revisions of a set that became current again. Upstream will drop it; it is kept where it is.
+/// Earlier revisions of a set that became current again. Deprecated upstream; existing values are kept.
 const REVISION_HISTORY: &str = "machinedeployment.clusters.x-k8s.io/revision-history";
 
-/// Annotations of a deployment that are not its sets'.
+/// Annotations that are not propagated to sets.
 const NOT_PROPAGATED: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     annotation::REVISION,
@@ -26,7 +26,7 @@ const NOT_PROPAGATED: &[&str] = &[
     annotation::CONVERSION_DATA,
 ];
 
-/// Annotations that a set has only while the plan says so.
+/// Annotations that the plan controls.
 pub const PLANNED: &[&str] =
     &[annotation::MOVE_MACHINES_TO, annotation::RECEIVE_MACHINES_FROM, annotation::ACKNOWLEDGED_MOVE];
 
@@ -119,7 +119,7 @@ fn template_labels(deployment: &MachineDeployment, unique: &str) -> BTreeMap<Str
     labels
 }
 
-/// The spec of a set: its own template with everything that follows the deployment without a rollout.
+/// The spec of a set: its own template with all fields that are updated in place.
 pub fn spec(
     deployment: &MachineDeployment,
     unique: &str,
@@ -170,7 +170,7 @@ pub fn name(deployment: &MachineDeployment, suffix: &str) -> String {
     joined(&deployment.metadata.name, suffix)
 }
 
-/// What tells the machines of this set from those of others.
+/// The label value that identifies the machines of this set.
 fn unique(deployment: &MachineDeployment, suffix: &str) -> String {
     format!("{}-{suffix}", template::hash(&deployment.spec.template))
 }

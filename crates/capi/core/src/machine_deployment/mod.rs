@@ -24,7 +24,6 @@ use crate::conditions::v1beta1;
 pub use observed::Seen;
 pub(crate) use observed::missing;
 
-/// The controller of MachineDeployments.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineDeployments;
 

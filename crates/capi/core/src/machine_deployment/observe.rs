@@ -15,7 +15,6 @@ use crate::selector::selects;
 /// Name of the index of sets that nobody controls, by their namespace.
 const ORPHANS: &str = "orphans";
 
-/// Reads all of it.
 pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen, ObserveError> {
     let namespace = &deployment.metadata.namespace;
     let cluster = view.get::<Cluster>(&Key::new(namespace, deployment.spec.cluster_name.as_str()))?;
@@ -39,7 +38,7 @@ pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen
     })
 }
 
-/// What wakes a deployment: its sets, sets it may adopt, its machines, and its cluster.
+/// Watches its sets, sets it may adopt, its machines, and its cluster.
 pub fn watches(watches: &mut Watches<MachineDeployment>) {
     watches
         .owned_within::<MachineSet>(GATHER)

@@ -6,18 +6,15 @@ use capstan_capi_types::core::{Cluster, Machine, MachineSet, TEMPLATE_SUFFIX};
 
 use crate::contract::Found;
 
-/// Everything beside the deployment.
+/// State beside the MachineDeployment itself.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
     /// MachineSets it controls, or whose labels it selects and that nobody controls.
     pub sets: Vec<Arc<MachineSet>>,
     /// Machines it selects.
     pub machines: Vec<Arc<Machine>>,
-    /// The template of infrastructure machines.
     pub infrastructure_template: Found,
-    /// The template of bootstrap configurations.
     pub bootstrap_template: Found,
 }
 

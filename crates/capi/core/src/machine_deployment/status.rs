@@ -1,4 +1,4 @@
-//! What a deployment says about itself.
+//! Status of a MachineDeployment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::machines::{
 };
 use crate::selector::text;
 
-/// A machine younger than this may not have said whether it is up to date.
+/// A machine younger than this may lack the `UpToDate` condition.
 pub const MAY_BE_SILENT: SignedDuration = SignedDuration::from_secs(10);
 
 /// The conditions of a deployment.
@@ -34,19 +34,15 @@ pub const CONDITIONS: &[&str] = &[
     condition::DELETING,
 ];
 
-/// What the status is made of.
+/// Inputs of the status.
 pub struct Facts<'a> {
-    /// The deployment.
     pub deployment: &'a MachineDeployment,
     /// How it replaces machines.
     pub strategy: &'a Strategy,
-    /// Its sets.
     pub sets: &'a [Arc<MachineSet>],
-    /// Its machines.
     pub machines: &'a [Arc<Machine>],
     /// Kinds of templates that do not exist.
     pub missing_templates: &'a [String],
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -89,7 +85,7 @@ fn phase(facts: &Facts<'_>) -> MachineDeploymentPhase {
     }
 }
 
-/// All conditions but `Paused`, from the facts and the counters in `status`.
+/// Sets all conditions but `Paused`, from the inputs and the counters in `status`.
 pub fn conditions(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Vec<(&'static str, Verdict)> {
     vec![
         (condition::AVAILABLE, available(facts, status)),
@@ -135,7 +131,7 @@ fn available(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Verdict {
     Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
 }
 
-/// Whether machines are to be replaced because something else is wanted of them.
+/// `RollingOut`.
 pub fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
     let outdated: Vec<_> = machines
         .iter()
@@ -161,13 +157,13 @@ pub fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
     Verdict::new(ConditionStatus::True, reason::ROLLING_OUT, message)
 }
 
-/// How many machines are wanted; none of a deployment that goes.
+/// Desired replicas; 0 while being deleted.
 fn wanted(facts: &Facts<'_>) -> Option<i32> {
     let replicas = facts.deployment.spec.replicas?;
     Some(if facts.deployment.metadata.is_deleting() { 0 } else { replicas })
 }
 
-/// Which templates are missing, if any are.
+/// Message about missing templates.
 pub fn missing(kinds: &[String]) -> Option<String> {
     match kinds {
         [] => None,
@@ -201,19 +197,19 @@ fn scaling_down(facts: &Facts<'_>) -> Verdict {
     Verdict::new(ConditionStatus::True, reason::SCALING_DOWN, message)
 }
 
-/// A message, and below it which deletions take long.
+/// Appends slow deletions to a message.
 pub fn with_stale(message: String, machines: &[Arc<Machine>], now: Timestamp) -> String {
     let stale = stale_deletions(machines, now);
     if stale.is_empty() { message } else { format!("{message}\n* {stale}") }
 }
 
-/// Whether all machines are ready.
+/// `MachinesReady`.
 pub fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
     let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
     aggregate(&sources(machines), condition::READY, false, reasons).unwrap_or_else(no_replicas)
 }
 
-/// Whether all machines are up to date. New ones that have not said so yet are left out.
+/// `MachinesUpToDate`. New machines without the condition are left out.
 pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
     let reasons = Reasons {
         issue: reason::NOT_UP_TO_DATE,
@@ -224,7 +220,7 @@ pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Verdict
     aggregate(&sources(counted), machine::condition::UP_TO_DATE, false, reasons).unwrap_or_else(no_replicas)
 }
 
-/// The machine is too young to be counted without having said whether it is up to date.
+/// The machine is too new to count without the `UpToDate` condition.
 pub fn may_be_silent(machine: &Machine, now: Timestamp) -> bool {
     let created = machine.metadata.creation_timestamp;
     machine.status.conditions.condition(machine::condition::UP_TO_DATE).is_none()
@@ -235,7 +231,7 @@ fn no_replicas() -> Verdict {
     Verdict::new(ConditionStatus::True, reason::NO_REPLICAS, "")
 }
 
-/// Whether machines are being replaced because they failed their health checks.
+/// `Remediating`.
 pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> Verdict {
     let concerned = machines.iter().filter(|machine| is_to_be_remediated(machine));
     let reasons =

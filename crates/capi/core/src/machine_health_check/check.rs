@@ -12,18 +12,16 @@ use jiff::{SignedDuration, Timestamp};
 use super::observed::{Node, Target};
 use crate::conditions::Verdict;
 
-/// How a machine fares.
+/// Result of a health check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Health {
-    /// All is well.
     Healthy,
-    /// Nothing can be said: it is not up yet, or may become unhealthy by waiting.
+    /// Not decided: it is starting, or becomes unhealthy after this time.
     Undecided(Option<Duration>),
-    /// It needs to be replaced, for this reason.
+    /// It must be replaced.
     Unhealthy(Verdict),
 }
 
-/// Checks one machine.
 pub fn health(
     target: &Target,
     cluster: &Cluster,
@@ -43,7 +41,7 @@ pub fn health(
     let initialized =
         cluster.status.conditions.is_condition_true(cluster::condition::CONTROL_PLANE_INITIALIZED);
     let is_control_plane = machine.metadata.labels.contains_key(label::CONTROL_PLANE);
-    // Workers are not blamed for a control plane that never came up; its first machine may be.
+    // Workers are not unhealthy because the control plane is not up; its first machine may be.
     let can_be_judged = (initialized || is_control_plane)
         && cluster.status.conditions.is_condition_true(condition::INFRASTRUCTURE_READY);
     if !can_be_judged {
@@ -61,7 +59,7 @@ pub fn health(
     Health::Unhealthy(Verdict::new(ConditionStatus::False, reason, message))
 }
 
-/// A machine without findings is healthy once it has a node and nothing is about to run out.
+/// A machine without findings is healthy once it has a node and no timeout is pending.
 fn settled(target: &Target, again: Option<Duration>) -> Health {
     let has_node = matches!(target.node, Node::There(_));
     if again.is_none() && has_node && !target.machine.metadata.is_deleting() {
@@ -79,7 +77,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// Something that began at a moment and must not last longer than this.
+    /// Checks a state that must not last longer than a timeout.
     fn judge(
         &mut self,
         since: Timestamp,
@@ -92,7 +90,7 @@ impl Findings {
             self.failed.push(failure());
             return;
         }
-        // One second more: times of conditions are cut to whole seconds.
+        // One second more: condition times are truncated to seconds.
         let left = Duration::try_from(limit - lasted + SignedDuration::from_secs(1)).unwrap_or_default();
         self.again = Some(self.again.map_or(left, |again| again.min(left)));
     }
@@ -159,7 +157,7 @@ fn node_findings(
     (reason::UNHEALTHY_NODE, findings)
 }
 
-/// The time for a node to come up runs from the last thing it had to wait for.
+/// The startup timeout runs from the last prerequisite.
 fn startup_began(machine: &Machine, cluster: &Cluster) -> Timestamp {
     let since = |conditions: &Vec<Condition>, kind: &str| {
         conditions
@@ -186,7 +184,7 @@ fn reported(what: &str, kind: &str, status: &str, reason: &str, limit: SignedDur
     )
 }
 
-/// A duration as Go writes it: `1h0m0s`, `5m0s`, `30s`.
+/// Formats a Go duration: `1h0m0s`, `5m0s`, `30s`.
 pub fn written(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

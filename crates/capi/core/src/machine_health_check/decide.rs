@@ -1,4 +1,4 @@
-//! What is to be done about the machines under a check.
+//! Decides about a MachineHealthCheck.
 
 use std::time::Duration;
 
@@ -18,13 +18,12 @@ use crate::conditions::{self, Verdict};
 use crate::contract::Found;
 use crate::{clone, owners, paused};
 
-/// How long to wait before a cluster that could not be reached is asked again.
+/// Requeue interval for an unreachable cluster.
 const CONTACT_AGAIN: Duration = Duration::from_secs(30);
 
 type Looked = Look<MachineHealthChecks>;
 type Decided = Decision<MachineHealthChecks>;
 
-/// Decides.
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
     say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
@@ -37,7 +36,7 @@ pub fn decide(look: &Looked) -> Decided {
     };
     belong(&mut decision, cluster);
     if let Some(why) = &look.seen.lost_contact {
-        // Machines of a cluster that cannot be asked are not known to be dead. What was found earlier stays.
+        // An unreachable cluster does not make its machines unhealthy. Earlier results stay.
         decision.wait(Wait::on("ConnectionDown", why.clone()));
         decision.again_in(CONTACT_AGAIN);
         return decision;
@@ -114,7 +113,7 @@ fn belong(decision: &mut Decided, cluster: &Cluster) {
     owners::belong_to(meta, cluster);
 }
 
-/// A healthy machine says so, and a request to repair it goes.
+/// Marks a machine healthy and deletes its remediation request.
 fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bool) {
     if let Some(request) = look.seen.requests.get(&target.machine.metadata.name)
         && allowed
@@ -129,7 +128,7 @@ fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bo
     }
 }
 
-/// An unhealthy machine says why; if machines may be replaced, its owner or somebody else is asked to.
+/// Marks a machine unhealthy and, within the limits, asks its owner or an external remediator to replace it.
 fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdict, allowed: bool) {
     let machine = &target.machine;
     let mut told =
@@ -153,7 +152,7 @@ fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdic
     }
 }
 
-/// Asks once: while the owner is at it, the condition is the owner's.
+/// Sets `OwnerRemediated` once; then the owner updates it.
 fn ask_owner<'a>(told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
     let asked = machine.status.conditions.condition(machine_condition::OWNER_REMEDIATED);
     if machine.metadata.is_deleting() || asked.is_some_and(|asked| !asked.is_true()) {
@@ -167,7 +166,7 @@ fn ask_owner<'a>(told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
     told.saying(machine_condition::OWNER_REMEDIATED, waiting, look)
 }
 
-/// Makes a request of the machine's name from the template. One that is there is left alone.
+/// Creates a remediation request named like the machine; an existing one is left alone.
 fn ask_elsewhere<'a>(decision: &mut Decided, told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
     let name = &machine.metadata.name;
     if look.seen.requests.contains_key(name) {
@@ -193,7 +192,7 @@ fn ask_elsewhere<'a>(decision: &mut Decided, told: Told<'a>, look: &Looked, mach
     told.saying(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
 }
 
-/// What is said about a machine, written at once.
+/// Conditions of a machine, written in one patch.
 struct Told<'a> {
     machine: &'a Machine,
     conditions: Vec<Condition>,
@@ -218,7 +217,7 @@ impl<'a> Told<'a> {
         self
     }
 
-    /// The change, if there is one; guarded by the version seen, since the list is replaced as a whole.
+    /// The patch, if anything changed; guarded by resourceVersion, since the list is replaced as a whole.
     fn effect(self) -> Option<Effect<NoCall>> {
         if self.conditions == self.machine.status.conditions {
             return None;

@@ -1,16 +1,13 @@
-//! How many unhealthy machines are too many to be replaced: then something else is wrong.
+//! Limits on remediation: with too many unhealthy machines the cause is elsewhere.
 
 use capstan_capi_types::core::MachineHealthCheckRemediationTriggerIf;
 use capstan_object::IntOrString;
 
-/// Whether machines may be replaced, and how many more could become unhealthy.
+/// Whether remediation is allowed, and how many more machines may become unhealthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
-    /// They may.
     Allowed(i32),
-    /// They may not, and this is why.
     Restricted(String),
-    /// The limit makes no sense.
     Invalid(String),
 }
 

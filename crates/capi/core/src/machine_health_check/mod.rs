@@ -1,7 +1,7 @@
-//! MachineHealthCheck: finds machines that need to be replaced, and asks their owner, or somebody else, to.
+//! MachineHealthCheck: finds unhealthy machines and asks their owner or an external remediator to replace them.
 //!
 //! Reads: the Cluster, its Machines, and the Nodes in the workload cluster. Writes: on machines the conditions
-//! that say how the check went and that a replacement is asked for; requests made from a remediation template;
+//! with the result of the check and the request for remediation; requests created from a remediation template;
 //! its own status. It never deletes a machine.
 
 mod check;
@@ -21,13 +21,12 @@ pub use observed::{Node, Seen, Target};
 
 use crate::workload::Nodes;
 
-/// The controller of MachineHealthChecks.
 pub struct MachineHealthChecks {
     nodes: Arc<Nodes>,
 }
 
 impl MachineHealthChecks {
-    /// A controller that shares `nodes` with others that look at Nodes.
+    /// Shares `nodes` with other controllers.
     pub fn new(nodes: Arc<Nodes>) -> Self {
         Self { nodes }
     }

@@ -14,14 +14,13 @@ use crate::paused::concerns_members;
 use crate::selector::selects;
 use crate::workload::Nodes;
 
-/// Reads all of it.
 pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> Result<Seen, ObserveError> {
     let namespace = check.metadata.namespace.as_str();
     let key = Key::new(namespace, check.spec.cluster_name.as_str());
     let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(Seen::default()) };
     let mut machines = view.labelled::<Machine>(namespace, label::CLUSTER_NAME, &check.spec.cluster_name)?;
     machines.retain(|machine| {
-        // An empty selector would be one for all machines of the cluster; upstream takes it so.
+        // An empty selector selects all machines of the cluster, as upstream does.
         let selected =
             check.spec.selector.is_empty() || selects(&check.spec.selector, &machine.metadata.labels);
         selected && !is_left_out(machine)
@@ -50,14 +49,14 @@ pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> 
     Ok(seen)
 }
 
-/// The machine is paused, or somebody asked that it be left alone.
+/// The machine is paused, or has the skip-remediation annotation.
 fn is_left_out(machine: &Machine) -> bool {
     let annotations = &machine.metadata.annotations;
     annotations.contains_key(annotation::PAUSED) || annotations.contains_key(annotation::SKIP_REMEDIATION)
 }
 
-/// Makes sure that the cluster answers, or tells why not. What is known of the nodes of a cluster that has fallen
-/// silent may be old, and a partition is not death.
+/// Checks that the cluster answers. The cached nodes of an unreachable cluster may be stale, and a network partition
+/// does not make machines unhealthy.
 async fn contact(view: &View, cluster: &Key) -> Result<(), String> {
     let workloads = view.workloads().ok_or("this process reaches no workload clusters")?;
     workloads.client(cluster).await.map_err(|error| error.to_string())?;
@@ -116,7 +115,7 @@ async fn read(view: &View, kind: &KindName, key: &Key) -> Result<Option<External
     Ok(Some(External::new(kind.clone(), ContractVersion::V1Beta2, value)))
 }
 
-/// What wakes a health check: the machines of its cluster, and the cluster.
+/// Watches the machines of its cluster, and the cluster.
 pub fn watches(watches: &mut Watches<MachineHealthCheck>) {
     watches
         .related::<Machine>(|change, caches| {

@@ -8,37 +8,32 @@ use capstan_capi_types::core::{Cluster, Machine};
 use crate::contract::{External, Found};
 use crate::workload::NodeCondition;
 
-/// Everything beside the health check.
+/// State beside the MachineHealthCheck itself.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
     /// The machines it checks, with their nodes.
     pub targets: Vec<Target>,
-    /// Why the cluster cannot be asked about its nodes, if it should be possible.
+    /// Why an initialized cluster cannot be reached.
     pub lost_contact: Option<String>,
-    /// The template of requests to somebody else who repairs machines.
+    /// The template of external remediation requests.
     pub remediation_template: Found,
-    /// Requests that exist, by the name of their machine.
+    /// Existing remediation requests by machine.
     pub requests: BTreeMap<String, External>,
 }
 
-/// What is known of a machine's node.
+/// A machine's node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
-    /// The machine has none yet, or the cluster cannot be asked yet.
+    /// The machine has none yet, or the cluster is not reachable yet.
     NotYet,
-    /// The machine had one and it is gone.
     Gone,
-    /// It is there.
     There(Vec<NodeCondition>),
 }
 
-/// A machine under the check.
+/// A machine that the check selects.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The machine.
     pub machine: Arc<Machine>,
-    /// Its node.
     pub node: Node,
 }

@@ -52,7 +52,7 @@ fn decided(check: MachineHealthCheck, seen: Seen, now: Timestamp) -> Decided {
     decide(&Look::new(Arc::new(check), seen, now))
 }
 
-/// The effects in order: what is done, and what machines are told.
+/// The effects in order, with the conditions set on machines.
 fn effects(decision: &Decided) -> Vec<String> {
     let told = |effect: &Effect<NoCall>| match effect {
         Effect::Patch { target, patch: Patch::Merge(body), .. } => {
@@ -208,7 +208,7 @@ fn somebody_else_is_asked_where_a_template_says_so() {
         let (check, seen) = remediation_objects(machine, with_template, request_of);
         let mut found = effects(&decided(check, seen, at(100)));
         for line in &mut found {
-            // The order of conditions is that of the list, not what this is about.
+            // The order of conditions does not matter here.
             if let Some((name, said)) = line.split_once(" says ") {
                 let mut said: Vec<_> = said.split(' ').collect();
                 said.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is to be done about a set.
+//! Decides about a MachineSet.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::names::{LOOK_AHEAD, Names};
 use crate::propagate::merge_difference;
 use crate::{clone, owners, paused};
 
-/// How long to wait before what held up new machines is looked at again.
+/// Requeue interval while creating machines is blocked.
 const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
 
 type Looked = Look<MachineSets>;
 type Decided = Decision<MachineSets>;
 
-/// Decides. Each step that has something to do is carried out and looked at before the next is decided.
+/// The first step with effects ends the decision; the next reconcile observes everything again.
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
     say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
@@ -130,7 +130,7 @@ fn remediate(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<St
         decision.then(effect);
     }
     for machine in &decided.replaced {
-        // Said before it is done: a machine in deletion would not be looked at again.
+        // Reported first: a machine that is being deleted is not evaluated again.
         if let Some(effect) = tell(machine, kind, Some(&replacing()), look.now) {
             decision.then(effect);
         }
@@ -143,19 +143,19 @@ fn remediate(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<St
     Vec::new()
 }
 
-/// Keeps on living machines, and what they are made of, what follows the set.
+/// Propagates metadata and spec fields to machines, their bootstrap configs and infrastructure machines.
 fn follow(decision: &mut Decided, look: &Looked, _: &Cluster) -> Vec<String> {
     let propagated = desired::propagated(&look.object);
     for machine in &look.seen.machines {
         let mut change = Map::new();
-        // Of a machine that goes only what matters to its going is kept up to date.
+        // Of a machine that is being deleted only fields that affect the deletion are updated.
         if !machine.metadata.is_deleting()
             && let Some(metadata) = propagated.change(&machine.metadata, &[])
         {
             change.insert("metadata".to_owned(), metadata);
         }
         let followed = desired::followed(&look.object, &machine.spec);
-        // A struct of plain data always has a JSON form.
+        // Plain data always serializes.
         let form = |spec| serde_json::to_value(spec).unwrap_or_else(|_| json!({}));
         if let Some(spec) = merge_difference(&form(&machine.spec), &form(&followed)) {
             change.insert("spec".to_owned(), spec);
@@ -174,7 +174,7 @@ fn follow(decision: &mut Decided, look: &Looked, _: &Cluster) -> Vec<String> {
     Vec::new()
 }
 
-/// Creates what is missing and deletes what is too much. The answer is what keeps machines from coming.
+/// Creates missing and deletes surplus machines. Returns what blocks creation.
 fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String> {
     let Some(wanted) = look.object.spec.replicas.and_then(|replicas| usize::try_from(replicas).ok()) else {
         decision.wait(Wait::on("WaitingForReplicasSet", "spec.replicas to be set"));
@@ -192,7 +192,7 @@ fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String
         decision.again_in(BLOCKED_AGAIN);
         return obstacles;
     }
-    // Machines that came from another set and that the deployment has not counted are not too much.
+    // Machines that moved from another set and are not acknowledged yet are no surplus.
     let receives =
         annotations.get(annotation::RECEIVE_MACHINES_FROM).is_some_and(|sources| !sources.is_empty());
     let counted = machines.iter().filter(|machine| !receives || !is_pending_acknowledge(machine)).count();
@@ -212,7 +212,7 @@ fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String
     Vec::new()
 }
 
-/// Why no machine can be created, if so.
+/// Why no machine can be created.
 fn obstacles(look: &Looked, cluster: &Cluster) -> Vec<String> {
     if cluster.metadata.is_deleting() {
         return vec![format!("Cluster {} is deleting", cluster.metadata.name)];
@@ -252,12 +252,12 @@ fn preflight_failures(look: &Looked, cluster: &Cluster) -> Vec<String> {
     preflight::failures(&preflight).unwrap_or_else(|error| vec![error])
 }
 
-/// Creates so many machines, each with what it is made of before it; and deletes what was made for machines
-/// that never came.
+/// Creates machines, each after its bootstrap config and infrastructure machine, and deletes objects of machines that
+/// were never created.
 fn create(decision: &mut Decided, look: &Looked, count: usize) {
     let set = &look.object;
     let made = distinct(&look.seen.made);
-    // A name is taken once a machine has it, or once what was made for it is going.
+    // A name is in use if a machine has it, or if an object of that name is being deleted.
     let names = Names::of(&set.metadata, |suffix| {
         let name = desired::name(set, suffix);
         look.seen.machines.iter().any(|machine| machine.metadata.name == name)
@@ -280,7 +280,7 @@ fn create(decision: &mut Decided, look: &Looked, count: usize) {
         .chain(new.iter().map(String::as_str))
         .collect();
     for (reference, meta) in &made {
-        // What a machine owns by now is the machine's.
+        // Objects that a Machine owns are deleted with it.
         let is_ours = meta.is_owned_by(&set.metadata.uid)
             && !meta.owner_references.iter().any(|owner| owner.kind == "Machine");
         if is_ours && !meta.is_deleting() && !used.contains(meta.name.as_str()) {

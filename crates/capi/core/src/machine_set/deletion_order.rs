@@ -1,4 +1,4 @@
-//! Which machines go first when a set shrinks.
+//! Which machines a set deletes first.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -9,18 +9,17 @@ use capstan_object::ConditionStatus;
 
 use crate::machines::{condition_is, is_unhealthy, is_updating_in_place};
 
-/// How much there is to be said for deleting a machine, the most first.
+/// Deletion priority, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
-    /// It is going already: counting it keeps more from going while it does.
+    /// Already being deleted: it counts, so that no further one is deleted.
     Going,
-    /// Somebody asked for it.
+    /// It has the delete-machine annotation.
     Asked,
-    /// Its in-place update would be for nothing.
+    /// It is being updated in place.
     Updating,
-    /// It is not healthy.
     Unhealthy,
-    /// Nothing: the set's order decides.
+    /// No preference: the set's deletion order decides.
     None,
 }
 
@@ -38,18 +37,18 @@ fn claim(machine: &Machine) -> Claim {
     }
 }
 
-/// It has a node, and neither the node nor a health check says that something is wrong.
+/// It has a node, and neither the node nor a health check reports a problem.
 fn is_healthy(machine: &Machine) -> bool {
     !machine.status.node_ref.name.is_empty()
         && !condition_is(machine, condition::NODE_HEALTHY, ConditionStatus::False)
         && !is_unhealthy(machine)
 }
 
-/// All machines, those to be deleted first in front. Of equals the name decides, so that the order is always
-/// the same; `Random` means no more than that, upstream too.
+/// All machines in deletion order. Ties are broken by name, so the order is deterministic; `Random` means no more than
+/// that, as upstream.
 ///
-/// Upstream maps ages to numbers of a bounded range, so that very old machines become equal and go by name;
-/// here ages are compared as they are.
+/// Upstream maps ages to a bounded range, where very old machines tie and are sorted by name; here ages are compared
+/// exactly.
 pub fn in_order(machines: &[Arc<Machine>], order: Option<MachineSetDeletionOrder>) -> Vec<Arc<Machine>> {
     let mut machines = machines.to_vec();
     machines.sort_by_key(|machine| {

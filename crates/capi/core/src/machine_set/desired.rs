@@ -1,4 +1,4 @@
-//! What the machines of a set should look like.
+//! Desired machines of a set.
 
 use capstan_capi_types::core::{Machine, MachineSet, MachineSpec, annotation, label, machine};
 use capstan_object::{ObjectMeta, OwnerReference};
@@ -8,13 +8,13 @@ use crate::contract::External;
 use crate::names::{from_template, joined};
 use crate::propagate::Propagated;
 
-/// What admission writes where a machine does not say how long its node may take to go.
+/// Default of `nodeDeletionTimeoutSeconds`, as admission sets it, in seconds.
 const DEFAULT_NODE_DELETION_TIMEOUT: i32 = 10;
 
-/// How names are made where the set does not say.
+/// Default name template.
 const DEFAULT_NAMING: &str = "{{ .machineSet.name }}-{{ .random }}";
 
-/// The name of a machine; its bootstrap configuration and infrastructure machine have the same.
+/// Name of a machine, its bootstrap config and its infrastructure machine.
 pub fn name(set: &MachineSet, suffix: &str) -> String {
     let template = &set.spec.machine_naming.template;
     if template.is_empty() || template == DEFAULT_NAMING {
@@ -25,7 +25,7 @@ pub fn name(set: &MachineSet, suffix: &str) -> String {
     from_template(template, &values, suffix)
 }
 
-/// Labels and annotations of machines and of what is made for them.
+/// Labels and annotations of machines and the objects created for them.
 pub fn propagated(set: &MachineSet) -> Propagated {
     let mut labels = set.spec.template.metadata.labels.clone();
     labels.insert(label::SET_NAME.to_owned(), crate::names::label_value(&set.metadata.name));
@@ -36,7 +36,7 @@ pub fn propagated(set: &MachineSet) -> Propagated {
     Propagated { labels, annotations: set.spec.template.metadata.annotations.clone() }
 }
 
-/// A machine's spec with everything that follows the set as long as the machine lives.
+/// A machine's spec with all fields that are updated in place.
 pub fn followed(set: &MachineSet, spec: &MachineSpec) -> MachineSpec {
     let template = &set.spec.template.spec;
     let mut deletion = template.deletion.clone();
@@ -51,7 +51,7 @@ pub fn followed(set: &MachineSet, spec: &MachineSpec) -> MachineSpec {
     }
 }
 
-/// Metadata of what is made for a new machine, before the machine is there to own it.
+/// Metadata of objects created for a new machine; the set owns them until the machine does.
 pub fn part(set: &MachineSet, name: &str) -> ObjectMeta {
     let mut meta = ObjectMeta::named(set.metadata.namespace.clone(), name);
     propagated(set).write(&mut meta);
@@ -59,7 +59,7 @@ pub fn part(set: &MachineSet, name: &str) -> ObjectMeta {
     meta
 }
 
-/// A new machine, made of an infrastructure machine and a bootstrap configuration of the same name.
+/// A new Machine that refers to an infrastructure machine and a bootstrap config of the same name.
 pub fn machine(
     set: &MachineSet,
     name: &str,

@@ -1,6 +1,6 @@
-//! MachineSet: keeps a number of equal machines.
+//! MachineSet: maintains a number of identical machines.
 //!
-//! Owns: its Machines, and what they are made of until they are there to own it. Reads: the Cluster and its
+//! Owns: its Machines, and their bootstrap and infrastructure objects until the Machines own them. Reads: the Cluster and its
 //! control plane, the deployment it is part of, the templates. Writes beside that: its own status, and on its
 //! machines the condition that says how far their replacement is.
 
@@ -23,7 +23,6 @@ use crate::conditions::v1beta1;
 
 pub use observed::{Part, Seen};
 
-/// The controller of MachineSets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineSets;
 

@@ -14,7 +14,6 @@ use crate::names::label_value;
 use crate::paused::concerns_members;
 use crate::selector::selects;
 
-/// Reads all of it.
 pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError> {
     let namespace = set.metadata.namespace.as_str();
     let cluster = view.get::<Cluster>(&Key::new(namespace, set.spec.cluster_name.as_str()))?;
@@ -68,7 +67,7 @@ fn machines(set: &MachineSet, view: &View) -> Result<Vec<Arc<Machine>>, ObserveE
     Ok(machines)
 }
 
-/// What wakes a set: its machines, machines it may adopt, its deployment and its cluster.
+/// Watches its machines, machines it may adopt, its deployment and its cluster.
 pub fn watches(watches: &mut Watches<MachineSet>) {
     watches
         .owned_within::<Machine>(GATHER)

@@ -9,12 +9,10 @@ use capstan_object::ObjectMeta;
 
 use crate::contract::{External, Found};
 
-/// An object that was made for a machine of the set.
+/// A bootstrap config or infrastructure machine of the set.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Which.
     pub reference: ObjectRef,
-    /// Its metadata.
     pub metadata: ObjectMeta,
 }
 
@@ -24,28 +22,24 @@ impl Part {
     }
 }
 
-/// Everything beside the set.
+/// State beside the MachineSet itself.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
     /// The deployment it is part of.
     pub deployment: Option<Arc<MachineDeployment>>,
     /// Machines it selects and nobody else controls.
     pub machines: Vec<Arc<Machine>>,
-    /// The cluster's control plane.
     pub control_plane: Found,
-    /// The template of infrastructure machines.
     pub infrastructure_template: Found,
-    /// The template of bootstrap configurations.
     pub bootstrap_template: Found,
-    /// What its machines are made of.
+    /// Objects that its machines refer to.
     pub parts: Vec<Part>,
-    /// What was made for machines of the set, by the set's label, whether or not there is such a machine.
+    /// Objects created for machines of the set, by label, whether or not the machine exists.
     pub made: Vec<Part>,
 }
 
-/// Parts by kind and name, each once.
+/// Deduplicated, by kind and name.
 pub fn distinct(parts: &[Part]) -> BTreeMap<&ObjectRef, &ObjectMeta> {
     parts.iter().map(|part| (&part.reference, &part.metadata)).collect()
 }

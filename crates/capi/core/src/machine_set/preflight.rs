@@ -1,5 +1,5 @@
-//! What must hold before a set creates or replaces machines: the control plane is settled, and the versions
-//! of control plane and machines go together.
+//! Preflight checks before a set creates or replaces machines: the control plane is stable, and the versions of control
+//! plane and machines are compatible.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,19 @@ use crate::machines::parsed;
 /// How many minor versions a kubelet may be older than the control plane.
 const KUBELET_SKEW: u64 = 3;
 
-/// What the checks are made of.
+/// Inputs of the checks.
 pub struct Preflight<'a> {
-    /// The cluster.
     pub cluster: &'a Cluster,
-    /// Its control plane object.
     pub control_plane: &'a External,
     /// The version that machines of the set have; empty for none.
     pub version: &'a str,
     /// The bootstrap template of the set.
     pub bootstrap: &'a ContractVersionedObjectReference,
-    /// The annotation by which checks are left out, from the set or its bootstrap template.
+    /// The annotation that skips checks, from the set or its bootstrap template.
     pub skipped: &'a str,
 }
 
-/// What does not hold, in the words of upstream's conditions; empty if all is well.
+/// Failed checks, worded like upstream's conditions.
 pub fn failures(preflight: &Preflight<'_>) -> Result<Vec<String>, String> {
     let skipped: BTreeSet<&str> = preflight.skipped.split(',').map(str::trim).collect();
     let runs = |check: MachineSetPreflightCheck| {

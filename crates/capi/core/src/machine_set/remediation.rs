@@ -1,4 +1,4 @@
-//! Replacing machines that failed their health checks.
+//! Replaces machines that failed their health checks.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,24 +11,22 @@ use crate::conditions::Verdict;
 use crate::machines::{self, condition_is, is_to_be_remediated};
 use capstan_capi_types::core::machine::condition;
 
-/// What is to be done about unhealthy machines.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Remediation {
-    /// Healthy again: what their owner said about them goes.
+    /// Recovered: their `OwnerRemediated` condition is removed.
     pub recovered: Vec<Arc<Machine>>,
-    /// Not now, and what to say about it.
+    /// Deferred, with the condition to set.
     pub deferred: Vec<(Arc<Machine>, Verdict)>,
-    /// Now.
     pub replaced: Vec<Arc<Machine>>,
 }
 
 impl Remediation {
-    /// Some would be replaced if the preflight checks let them.
+    /// Some would be replaced if preflight checks passed.
     pub fn wants_to_replace(&self) -> bool {
         !self.replaced.is_empty()
     }
 
-    /// Puts off what would be replaced now because checks failed.
+    /// Defers all replacements because preflight checks failed.
     pub fn held_back(mut self, failures: &[String]) -> Self {
         let message: Vec<_> = failures.iter().map(|failure| format!("* {failure}")).collect();
         let verdict = Verdict::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message.join("\n"));
@@ -37,7 +35,7 @@ impl Remediation {
     }
 }
 
-/// What a machine that is being replaced says.
+/// The condition of a machine that is being replaced.
 pub fn replacing() -> Verdict {
     Verdict::new(ConditionStatus::False, reason::MACHINE_DELETING, "Machine is deleting")
 }
@@ -73,7 +71,7 @@ pub fn remediation(
         result.deferred = unhealthy.into_iter().map(|machine| (machine, verdict.clone())).collect();
         return result;
     }
-    // First those somebody asked for, then the newest: they are the least likely to carry work.
+    // First those marked by users, then the newest: they are the least likely to run workloads.
     unhealthy.sort_by_key(|machine| {
         let asked = machine.metadata.annotations.contains_key(annotation::REMEDIATE_MACHINE);
         (!asked, Reverse(machine.metadata.creation_timestamp), machine.metadata.name.clone())

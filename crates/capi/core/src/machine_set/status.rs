@@ -1,4 +1,4 @@
-//! What a set says about itself.
+//! Status of a MachineSet.
 
 use std::sync::Arc;
 
@@ -27,17 +27,14 @@ pub const CONDITIONS: &[&str] = &[
     condition::DELETING,
 ];
 
-/// What the status is made of.
+/// Inputs of the status.
 pub struct Facts<'a> {
-    /// The set.
     pub set: &'a MachineSet,
-    /// Its machines.
     pub machines: &'a [Arc<Machine>],
     /// Kinds of templates that do not exist.
     pub missing_templates: &'a [String],
-    /// What keeps machines from being created.
+    /// What blocks creating machines.
     pub obstacles: &'a [String],
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -45,7 +42,7 @@ pub struct Facts<'a> {
 pub fn counters(facts: &Facts<'_>, status: &mut MachineSetStatus) {
     let count = |kind: &str| {
         let holds = |machine: &&Arc<Machine>| {
-            // A machine that is being updated in place is none of it, whatever its conditions still say.
+            // A machine that is being updated in place counts as neither, whatever its conditions say.
             !is_updating_in_place(machine) && machine.status.conditions.is_condition_true(kind)
         };
         i32::try_from(facts.machines.iter().filter(holds).count()).ok()
@@ -81,7 +78,7 @@ pub fn conditions(facts: &Facts<'_>) -> Vec<(&'static str, Verdict)> {
     ]
 }
 
-/// How many machines are wanted; none of a set that goes.
+/// Desired replicas; 0 while being deleted.
 fn wanted(facts: &Facts<'_>) -> Result<i32, Verdict> {
     let replicas = facts.set.spec.replicas.ok_or_else(|| {
         Verdict::new(

@@ -1,5 +1,5 @@
-//! What controllers see of workload clusters: typed views of the built-in kinds they read, and the Nodes of every
-//! cluster kept in memory, so that a look at a machine costs no request.
+//! Workload clusters: typed views of the built-in kinds that controllers read, and cached Nodes of every cluster, so
+//! that reconciling a machine costs no request.
 
 mod kinds;
 mod nodes;

@@ -1,4 +1,4 @@
-//! The Nodes of every workload cluster, followed once per process.
+//! Nodes of workload clusters, watched once per process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,44 +12,43 @@ use parking_lot::Mutex;
 
 use super::Node;
 
-/// Name of the index by the identity of the machine.
+/// Name of the index by providerID.
 const PROVIDER_ID: &str = "providerID";
 
-/// How long a look waits for the first list of a cluster's Nodes.
+/// How long a reconcile waits for the first list of a cluster's Nodes.
 const FIRST_LIST: Duration = Duration::from_secs(10);
 
-/// How long a cluster that answered is taken to answer, with the credentials it had.
+/// How long a successful probe is trusted.
 const CHECK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 
-/// Objects to wake, by kind and key, with the queue they are in. A control plane and a health check may well have the
-/// same name.
+/// Objects to requeue, by kind and key, with their queue. A control plane and a health check may have the same
+/// name.
 type Sleepers = BTreeMap<(&'static str, Key), Wake>;
 
-/// A cluster whose Nodes are followed.
+/// A cluster whose Nodes are watched.
 struct Followed {
     caches: Caches,
-    /// What it is followed by: another one after its credentials changed.
+    /// The transport of the watch; replaced when the credentials change.
     transport: Arc<dyn Transport>,
-    /// When it was last made sure that the cluster answers with these credentials.
+    /// When the cluster last answered with these credentials.
     checked: Timestamp,
 }
 
-/// The Nodes of workload clusters, shared by all controllers that look at them. A cluster is followed from the first
-/// look on, until it does not answer; the next look that finds it answering follows it again.
+/// Cached Nodes of workload clusters, shared by all controllers. A cluster is watched from the first access until it
+/// becomes unreachable; the next access after that watches it again.
 #[derive(Default)]
 pub struct Nodes {
     clusters: Mutex<BTreeMap<Key, Followed>>,
-    /// By cluster and the identity of a machine.
+    /// By cluster and providerID.
     sleepers: Arc<Mutex<BTreeMap<(Key, String), Sleepers>>>,
 }
 
 impl Nodes {
-    /// No cluster is followed yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// The Nodes of a cluster. One that is followed and answers is not asked again for a while.
+    /// The Nodes of a cluster. A recent successful probe is not repeated.
     async fn of(&self, view: &View, cluster: &Key) -> Result<Arc<Cache<Node>>, WorkloadError> {
         let Some(workloads) = view.workloads() else {
             return Err(WorkloadError::NoKubeconfig(cluster.clone()));
@@ -95,7 +94,7 @@ impl Nodes {
         Followed { caches, transport: client.transport().clone(), checked: now }
     }
 
-    /// The cache once it has the first list.
+    /// Waits for the cache's first list.
     async fn synced(
         &self,
         cluster: &Key,
@@ -111,7 +110,7 @@ impl Nodes {
         }
     }
 
-    /// The Node of a machine, by the identity both share; an error also if several claim it.
+    /// The Node with a providerID; fails if several have it.
     pub async fn by_provider_id(
         &self,
         view: &View,
@@ -127,7 +126,6 @@ impl Nodes {
         Ok(found.pop())
     }
 
-    /// A Node by its name.
     pub async fn by_name(
         &self,
         view: &View,
@@ -140,7 +138,7 @@ impl Nodes {
         Ok(found)
     }
 
-    /// The Nodes with a label, whatever its value is, in order of their names.
+    /// The Nodes with a label, whatever its value, sorted by name.
     pub async fn labelled(
         &self,
         view: &View,
@@ -153,14 +151,14 @@ impl Nodes {
         Ok(found)
     }
 
-    /// Wakes an object whenever the Node of this identity says something new. Repeated calls are one.
+    /// Requeues an object whenever the Node with this providerID changes. Idempotent.
     pub fn wake_on<T: Object>(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
         let mut sleepers = self.sleepers.lock();
         let of_node = sleepers.entry((cluster.clone(), provider_id.to_owned())).or_default();
         of_node.entry(sleeper::<T>(object)).or_insert_with(|| wake.clone());
     }
 
-    /// An object is gone: nothing wakes it any more. With a machine goes its identity, whoever else slept on it.
+    /// Removes a deleted object. With a machine, all subscriptions to its providerID end.
     pub fn forget<T: Object>(&self, object: &Key) {
         let gone = sleeper::<T>(object);
         let takes_all_along = T::KIND.kind == Machine::KIND.kind;
@@ -170,19 +168,19 @@ impl Nodes {
         });
     }
 
-    /// A cluster is gone: nobody follows it any more.
+    /// Stops watching a deleted cluster.
     pub fn leave(&self, cluster: &Key) {
         self.clusters.lock().remove(cluster);
     }
 }
 
-/// Why the Node of a machine cannot be told.
+/// Why the Node of a machine cannot be determined.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NodeError {
-    /// The cluster does not answer.
+    /// The cluster is unreachable.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// Several Nodes claim to be the same machine.
+    /// Several Nodes have the same providerID.
     #[error("unexpectedly found more than one Node matching the providerID {0}")]
     Ambiguous(String),
 }

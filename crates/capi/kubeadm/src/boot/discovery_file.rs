@@ -1,4 +1,4 @@
-//! The kubeconfig by which a machine finds its cluster, where the user asks for one in place of a token.
+//! The discovery kubeconfig of a joining machine, used instead of a bootstrap token.
 
 use capstan_capi_types::bootstrap::{
     File, FileDiscovery, KubeConfigAuthExec, KubeConfigAuthProvider, KubeConfigCluster,
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::yaml;
 
-/// The kubeconfig as a file, if the discovery describes one. Server and authority must have been filled in.
+/// The kubeconfig as a file, if the discovery configures one. Server and CA must be set already.
 pub fn discovery_kubeconfig(discovery: &FileDiscovery) -> Option<File> {
     let config = &discovery.kube_config;
     if *config == Default::default() {

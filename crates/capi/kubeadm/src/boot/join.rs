@@ -1,4 +1,4 @@
-//! What a joining node is told, completed from its cluster.
+//! The join configuration of a node, completed from its cluster.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,16 +11,16 @@ use capstan_capi_types::kubernetes::Taint;
 use crate::Error;
 use crate::certificates::ca_hashes;
 
-/// Keeps pods off a worker until Cluster API has set its labels.
+/// Keeps pods off a worker until Cluster API has set the node's labels.
 const UNINITIALIZED: &str = "node.cluster.x-k8s.io/uninitialized";
 
-/// Whether a join works by a bootstrap token, given or still to be made.
+/// Whether a join uses a bootstrap token, set or still to be created.
 pub fn uses_token(join: &JoinConfiguration) -> bool {
     join.discovery.file == FileDiscovery::default()
 }
 
-/// The join with its discovery completed, except for the token; `None` while the cluster has no endpoint.
-/// What the user set is kept.
+/// Completes the discovery, except for the token; `None` while the cluster has no endpoint. Fields that the user
+/// set are kept.
 pub fn with_discovery(
     join: &JoinConfiguration,
     cluster: &Cluster,
@@ -54,13 +54,12 @@ pub fn with_discovery(
     Ok(Some(join))
 }
 
-/// The token of a join, if it has one.
 pub fn token(join: &JoinConfiguration) -> Option<&str> {
     let BootstrapTokenDiscovery { token, .. } = &join.discovery.bootstrap_token;
     (!token.is_empty()).then_some(token.as_str())
 }
 
-/// The join of a worker: with a taint that only the boot data has, as it goes once the node is set up.
+/// The join of a worker, with a taint that is removed once the node is set up and therefore is only in the rendered data.
 pub fn as_worker(join: &JoinConfiguration) -> Result<JoinConfiguration, Error> {
     if join.control_plane.is_some() {
         return Err(Error::WorkerWithControlPlane);
@@ -77,7 +76,6 @@ pub fn as_worker(join: &JoinConfiguration) -> Result<JoinConfiguration, Error> {
     Ok(join)
 }
 
-/// The join of a control plane node.
 pub fn as_control_plane(join: &JoinConfiguration) -> JoinConfiguration {
     let mut join = join.clone();
     join.control_plane.get_or_insert_with(JoinControlPlane::default);

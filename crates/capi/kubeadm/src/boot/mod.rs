@@ -1,5 +1,5 @@
-//! What a machine's boot data says, before it is written in a format: the part of `kubeadm`'s run it is for,
-//! files with their content, users with their passwords.
+//! Bootstrap data of machines: its content (kubeadm command, files with their content, users with their
+//! passwords) and its formats, cloud-config and Ignition.
 
 mod cloud_config;
 mod data;

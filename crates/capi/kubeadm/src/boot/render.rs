@@ -1,4 +1,4 @@
-//! Boot data in the format that the specification asks for.
+//! Renders bootstrap data in the format of `spec.format`.
 
 use capstan_capi_types::bootstrap::Format;
 
@@ -7,7 +7,6 @@ use super::{cloud_config, ignition};
 use crate::Error;
 
 impl BootData<'_> {
-    /// The data in the format that the specification asks for.
     pub fn render(&self) -> Result<Vec<u8>, Error> {
         match self.format() {
             Format::CloudConfig => Ok(cloud_config::render(self).into_bytes()),

@@ -1,4 +1,4 @@
-//! Content of files and passwords of users: given, taken from Secrets, or filled in.
+//! Resolves the content of files and the passwords of users: inline, from Secrets, or from templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::config::kubernetes_version;
 use capstan_capi_core::secret::Secret;
 
-/// Names of the Secrets that files and passwords come from.
+/// Names of the Secrets that files and passwords refer to.
 pub fn needed_secrets(spec: &KubeadmConfigSpec) -> BTreeSet<String> {
     let files = spec.files.iter().map(|file| &file.content_from.secret);
     let users = spec.users.iter().map(|user| &user.passwd_from.secret);
@@ -22,7 +22,7 @@ fn is_named(source: &SecretFileSource) -> bool {
     *source != SecretFileSource::default()
 }
 
-/// Files with their content. Templates see the version of the control plane, if it is known.
+/// Resolves the content of files. Templates can use the control plane version, if it is known.
 pub fn resolve_files(
     files: &[File],
     secrets: &BTreeMap<String, Secret>,
@@ -48,7 +48,6 @@ pub fn resolve_files(
     files.iter().map(resolve).collect()
 }
 
-/// Users with their passwords.
 pub fn resolve_users(users: &[User], secrets: &BTreeMap<String, Secret>) -> Result<Vec<User>, Error> {
     let resolve = |user: &User| {
         let mut user = user.clone();

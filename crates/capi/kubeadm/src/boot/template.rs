@@ -1,12 +1,12 @@
-//! Go's `text/template`, as far as files of a KubeadmConfig need it: one variable, `.controlPlane.version`.
+//! The subset of Go's `text/template` that files of a KubeadmConfig need: one variable, `.controlPlane.version`.
 //!
 //! Text, `{{ .field.field }}`, string literals, comments, `-` trimming, `if`/`else if`/`else`/`end`, `with`, and
-//! the functions `eq ne lt le gt ge and or not print`. Anything else is an error that says so, not silence.
+//! the functions `eq ne lt le gt ge and or not print`. Anything else is an error.
 
-/// Most that a file may grow to.
+/// Maximum size of a rendered file.
 const LIMIT: usize = 1 << 20;
 
-/// What a template may refer to.
+/// Variables of a template.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Data {
     version: Option<String>,
@@ -66,7 +66,6 @@ enum Expression {
     Call(String, Vec<Expression>),
 }
 
-/// Fills in a template.
 pub(super) fn render(template: &str, data: &Data) -> Result<String, String> {
     let mut pieces = split(template)?.into_iter();
     let (nodes, end) = parse(&mut pieces, false)?;
@@ -117,7 +116,7 @@ fn split(template: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The end of an action: braces inside quotes do not close it.
+/// Finds the end of an action; braces inside quotes do not close it.
 fn action_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut quote = None;
@@ -136,7 +135,7 @@ fn action_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Nodes up to the word that ends them: `else …` or `end` inside a choice, nothing at the top.
+/// Nodes up to the terminator: `else …` or `end` inside a branch, end of input at the top level.
 fn parse(
     pieces: &mut std::vec::IntoIter<Piece>,
     inside: bool,

@@ -1,4 +1,4 @@
-//! The lock by which one machine alone becomes the first node of its cluster.
+//! The lock that lets only one machine run `kubeadm init` in a cluster.
 
 use capstan_capi_types::core::{Cluster, label};
 use capstan_object::{ObjectMeta, OwnerReference};
@@ -8,18 +8,16 @@ use capstan_capi_core::secret::ConfigMap;
 
 const INFORMATION: &str = "lock-information";
 
-/// Name of the lock of a cluster.
 pub(super) fn name(cluster: &str) -> String {
     format!("{cluster}-lock")
 }
 
-/// The machine that holds a lock; `None` if the lock cannot be read.
+/// The machine that holds the lock; `None` if the lock is malformed.
 pub(super) fn holder(lock: &ConfigMap) -> Option<String> {
     let information: Value = serde_json::from_str(lock.data.get(INFORMATION)?).ok()?;
     Some(information["machineName"].as_str()?.to_owned())
 }
 
-/// The lock of a cluster, held by a machine.
 pub(super) fn held_by(cluster: &Cluster, machine: &str) -> ConfigMap {
     let mut metadata = ObjectMeta::named(cluster.metadata.namespace.clone(), name(&cluster.metadata.name));
     metadata.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());

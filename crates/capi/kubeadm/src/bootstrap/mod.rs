@@ -1,9 +1,9 @@
-//! The controller of KubeadmConfigs: makes the boot data of one machine.
+//! The KubeadmConfig controller: creates the bootstrap data of one machine.
 //!
 //! Owns: KubeadmConfigs; the Secret of the same name with the data; the Secrets with certificates and kubeconfig of
-//! clusters without control plane provider; the ConfigMap by which one machine alone becomes the first node; bootstrap
+//! clusters without control plane provider; the ConfigMap that locks `kubeadm init` to one machine; bootstrap
 //! tokens in workload clusters.
-//! Reads: Machines, Clusters, control planes, the Secrets that files and passwords come from.
+//! Reads: Machines, Clusters, control planes, the Secrets that files and passwords refer to.
 //!
 //! ```text
 //! infrastructure? ─▶ data made before? ─▶ first node: lock, certificates, data
@@ -11,8 +11,8 @@
 //!                         └▶ token kept alive until the node is there
 //! ```
 //!
-//! A token is written into the specification before it is made in the workload cluster: after a crash in between
-//! the same token is made, and none is left over.
+//! A token is written to the spec before it is created in the workload cluster: after a crash in between the same
+//! token is created, and none is leaked.
 
 mod decide;
 mod lock;
@@ -40,7 +40,7 @@ pub use decide::decide;
 pub use observed::Seen;
 pub use token::{TokenCall, TokenState};
 
-/// Codes of this controller.
+/// Error codes of this controller.
 pub mod code {
     capstan_controller::codes! {
         TOKEN = "E-KUBEADM-TOKEN", Cluster,
@@ -49,18 +49,16 @@ pub mod code {
     }
 }
 
-/// Makes the boot data of machines.
 pub struct BootstrapController {
     settings: Settings,
     keys: Arc<dyn Keys>,
 }
 
-/// How boot data is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How long a bootstrap token lives.
+    /// Lifetime of a bootstrap token.
     pub token_ttl: Duration,
-    /// Algorithm of keys where a configuration names none.
+    /// Key algorithm if the configuration sets none.
     pub default_algorithm: EncryptionAlgorithmType,
 }
 
@@ -74,13 +72,12 @@ impl Default for Settings {
 }
 
 impl BootstrapController {
-    /// A controller that takes its keys from a source.
     pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
         Self { settings, keys }
     }
 }
 
-/// Conditions in the words of v1beta1.
+/// How v1beta1 conditions derive from ours.
 const V1BETA1: v1beta1::Table = v1beta1::Table {
     rows: &[
         v1beta1::same("CertificatesAvailable", &[condition::CERTIFICATES_AVAILABLE]),
@@ -136,12 +133,12 @@ impl Controller for BootstrapController {
     }
 }
 
-/// What boot data depends on of a machine.
+/// The parts of a Machine that trigger a reconcile.
 fn told_of_machine(machine: &Machine) -> impl PartialEq {
     (&machine.spec, &machine.metadata.labels, machine.metadata.is_deleting(), &machine.status.node_ref)
 }
 
-/// What boot data depends on of a cluster.
+/// The parts of a Cluster that trigger a reconcile.
 fn told_of_cluster(cluster: &Cluster) -> impl PartialEq {
     (
         &cluster.spec,
@@ -151,7 +148,7 @@ fn told_of_cluster(cluster: &Cluster) -> impl PartialEq {
     )
 }
 
-/// The configuration that a machine boots from, if it is one of ours.
+/// The KubeadmConfig that a machine boots from, if it uses one.
 fn config_of(machine: &Arc<Machine>) -> Option<Key> {
     let reference = &machine.spec.bootstrap.config_ref;
     let ours = reference.kind == KubeadmConfig::KIND.kind && reference.api_group == KubeadmConfig::KIND.group;

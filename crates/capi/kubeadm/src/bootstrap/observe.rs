@@ -16,7 +16,6 @@ use crate::boot;
 use crate::certificates::{Keys, Place, Purpose, places_for_control_plane};
 use crate::secret::{ConfigMap, Secret};
 
-/// The Machine that owns a configuration.
 pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
     let is_machine =
         |owner: &&OwnerReference| owner.kind == Machine::KIND.kind && owner.group() == Machine::KIND.group;

@@ -11,34 +11,31 @@ use super::token::TokenState;
 use crate::certificates::{Purpose, Seed};
 use crate::secret::{ConfigMap, Secret};
 
-/// What was seen beside the KubeadmConfig.
+/// State beside the KubeadmConfig itself.
 #[derive(Debug)]
 pub struct Seen {
-    /// The machine that boots from it.
+    /// The machine that owns the KubeadmConfig.
     pub machine: Option<Arc<Machine>>,
-    /// The machine's cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// Who becomes the first node.
+    /// The lock for `kubeadm init`.
     pub lock: Option<ConfigMap>,
-    /// The machine that holds the lock still exists.
     pub lock_holder_exists: bool,
-    /// The Secret with the boot data.
+    /// The Secret with the bootstrap data.
     pub data: Option<Secret>,
-    /// The cluster's certificates, as far as they exist.
+    /// Existing certificate Secrets of the cluster.
     pub certificates: BTreeMap<Purpose, Secret>,
-    /// Secrets that files and passwords come from, as far as they exist.
+    /// Existing Secrets that files and passwords refer to, by name.
     pub sources: BTreeMap<String, Secret>,
-    /// Version of the control plane, if it is known.
     pub control_plane_version: Option<String>,
-    /// The bootstrap token in the workload cluster.
+    /// State of the bootstrap token in the workload cluster.
     pub token: TokenState,
-    /// The administrator's kubeconfig exists, or is not ours to make.
+    /// The admin kubeconfig exists, or a control plane provider creates it.
     pub has_kubeconfig: bool,
-    /// Randomness for what is made.
+    /// Randomness for generated keys and tokens.
     pub seed: Seed,
 }
 
-/// The control plane takes requests.
+/// The control plane accepts requests.
 pub(super) fn is_initialized(cluster: &Cluster) -> bool {
     cluster.status.conditions.is_condition_true(CONTROL_PLANE_INITIALIZED)
 }

@@ -13,7 +13,6 @@ use super::BootstrapController;
 /// The conditions that this controller writes.
 pub(super) const OWNED: &[&str] = &[PAUSED, READY, CERTIFICATES_AVAILABLE, DATA_SECRET_AVAILABLE];
 
-/// Sets a condition of the decided object.
 pub(super) fn set(
     decision: &mut Decision<BootstrapController>,
     look: &Look<BootstrapController>,
@@ -25,13 +24,12 @@ pub(super) fn set(
     decision.object.status.conditions.set_condition(look.condition(kind, status, reason, message));
 }
 
-/// The data is there, and so must the certificates have been.
+/// Data exists, so the certificates existed too.
 pub(super) fn available(decision: &mut Decision<BootstrapController>, look: &Look<BootstrapController>) {
     set(decision, look, DATA_SECRET_AVAILABLE, ConditionStatus::True, reason::AVAILABLE, "");
     set(decision, look, CERTIFICATES_AVAILABLE, ConditionStatus::True, reason::AVAILABLE, "");
 }
 
-/// The data is not there yet.
 pub(super) fn no_data(
     decision: &mut Decision<BootstrapController>,
     look: &Look<BootstrapController>,
@@ -40,7 +38,7 @@ pub(super) fn no_data(
     set(decision, look, DATA_SECRET_AVAILABLE, ConditionStatus::False, reason::NOT_AVAILABLE, message);
 }
 
-/// What follows from the other conditions: `Ready`, and `Paused` from the look.
+/// Sets `Ready` from the other conditions, and `Paused`.
 pub(super) fn summarise(decision: &mut Decision<BootstrapController>, look: &Look<BootstrapController>) {
     let parts: Vec<(&str, Option<Condition>)> = [DATA_SECRET_AVAILABLE, CERTIFICATES_AVAILABLE]
         .into_iter()
@@ -67,7 +65,6 @@ pub(super) fn summarise(decision: &mut Decision<BootstrapController>, look: &Loo
     paused(decision, look);
 }
 
-/// Whether anything is done about the object at all.
 pub(super) fn paused(decision: &mut Decision<BootstrapController>, look: &Look<BootstrapController>) {
     let (status, reason, message) = match &look.paused {
         Some(why) => (ConditionStatus::True, reason::PAUSED, why.clone()),

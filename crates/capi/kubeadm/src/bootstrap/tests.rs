@@ -193,7 +193,7 @@ fn the_kubeconfig_is_made_where_no_control_plane_provider_makes_it() {
     assert!(!made(kept));
 }
 
-/// Carries a decision out as the runtime would, as far as the next look sees it.
+/// Applies a decision as the runtime would, as far as the next reconcile can observe it.
 fn carry_out(
     config: &mut KubeadmConfig,
     seen: &mut Seen,

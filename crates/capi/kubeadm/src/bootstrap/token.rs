@@ -1,4 +1,4 @@
-//! Bootstrap tokens: made in the workload cluster, and kept alive until the machine has joined.
+//! Bootstrap tokens: created in the workload cluster and extended until the machine has joined.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,30 +20,26 @@ const EXPIRATION: &str = "expiration";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 const GROUP: &str = "system:bootstrappers:kubeadm:default-node-token";
 
-/// The token in the workload cluster.
+/// State of the token in the workload cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenState {
-    /// No token is needed, or none is named yet.
+    /// No token is needed, or the spec names none yet.
     NotNeeded,
-    /// It is not there.
     Missing,
-    /// It is there until a moment, or for ever.
+    /// `expires` is `None` for a token without expiration.
     Found {
-        /// When it expires.
         expires: Option<Timestamp>,
     },
 }
 
-/// Makes a token, or gives it more time. The token itself is in the specification of the object.
+/// Creates a token or extends it. The token itself is in the spec of the KubeadmConfig, not in the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenCall {
     /// Namespace of the cluster.
     pub namespace: String,
-    /// The cluster.
     pub cluster: String,
-    /// The public half of the token.
+    /// The public part of the token.
     pub id: String,
-    /// Until when it is to live.
     pub expires: Time,
 }
 
@@ -52,7 +48,7 @@ impl Call for TokenCall {
         format!("{}/{}/bootstrap-token-{}", self.namespace, self.cluster, self.id)
     }
 
-    /// The Secret's name follows from the token: a repeated call finds it.
+    /// The Secret's name derives from the token, so a repeated call finds it.
     fn journalled(&self) -> bool {
         false
     }
@@ -62,12 +58,12 @@ impl Call for TokenCall {
     }
 }
 
-/// A token of letters and digits, `abcdef.0123456789abcdef`.
+/// Format: `abcdef.0123456789abcdef`.
 pub(super) fn generate(seed: &Seed) -> String {
     const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut stream = seed.derive("bootstrap-token").stream();
     let mut characters = std::iter::repeat_with(|| {
-        // Bytes beyond the last whole multiple of the alphabet would favour its first letters.
+        // Rejecting the remainder avoids a bias towards the first letters of the alphabet.
         loop {
             let mut byte = [0];
             stream.fill(&mut byte);
@@ -81,7 +77,7 @@ pub(super) fn generate(seed: &Seed) -> String {
     format!("{id}.{secret}")
 }
 
-/// The public and the secret half.
+/// Splits a token into its id and its secret; `None` if malformed.
 pub(super) fn halves(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let fits = |text: &str, length| {
@@ -90,12 +86,12 @@ pub(super) fn halves(token: &str) -> Option<(&str, &str)> {
     (fits(id, 6) && fits(secret, 16)).then_some((id, secret))
 }
 
-/// How often a token is looked at.
+/// How often a token's expiration is checked.
 pub(super) fn interval(ttl: Duration) -> Duration {
     ttl / 3
 }
 
-/// Whether a token needs more time: less than five sixths of its life are left.
+/// Due for extension when less than five sixths of the lifetime are left.
 pub(super) fn is_due(expires: Timestamp, ttl: Duration, now: Timestamp) -> bool {
     let left = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
     left <= ttl * 5 / 6
@@ -121,7 +117,7 @@ pub(super) async fn observe(
     Ok(TokenState::Found { expires })
 }
 
-/// Makes the Secret of a token, or moves its expiration.
+/// Creates the Secret of a token, or updates its expiration.
 pub(super) async fn make(call: &TokenCall, config: &Arc<KubeadmConfig>, view: &View) -> Outcome {
     let failed = |message: String| Outcome::failed(code::TOKEN, message);
     let Some((id, secret)) = boot::token(&config.spec.join_configuration).and_then(halves) else {

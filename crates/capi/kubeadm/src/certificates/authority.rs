@@ -1,4 +1,4 @@
-//! A cluster's certificate authority and what it signs.
+//! A cluster's certificate authority and the certificates it signs.
 
 use capstan_x509::{self as x509, KeyUse, Signer, Template, pem};
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +12,7 @@ use super::{KeyPair, PrivateKey};
 use crate::Error;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// Authorities are valid from a little before they are made: clocks differ.
+/// CAs are backdated by this much to tolerate clock skew.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
 /// A certificate authority with its key.
@@ -23,7 +23,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A self-signed authority, as upstream makes it: `CN=kubernetes`, and no authority below it.
+    /// A self-signed CA like upstream's: `CN=kubernetes`, path length 0.
     pub fn create(key: PrivateKey, days: i32, now: Timestamp) -> Result<Self, Error> {
         let subject = x509::name::<&str>(Some("kubernetes"), &[]);
         let public = key.public_key_info();
@@ -47,7 +47,7 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// An authority from its Secret. The first certificate counts, as upstream reads it.
+    /// A CA from its Secret. Of several certificates the first is used, as upstream does.
     pub fn from_pair(pair: &KeyPair) -> Result<Self, Error> {
         let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes())
             .map_err(|_| Error::Certificate("is not in the PEM text"))?
@@ -59,17 +59,15 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// The certificate as PEM.
     pub fn certificate_pem(&self) -> String {
         pem("CERTIFICATE", &self.certificate)
     }
 
-    /// The key as PEM.
     pub(super) fn key_pem(&self) -> &str {
         self.key.to_pem()
     }
 
-    /// A client certificate for a key: valid from when the authority is, for some days from now.
+    /// Signs a client certificate for a key, valid for `days` from now.
     pub fn client_certificate(
         &self,
         key: &PrivateKey,
@@ -106,7 +104,7 @@ impl Authority {
 
 const SIGNING_FAILED: Error = Error::Key("cannot sign");
 
-/// A serial number that follows from what is certified: unique where key, subject and moment are.
+/// A deterministic serial number, unique per key, subject and time.
 fn serial(public_key_info: &[u8], subject: &[u8], now: Timestamp) -> [u8; 8] {
     let mut hash = Sha256::new();
     hash.update(public_key_info);
@@ -130,21 +128,21 @@ fn validity(certificate: &X509Certificate<'_>) -> Result<(Timestamp, Timestamp),
     Ok((moment(certificate.validity().not_before)?, moment(certificate.validity().not_after)?))
 }
 
-/// When the first certificate in a PEM text expires.
+/// Expiry of the first certificate in a PEM text.
 pub fn expiry(certificate: &str) -> Result<Timestamp, Error> {
     let der = CertificateDer::from_pem_slice(certificate.as_bytes())
         .map_err(|_| Error::Certificate("is not in the PEM text"))?;
     Ok(validity(&parse(&der)?)?.1)
 }
 
-/// When a certificate expires, if it was made for a name.
+/// Expiry of a DER certificate; `None` if its common name differs.
 pub fn expiry_of(der: &[u8], common_name: &str) -> Option<Timestamp> {
     let parsed = parse(der).ok()?;
     let named = parsed.subject().iter_common_name().any(|name| name.as_str() == Ok(common_name));
     named.then(|| validity(&parsed).ok()).flatten().map(|(_, end)| end)
 }
 
-/// The pins by which a joining node trusts a cluster: one per certificate in the authority's PEM text.
+/// CA hashes that joining nodes pin (`caCertHashes`), one per certificate in the PEM text.
 pub fn ca_hashes(certificates: &str) -> Result<Vec<String>, Error> {
     let mut hashes = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(certificates.as_bytes()) {

@@ -1,4 +1,4 @@
-//! Making the key pairs of a cluster.
+//! Generates the key pairs of a cluster.
 
 use capstan_capi_types::bootstrap::{ClusterConfiguration, EncryptionAlgorithmType as Algorithm};
 use jiff::Timestamp;
@@ -10,18 +10,17 @@ use super::purpose::Purpose;
 use super::seed::Seed;
 use crate::Error;
 
-/// How keys and authorities are made.
+/// Parameters for generating keys and CAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySettings {
-    /// Algorithm of the keys.
     pub algorithm: Algorithm,
-    /// Days that an authority is valid.
+    /// Validity of a CA in days.
     pub authority_days: i32,
 }
 
 impl KeySettings {
-    /// What a configuration asks for. `default` is used where it names no algorithm: upstream's is RSA with 2048
-    /// bits, ours ECDSA on P-256, whose keys cost a hundredth.
+    /// Settings of a ClusterConfiguration. `default` applies where it sets no algorithm: upstream's default is RSA-2048,
+    /// ours ECDSA P-256, which is about a hundred times cheaper to generate.
     pub fn of(config: &ClusterConfiguration, default: Algorithm) -> Self {
         let days = config.ca_certificate_validity_period_days;
         Self {
@@ -32,7 +31,7 @@ impl KeySettings {
 }
 
 impl KeyPair {
-    /// Makes the pair for a purpose, from a seed that is this cluster's alone.
+    /// Generates the pair for a purpose. The seed must be unique to the cluster.
     pub fn make(purpose: Purpose, settings: KeySettings, seed: &Seed, now: Timestamp) -> Result<Self, Error> {
         let key = PrivateKey::from_seed(settings.algorithm, &seed.derive(purpose.suffix()))?;
         if purpose == Purpose::ServiceAccount {

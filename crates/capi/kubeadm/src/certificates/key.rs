@@ -1,4 +1,4 @@
-//! Private keys of a cluster: made from a seed, or given by the user.
+//! Private keys of a cluster: generated from a seed, or provided by the user.
 
 use capstan_capi_types::bootstrap::EncryptionAlgorithmType as Algorithm;
 use capstan_x509::{Signer, Stream, der, pem, rsa_key};
@@ -33,7 +33,7 @@ enum Form {
 }
 
 impl PrivateKey {
-    /// The key that follows from a seed.
+    /// Derives the key from a seed.
     pub fn from_seed(algorithm: Algorithm, seed: &Seed) -> Result<Self, Error> {
         let mut stream = seed.stream();
         match algorithm {
@@ -59,7 +59,7 @@ impl PrivateKey {
         Ok(Self { form: Form::Rsa(Box::new(pair)), pem: pem("RSA PRIVATE KEY", &der) })
     }
 
-    /// Reads a PEM key: PKCS#8, PKCS#1 or SEC1.
+    /// Parses a PEM key: PKCS#8, PKCS#1 or SEC1.
     pub fn from_pem(text: &str) -> Result<Self, Error> {
         let der = PrivateKeyDer::from_pem_slice(text.as_bytes())
             .map_err(|_| Error::Key("there is none in the PEM text"))?;
@@ -86,18 +86,18 @@ impl PrivateKey {
         Ok(Self { form, pem: text.to_owned() })
     }
 
-    /// The key as PEM, in the form Go programs write: PKCS#1 for RSA, SEC1 for ECDSA.
+    /// The key as PEM in the form Go programs write: PKCS#1 for RSA, SEC1 for ECDSA.
     pub fn to_pem(&self) -> &str {
         &self.pem
     }
 
-    /// The public half as PEM.
+    /// The public key as PEM.
     pub fn public_pem(&self) -> String {
         pem("PUBLIC KEY", &self.public_key_info())
     }
 }
 
-/// A scalar of a curve: bytes that are none are thrown away, which happens once in 2³² tries.
+/// A scalar of a curve. Out-of-range bytes are discarded, which happens once in 2³² attempts.
 fn scalar<const N: usize, K>(
     stream: &mut Stream,
     mut bytes: [u8; N],

@@ -1,4 +1,4 @@
-//! The administrator's kubeconfig.
+//! The admin kubeconfig.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,15 +12,14 @@ use crate::Error;
 use crate::yaml;
 use capstan_capi_core::secret::{Secret, cluster_secret};
 
-/// Validity of client certificates.
+/// Validity of client certificates in days.
 pub const CLIENT_CERTIFICATE_DAYS: i32 = 365;
 /// Key of the kubeconfig in its Secret.
 const VALUE: &str = "value";
 
-/// What the administrator's kubeconfig is made from.
+/// Inputs of the admin kubeconfig.
 #[derive(Debug, Clone, Copy)]
 pub struct AdminKubeconfig<'a> {
-    /// Name of the cluster.
     pub cluster: &'a str,
     /// URL of the API server.
     pub server: &'a str,
@@ -29,7 +28,7 @@ pub struct AdminKubeconfig<'a> {
 }
 
 impl AdminKubeconfig<'_> {
-    /// The kubeconfig as YAML, with a fresh client certificate signed by the cluster's authority.
+    /// Renders the kubeconfig with a new client certificate signed by the cluster CA.
     pub fn render(&self, authority: &Authority, seed: &Seed, now: Timestamp) -> Result<String, Error> {
         let purpose = format!("{}/{}", Purpose::Kubeconfig.suffix(), now.as_second());
         let key = PrivateKey::from_seed(self.algorithm, &seed.derive(&purpose))?;
@@ -57,14 +56,13 @@ impl AdminKubeconfig<'_> {
         Ok(yaml::document(&config))
     }
 
-    /// The Secret that keeps a rendered kubeconfig.
     pub fn to_secret(&self, namespace: &str, owner: OwnerReference, kubeconfig: &str) -> Secret {
         let name = Purpose::Kubeconfig.secret_name(self.cluster);
         cluster_secret(namespace, &name, self.cluster, owner, [(VALUE, kubeconfig.as_bytes())])
     }
 }
 
-/// Whether less than half of the life of a kubeconfig's client certificate is left.
+/// Whether less than half of the client certificate's lifetime is left.
 pub fn is_due_for_renewal(secret: &Secret, now: Timestamp) -> Result<bool, Error> {
     let half = SignedDuration::from_hours(24) * CLIENT_CERTIFICATE_DAYS / 2;
     let config = read(secret)?;
@@ -81,7 +79,7 @@ pub fn is_due_for_renewal(secret: &Secret, now: Timestamp) -> Result<bool, Error
     Ok(false)
 }
 
-/// The API server that the kubeconfig of a cluster names; kept when it is renewed.
+/// The API server URL in a kubeconfig; a renewal keeps it.
 pub fn server_of(secret: &Secret, cluster: &str) -> Result<String, Error> {
     let config = read(secret)?;
     list(&config, "clusters")

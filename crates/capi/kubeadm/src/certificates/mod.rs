@@ -1,4 +1,4 @@
-//! Keys and certificates of a cluster, the Secrets that keep them, and where they lie on its machines.
+//! Keys and certificates of a cluster, the Secrets that store them, and their paths on machines.
 //!
 //! ```text
 //! Seed ─▶ PrivateKey ─▶ KeyPair (authority, or the pair that signs ServiceAccount tokens) ─▶ Secret <cluster>-<purpose>
@@ -6,7 +6,7 @@
 //!                          └▶ kubeconfig of the administrator, renewed at half its life
 //! ```
 //!
-//! A Secret that is already there is used as it is, whoever made it.
+//! An existing Secret is used unchanged, whoever created it.
 
 mod authority;
 mod generate;

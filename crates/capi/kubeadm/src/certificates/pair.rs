@@ -1,4 +1,4 @@
-//! A certificate with its key, as a Secret keeps it.
+//! A certificate with its key, as stored in a Secret.
 
 use capstan_object::OwnerReference;
 
@@ -6,9 +6,7 @@ use super::purpose::Purpose;
 use crate::Error;
 use capstan_capi_core::secret::{Secret, cluster_secret};
 
-/// Key of the certificate in a Secret.
 const CERTIFICATE: &str = "tls.crt";
-/// Key of the private key in a Secret.
 const KEY: &str = "tls.key";
 
 /// A certificate (or public key) with its private key, as PEM.
@@ -16,7 +14,7 @@ const KEY: &str = "tls.key";
 pub struct KeyPair {
     /// Certificate, or the public key of the pair that signs ServiceAccount tokens.
     pub certificate: String,
-    /// Private key; empty if the user keeps it to themselves.
+    /// Private key; empty if the user does not provide it.
     pub key: String,
 }
 
@@ -27,14 +25,13 @@ impl std::fmt::Debug for KeyPair {
 }
 
 impl KeyPair {
-    /// Reads a Secret: a missing certificate is an error, a missing key is not.
+    /// A missing certificate is an error, a missing key is not.
     pub fn from_secret(secret: &Secret) -> Result<Self, Error> {
         let certificate = secret.text(CERTIFICATE)?;
         let key = if secret.data.contains_key(KEY) { secret.text(KEY)? } else { String::new() };
         Ok(Self { certificate, key })
     }
 
-    /// The Secret that keeps the pair.
     pub fn to_secret(
         &self,
         namespace: &str,

@@ -1,23 +1,22 @@
-//! Where the certificates of a cluster lie on its machines.
+//! Paths of the cluster's certificates on machines.
 
 use capstan_capi_types::bootstrap::{ClusterConfiguration, ExternalEtcd, File};
 
 use super::pair::KeyPair;
 use super::purpose::Purpose;
 
-/// Directory of the certificates on a machine, unless the configuration names another.
+/// Default of `certificatesDir`.
 pub const DEFAULT_CERTIFICATES_DIR: &str = "/etc/kubernetes/pki";
 
-/// Where a certificate lies on a machine.
+/// Paths of a certificate and its key on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// What it is for.
     pub purpose: Purpose,
-    /// File of the certificate, or of the public key.
+    /// Path of the certificate or public key.
     pub certificate_file: String,
-    /// File of the private key, if the machine gets it.
+    /// Path of the private key, if the machine gets one.
     pub key_file: Option<String>,
-    /// The user provides it: it is never made, and its key may be missing.
+    /// The user provides it: it is never generated, and its key may be missing.
     pub provided: bool,
 }
 
@@ -31,7 +30,7 @@ impl Place {
         }
     }
 
-    /// The files of a key pair that belongs here.
+    /// Files for a key pair.
     pub fn files(&self, pair: &KeyPair) -> Vec<File> {
         let file = |path: &str, permissions: &str, content: &str| File {
             path: path.to_owned(),
@@ -51,7 +50,7 @@ impl Place {
     }
 }
 
-/// What a control plane machine needs, in the order in which the files are written.
+/// Certificates of a control plane machine, in the order in which the files are written.
 pub fn places_for_control_plane(config: &ClusterConfiguration) -> Vec<Place> {
     let directory = match config.certificates_dir.trim_end_matches('/') {
         "" => DEFAULT_CERTIFICATES_DIR,
@@ -86,7 +85,7 @@ pub fn places_for_control_plane(config: &ClusterConfiguration) -> Vec<Place> {
     places
 }
 
-/// What a worker's boot data needs: the authority, of which it gets the hash only.
+/// Certificates of a worker: the cluster CA, of which only the hash is used.
 pub fn places_for_worker(ca_cert_path: &str) -> Vec<Place> {
     let path = if ca_cert_path.is_empty() {
         format!("{DEFAULT_CERTIFICATES_DIR}/ca.crt")

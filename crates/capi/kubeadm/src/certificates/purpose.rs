@@ -1,27 +1,26 @@
 //! What the Secrets of a cluster are for.
 
-/// What a Secret of a cluster is for; its name is the cluster's with the purpose at its end.
+/// Purpose of a cluster Secret; the Secret is named `<cluster>-<suffix>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
-    /// Authority for the API server and its clients.
+    /// CA of the API server and its clients.
     ClusterCa,
-    /// Authority for etcd and its clients.
+    /// CA of etcd and its clients.
     EtcdCa,
-    /// Authority for the front proxy.
+    /// CA of the front proxy.
     FrontProxyCa,
-    /// Pair that signs ServiceAccount tokens.
+    /// Key pair that signs ServiceAccount tokens.
     ServiceAccount,
-    /// The API server's client certificate for an etcd elsewhere; the user's.
+    /// The API server's client certificate for an external etcd; provided by the user.
     ApiServerEtcdClient,
-    /// Kubeconfig of the administrator.
+    /// Admin kubeconfig.
     Kubeconfig,
 }
 
 impl Purpose {
-    /// What every control plane has: the certificates that are made if nobody gave them.
+    /// Certificates that are generated unless the user provides them.
     pub const MADE: [Self; 4] = [Self::ClusterCa, Self::EtcdCa, Self::FrontProxyCa, Self::ServiceAccount];
 
-    /// The end of the Secret's name.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::ClusterCa => "ca",
@@ -33,7 +32,6 @@ impl Purpose {
         }
     }
 
-    /// Name of the Secret of a cluster.
     pub fn secret_name(self, cluster: &str) -> String {
         format!("{cluster}-{}", self.suffix())
     }

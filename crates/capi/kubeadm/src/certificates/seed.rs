@@ -1,4 +1,4 @@
-//! Where keys come from: thirty-two bytes per reconcile, drawn before anything is decided.
+//! Randomness for keys: 32 bytes per reconcile, drawn before `decide` runs.
 
 use capstan_x509::Stream;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -6,18 +6,18 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// Randomness as an observed fact: everything secret that a decision makes is expanded from one of these, so
-/// that the decision itself stays a function of what was observed.
+/// Randomness as part of the observed state: every secret that a decision generates is derived from it, so that the
+/// decision stays a pure function.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// A seed of known bytes.
+    /// A seed from fixed bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A seed of its own for one purpose.
+    /// Derives an independent seed for one purpose.
     pub fn derive(&self, purpose: &str) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
@@ -25,7 +25,7 @@ impl Seed {
         Self(hash.finalize().into())
     }
 
-    /// The bytes that follow from this seed, without end.
+    /// An endless byte stream derived from the seed.
     pub fn stream(&self) -> Stream {
         Stream::new(self.0)
     }
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Seed {
 
 /// A source of seeds.
 pub trait Keys: Send + Sync {
-    /// A seed for an object's secrets. `object` tells objects apart where the source is not random.
+    /// A seed for an object's secrets. Deterministic sources derive it from `object`.
     fn seed(&self, object: &str) -> Result<Seed, Error>;
 }
 
@@ -55,13 +55,12 @@ impl Keys for SystemKeys {
     }
 }
 
-/// Seeds that follow from one seed: an object gets the same one however often and in whatever order it asks, so
-/// a simulation that crashes and starts again makes the keys it made before.
+/// Seeds derived from one number: an object always gets the same seed, so a simulation that crashes and restarts
+/// generates the same keys.
 #[derive(Debug, Clone)]
 pub struct SeededKeys(Seed);
 
 impl SeededKeys {
-    /// A source that follows from a number.
     pub fn new(seed: u64) -> Self {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_be_bytes());

@@ -1,11 +1,11 @@
-//! Versions: Kubernetes' and those of kubeadm's configuration.
+//! Versions of Kubernetes and of kubeadm's configuration API.
 
 use capstan_capi_types::version;
 use semver::Version;
 
 use crate::Error;
 
-/// A version of kubeadm's configuration.
+/// A version of kubeadm's configuration API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KubeadmApi {
     /// For Kubernetes 1.22 to 1.30.
@@ -15,7 +15,7 @@ pub enum KubeadmApi {
 }
 
 impl KubeadmApi {
-    /// What the kubeadm of a Kubernetes version reads. Pre-releases count as their release.
+    /// The version that kubeadm of a Kubernetes version reads. Pre-releases count as their release.
     pub fn of(version: &str) -> Result<Self, Error> {
         let parsed = kubernetes_version(version)?;
         match (parsed.major, parsed.minor) {
@@ -25,7 +25,7 @@ impl KubeadmApi {
         }
     }
 
-    /// As files write it.
+    /// The `apiVersion` in files.
     pub const fn api_version(self) -> &'static str {
         match self {
             Self::V1Beta3 => "kubeadm.k8s.io/v1beta3",
@@ -34,8 +34,8 @@ impl KubeadmApi {
     }
 }
 
-/// Reads a Kubernetes version as tolerantly as upstream: an optional `v`, missing parts are zero, zeros in front
-/// are dropped.
+/// Parses a Kubernetes version as tolerantly as upstream: optional `v`, missing parts are zero, leading zeros are
+/// dropped.
 pub fn kubernetes_version(text: &str) -> Result<Version, Error> {
     version::tolerant(text).ok_or_else(|| Error::Version(text.to_owned()))
 }

@@ -1,7 +1,7 @@
-//! kubeadm's own configuration files, rendered for the kubeadm that a machine has.
+//! kubeadm's configuration files, rendered for a machine's kubeadm version.
 //!
-//! Our kinds are shaped after kubeadm v1beta4; v1beta3, for Kubernetes before 1.31, says flags as maps, knows
-//! fewer timeouts and has them elsewhere. What a version cannot say is left out, as upstream does.
+//! Our kinds follow kubeadm v1beta4. v1beta3, for Kubernetes before 1.31, has flags as maps and fewer timeouts in
+//! other places. Fields that a version does not have are left out, as upstream does.
 
 mod kubeadm_api;
 mod render;

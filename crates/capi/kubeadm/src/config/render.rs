@@ -1,4 +1,4 @@
-//! kubeadm's documents from our kinds.
+//! Renders kubeadm's documents from our kinds.
 
 use capstan_capi_types::bootstrap::{Arg, InitConfiguration, JoinConfiguration, KubeadmConfigSpec, Timeouts};
 use capstan_capi_types::core::Cluster;
@@ -37,7 +37,7 @@ pub fn cluster_configuration(
     }
     if api == KubeadmApi::V1Beta3 {
         out.remove("encryptionAlgorithm");
-        // From v1beta4 on a timeout of the node.
+        // In v1beta4 this is a timeout of the node.
         if let Some(seconds) = spec.init_configuration.timeouts.control_plane_component_health_check_seconds {
             let server = out.entry("apiServer").or_insert_with(|| json!({}));
             server["timeoutForControlPlane"] = go_duration(seconds.into()).into();
@@ -91,7 +91,7 @@ pub fn join_configuration(config: &JoinConfiguration, version: &str) -> Result<S
     rewrite_timeouts(&mut out, &config.timeouts, api);
     let discovery = out.entry("discovery").or_insert_with(|| json!({}));
     if let Some(file) = discovery.get_mut("file").and_then(Value::as_object_mut) {
-        // Ours alone: kubeadm reads the file that is written from it.
+        // Not a kubeadm field: kubeadm reads the file that is written from it.
         file.remove("kubeConfig");
     }
     if let (KubeadmApi::V1Beta3, Some(seconds)) = (api, config.timeouts.tls_bootstrap_seconds) {
@@ -122,7 +122,7 @@ fn rewrite_node(out: &mut Fields, api: KubeadmApi) {
     }
 }
 
-/// Flags as a list (v1beta4) or as a map in which the last of a name wins (v1beta3), which knows no environment.
+/// Flags as a list (v1beta4) or as a map in which the last of a name wins (v1beta3, which has no `extraEnvs`).
 fn rewrite_flags(component: &mut Fields, name: &str, api: KubeadmApi) {
     if api == KubeadmApi::V1Beta3 {
         component.remove("extraEnvs");
@@ -162,7 +162,7 @@ fn rewrite_timeouts(out: &mut Fields, timeouts: &Timeouts, api: KubeadmApi) {
     }
 }
 
-/// Seconds as Go writes a duration: `1h0m30s`.
+/// Formats seconds as a Go duration: `1h0m30s`.
 pub(super) fn go_duration(seconds: i64) -> String {
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {

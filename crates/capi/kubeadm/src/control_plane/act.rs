@@ -1,4 +1,4 @@
-//! Makes the calls that were decided, and looks up calls whose outcome is unknown.
+//! Makes the calls that `decide` asked for, and looks up calls whose outcome is unknown.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use super::observed::cluster_of;
 use super::workload_client::{words, workloads};
 use crate::certificates::Keys;
 
-/// Makes a call.
 pub(super) async fn make(
     call: &ControlPlaneCall,
     control_plane: &Arc<KubeadmControlPlane>,
@@ -55,13 +54,13 @@ pub(super) async fn make(
     };
     match done.await {
         Ok(()) => Outcome::done(),
-        // Each of these may be repeated: a member's id is never given again, and the rest says what should be.
+        // Safe to retry: member ids are never reused, and the other calls declare the desired state.
         Err(why) => Outcome::failed(code, why),
     }
 }
 
-/// What became of a call that nobody heard the end of. Where etcd cannot be asked it counts as not made: what is
-/// repeated looks first.
+/// Looks up a call whose outcome is unknown. If etcd does not answer it counts as not made; a retry checks the
+/// members first.
 pub(super) async fn resolve(
     intent: &Intent<ControlPlaneCall>,
     control_plane: &Arc<KubeadmControlPlane>,

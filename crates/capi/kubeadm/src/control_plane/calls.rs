@@ -1,4 +1,4 @@
-//! What a control plane may do in its workload cluster and in etcd.
+//! Calls to the workload cluster and to its etcd.
 
 use capstan_controller::{Call, KindName};
 use serde::{Deserialize, Serialize};
@@ -8,51 +8,37 @@ use super::installed::{
     COREDNS, KUBE_PROXY, KUBEADM_CONFIG, config_map_kind, deployment_kind, kube_proxy_kind,
 };
 
-/// Something done in a workload cluster or in its etcd.
+/// A call to the workload cluster or to its etcd.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ControlPlaneCall {
-    /// Takes a member out of etcd.
+    /// Removes a member from etcd.
     RemoveMember {
-        /// Its id.
         id: u64,
-        /// Its name, for people.
+        /// For messages only; the id decides.
         member: String,
-        /// Nodes whose members are asked to.
+        /// Nodes whose members may be asked to remove it.
         nodes: Vec<String>,
     },
-    /// Has a member that leads etcd make another one the leader.
-    MoveLeader {
-        /// The node that leads.
-        from: String,
-        /// The node that shall.
-        to: String,
-    },
-    /// Makes a binding that newer versions of kubeadm make.
-    Bind {
-        /// Its name.
-        name: String,
-    },
-    /// Changes what kubeadm installed.
+    /// Moves etcd's leadership from one node to another.
+    MoveLeader { from: String, to: String },
+    /// Creates a ClusterRoleBinding that newer kubeadm versions create.
+    Bind { name: String },
+    /// Patches an object that kubeadm installed.
     Change {
-        /// What.
         what: Installed,
-        /// The change, in the form of a merge patch; guarded by the version that was seen.
+        /// Merge patch, guarded by the observed resourceVersion.
         change: Value,
     },
 }
 
-/// Something that kubeadm installed.
+/// An object that kubeadm installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Installed {
-    /// kubeadm's own configuration.
     KubeadmConfig,
-    /// kube-proxy's DaemonSet.
     KubeProxy,
-    /// CoreDNS's Deployment.
     CoreDns,
-    /// CoreDNS's configuration.
     CoreDnsConfig,
 }
 
@@ -77,7 +63,7 @@ impl Call for ControlPlaneCall {
         }
     }
 
-    /// What changes a thing that stays says what should be; what makes one has a fixed name.
+    /// Patches declare the desired state and bindings have fixed names, so only removals need a journal entry.
     fn journalled(&self) -> bool {
         matches!(self, Self::RemoveMember { .. })
     }

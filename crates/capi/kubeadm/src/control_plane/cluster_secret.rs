@@ -1,4 +1,4 @@
-//! Reading the Secrets of a cluster.
+//! Reads the Secrets of a cluster.
 
 use capstan_controller::{ObserveError, View};
 use capstan_object::Key;

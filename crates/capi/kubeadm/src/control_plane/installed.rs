@@ -9,9 +9,9 @@ use crate::secret::ConfigMap;
 
 /// Namespace of everything that kubeadm installs.
 pub(super) const NAMESPACE: &str = "kube-system";
-/// The label of control plane nodes, and the key of the taint they have.
+/// Label of control plane nodes, and key of their taint.
 pub(super) const CONTROL_PLANE_ROLE: &str = "node-role.kubernetes.io/control-plane";
-/// Where kubeadm keeps its configuration.
+/// Name of the ConfigMap with kubeadm's configuration.
 pub(super) const KUBEADM_CONFIG: &str = "kubeadm-config";
 /// Name of CoreDNS's Deployment and of its ConfigMap.
 pub(super) const COREDNS: &str = "coredns";
@@ -47,22 +47,22 @@ pub(super) fn binding_kind() -> KindName {
     }
 }
 
-/// The group of kubeadm's own administrators, and its binding.
+/// Group of kubeadm's admins, and name of its ClusterRoleBinding.
 const CLUSTER_ADMINS: &str = "kubeadm:cluster-admins";
-/// The binding by which API servers may speak with kubelets.
+/// ClusterRoleBinding that lets API servers access kubelets.
 const KUBELET_CLIENT: &str = "kubeadm:apiserver-kubelet-client";
 
-/// Bindings that the kubeadm of a version, or of the next ones, relies on. Machines of the old version did not make
-/// them.
+/// ClusterRoleBindings that kubeadm of this version, or of the next ones, relies on and that older versions did not
+/// create.
 pub(super) fn bindings(version: &str) -> &'static [&'static str] {
     match kubernetes_version(version) {
-        // From then on every cluster has been made or upgraded with them.
+        // By then every cluster has them.
         Ok(version) if (version.major, version.minor) >= (1, 38) => &[],
         _ => &[CLUSTER_ADMINS, KUBELET_CLIENT],
     }
 }
 
-/// A binding as kubeadm makes it.
+/// A ClusterRoleBinding as kubeadm creates it.
 pub(super) fn binding(name: &str) -> Value {
     let (role, kind, subject) = if name == KUBELET_CLIENT {
         ("system:kubelet-api-admin", "User", "kube-apiserver-kubelet-client")

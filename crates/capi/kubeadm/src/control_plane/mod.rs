@@ -1,21 +1,18 @@
-//! The controller of KubeadmControlPlanes: the machines of one control plane, its etcd and what kubeadm installed.
+//! The KubeadmControlPlane controller: machines of a control plane, their etcd, and what kubeadm installed.
 //!
 //! Owns: KubeadmControlPlanes; their Machines with KubeadmConfigs and infrastructure machines until those machines own
-//! them; the Secrets with the cluster's certificates and the administrator's kubeconfig; the conditions of machines
-//! that tell how their part of the control plane fares; members of etcd; in the workload cluster kubeadm's
-//! configuration, the images of kube-proxy and CoreDNS, and the bindings of newer kubeadms.
+//! them; the Secrets with the cluster's certificates and the admin kubeconfig; the health conditions of control
+//! plane machines; etcd members; in the workload cluster kubeadm's configuration, the images of kube-proxy and
+//! CoreDNS, and role bindings.
 //! Reads: Clusters, Nodes and static pods of the workload cluster.
 //!
 //! ```text
-//! Plane (machines, etcd members, time) ─▶ remediation ─▶ roll-out ─▶ scale ─▶ Step
-//!                                            │              │          │
-//!                                        quorum         up_to_date   preflight, select
+//! observe ─▶ observed (plain data) ─▶ decide ─▶ calls, effects, status ─▶ act
 //! ```
 //!
-//! One machine at a time, and none that etcd or the API cannot do without: a step that adds or removes is taken
-//! only if what is left afterwards, seen at its worst, still has a quorum. A machine goes in three steps: leadership
-//! of etcd is moved away and the Machine deleted; core drains its node and waits at our hook; its member is taken
-//! out of etcd and the hook with it.
+//! Machines are added and removed one at a time, and only if etcd keeps its quorum and one API server stays healthy
+//! in the worst case. Deleting a machine takes three steps: move etcd's leadership and delete the Machine; core
+//! drains the node and waits at our pre-terminate hook; remove the etcd member and the hook.
 
 mod act;
 mod calls;
@@ -50,7 +47,7 @@ use self::decide::decide;
 use self::etcd::Passes;
 use self::observed::{Seen, cluster_of};
 
-/// Codes of this controller.
+/// Error codes of this controller.
 pub mod code {
     capstan_controller::codes! {
         ETCD = "E-KCP-ETCD", Cluster,
@@ -62,12 +59,11 @@ pub mod code {
     }
 }
 
-/// How control planes are looked after.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Algorithm of keys where a configuration names none.
+    /// Key algorithm if the configuration sets none.
     pub default_algorithm: EncryptionAlgorithmType,
-    /// How long a workload cluster may be silent before what is known of it is no longer told.
+    /// How long the last known state of an unreachable workload cluster is kept in conditions.
     pub grace: SignedDuration,
 }
 
@@ -77,7 +73,6 @@ impl Default for Settings {
     }
 }
 
-/// Looks after control planes.
 pub struct ControlPlaneController {
     settings: Settings,
     keys: Arc<dyn Keys>,
@@ -86,19 +81,18 @@ pub struct ControlPlaneController {
 }
 
 impl ControlPlaneController {
-    /// A controller that takes its keys from a source.
     pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
         Self { settings, keys, nodes: Nodes::new(), passes: Passes::default() }
     }
 
-    /// The same, with Nodes of workload clusters that other controllers follow too.
+    /// Shares the Node caches of workload clusters with other controllers.
     #[must_use]
     pub fn sharing(self, nodes: Arc<Nodes>) -> Self {
         Self { nodes, ..self }
     }
 }
 
-/// Conditions in the words of v1beta1.
+/// How v1beta1 conditions derive from ours.
 const V1BETA1: v1beta1::Table = v1beta1::Table {
     rows: &[
         v1beta1::same("Available", &[condition::AVAILABLE]),
@@ -123,7 +117,7 @@ impl Controller for ControlPlaneController {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.index_label::<KubeadmConfig>(label::CONTROL_PLANE_NAME);
         watches.owned_within::<Machine>(GATHER);
-        // Machines that may be adopted, and workers that hold up a deletion, name their cluster only.
+        // Machines to adopt, and workers that block a deletion, refer only to their cluster.
         watches.related::<Machine>(|change, caches| {
             let both = change.both().filter(|machine| {
                 machine.metadata.controller().is_none_or(|owner| owner.kind != KubeadmControlPlane::KIND.kind)
@@ -198,7 +192,7 @@ impl Controller for ControlPlaneController {
     }
 }
 
-/// The control plane of a cluster, if it is one of ours.
+/// The control plane of a cluster, if it is a KubeadmControlPlane.
 fn control_plane_of(cluster: &Cluster) -> Option<Key> {
     let reference = &cluster.spec.control_plane_ref;
     let kind = KubeadmControlPlane::KIND;

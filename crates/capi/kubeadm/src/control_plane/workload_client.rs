@@ -1,8 +1,7 @@
-//! Reaching the API server of a workload cluster.
+//! Access to the API servers of workload clusters.
 
 use capstan_controller::{ApiError, View, Workloads};
 
-/// The workload clusters that this plane reaches.
 pub(super) fn workloads(view: &View) -> Result<&dyn Workloads, String> {
     view.workloads().map(AsRef::as_ref).ok_or_else(|| "this plane reaches no workload clusters".to_owned())
 }

@@ -1,12 +1,12 @@
-//! Corefiles, the configuration of CoreDNS, and how they change from one version of CoreDNS to a later one.
+//! Corefiles, the configuration of CoreDNS, and their migration to a later CoreDNS version.
 //!
 //! ```text
 //! text ─▶ Corefile ─▶ once per release on the way: rules ─▶ text
 //! ```
 //!
-//! The rules are those of the library that kubeadm and Cluster API use, corefile-migration 1.0.34, as Cluster API
-//! asks for them: what is deprecated stays until it is gone. `cargo xtask corefile-goldens` holds both against each
-//! other, byte by byte.
+//! The rules are those of corefile-migration 1.0.34, the library that kubeadm and Cluster API use, with Cluster
+//! API's options: deprecated plugins stay until they are removed. `cargo xtask corefile-goldens` compares both,
+//! byte by byte.
 
 mod parse;
 mod rules;
@@ -16,26 +16,20 @@ use std::fmt;
 /// Why a Corefile cannot be migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
-    /// Nothing is known about the version it is for.
+    /// The current version is unknown.
     #[error("start version '{0}' not supported")]
     UnknownVersion(String),
-    /// The wanted version is unknown, or an earlier one.
+    /// The target version is unknown or older.
     #[error("cannot migrate up to '{to}' from '{from}'")]
-    NoWay {
-        /// The version it is for.
-        from: String,
-        /// The wanted version.
-        to: String,
-    },
-    /// It is no Corefile.
+    NoWay { from: String, to: String },
     #[error("the Corefile is malformed: {0}")]
     Malformed(&'static str),
-    /// It has what no rule covers.
+    /// It has a construct that no rule covers.
     #[error("{0}")]
     Unhandled(&'static str),
 }
 
-/// Releases of CoreDNS that are known, in order.
+/// Known releases of CoreDNS, in order.
 const RELEASES: &[&str] = &[
     "1.1.3", "1.1.4", "1.2.0", "1.2.1", "1.2.2", "1.2.3", "1.2.4", "1.2.5", "1.2.6", "1.3.0", "1.3.1",
     "1.4.0", "1.5.0", "1.5.1", "1.5.2", "1.6.0", "1.6.1", "1.6.2", "1.6.3", "1.6.4", "1.6.5", "1.6.6",
@@ -50,8 +44,8 @@ pub fn releases() -> &'static [&'static str] {
     RELEASES
 }
 
-/// The Corefile for a later version of CoreDNS. Versions are plain, as `1.11.3`. The same version changes nothing;
-/// any other writes the Corefile anew, in its usual form and without comments.
+/// Migrates a Corefile to a later version of CoreDNS. Versions have no `v`: `1.11.3`. The same version changes
+/// nothing; any other rewrites the Corefile in canonical form, without comments.
 pub fn migrate(corefile: &str, from: &str, to: &str) -> Result<String, MigrateError> {
     if from == to {
         return Ok(corefile.to_owned());
@@ -67,13 +61,12 @@ pub fn migrate(corefile: &str, from: &str, to: &str) -> Result<String, MigrateEr
     Ok(corefile.to_string())
 }
 
-/// A Corefile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Corefile {
     servers: Vec<Server>,
 }
 
-/// A server block: what it answers for, and how.
+/// A server block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Server {
     /// Zones, ports, or both: `.:53`.
@@ -81,7 +74,6 @@ struct Server {
     plugins: Vec<Plugin>,
 }
 
-/// A plugin of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plugin {
     name: String,
@@ -89,7 +81,6 @@ struct Plugin {
     options: Vec<Setting>,
 }
 
-/// A line in the block of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Setting {
     name: String,
@@ -131,14 +122,14 @@ impl fmt::Display for Corefile {
     }
 }
 
-/// A name, which is never quoted, and its arguments.
+/// Writes a name, which is never quoted, and its arguments.
 fn line(name: &str, args: &[String]) -> String {
     let mut words = words(args);
     words.insert(0, name.to_owned());
     words.join(" ")
 }
 
-/// Arguments in quotes where they are several words.
+/// Quotes arguments that contain several words.
 fn words(args: &[String]) -> Vec<String> {
     let quoted = |arg: &String| match arg.split_whitespace().count() {
         0 | 1 => arg.clone(),

@@ -1,8 +1,8 @@
-//! Reading Corefiles: words, lines and blocks.
+//! Parses Corefiles: tokens, lines and blocks.
 
 use super::{Corefile, MigrateError, Plugin, Server, Setting};
 
-/// A word and the line it begins on.
+/// A token and the line it begins on.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
     text: String,
@@ -10,19 +10,19 @@ struct Token {
 }
 
 impl Token {
-    /// Whether another begins where this one ends, a quoted one over several lines included.
+    /// Whether `other` begins on the line where this token ends; quoted tokens may span lines.
     fn same_line(&self, next: &Self) -> bool {
         self.line + self.text.matches('\n').count() == next.line
     }
 }
 
 impl Corefile {
-    /// Reads a Corefile as CoreDNS' parser splits it. What stands deeper than options is passed over.
+    /// Parses a Corefile as CoreDNS' parser splits it. Blocks nested below options are skipped.
     pub(super) fn parse(text: &str) -> Result<Self, MigrateError> {
         let tokens = tokens(text);
         let mut corefile = Self::default();
         let mut depth = 0;
-        // The plugin that options belong to: the last, in whichever server it is.
+        // Options belong to the last plugin, in whichever server it is.
         let mut last = None;
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
@@ -78,8 +78,8 @@ impl Corefile {
     }
 }
 
-/// Splits a text into words. Quotes hold a word together if it begins with one, and only quotes can be escaped in
-/// them. A `#` hides what follows up to the end of the line, or, inside a word, up to the end of that word.
+/// Splits a text into tokens. A token that begins with a quote extends to the closing quote; only quotes can be
+/// escaped in it. `#` starts a comment to the end of the line or, inside a token, to the end of that token.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut characters = text.strip_prefix('\u{feff}').unwrap_or(text).chars();
@@ -119,7 +119,7 @@ fn token(characters: &mut std::str::Chars<'_>, line: &mut usize) -> Option<Token
     Some(token).filter(|token| !token.text.is_empty())
 }
 
-/// The rest of a word that begins with a quote; none if it is empty and has no end.
+/// The rest of a quoted token; `None` if it is empty and unterminated.
 fn quoted(characters: &mut std::str::Chars<'_>, line: &mut usize, mut token: Token) -> Option<Token> {
     let mut escaped = false;
     for character in characters.by_ref() {

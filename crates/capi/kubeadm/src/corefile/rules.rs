@@ -1,26 +1,28 @@
-//! What changes with which release of CoreDNS.
+//! Changes by CoreDNS release.
 
 use std::ops::RangeInclusive;
 
 use super::{Corefile, MigrateError, Plugin, Server, Setting};
 
-/// A release as numbers, which compare as releases do.
+/// A release as comparable numbers.
 type Release = (u16, u16, u16);
 
 /// Later than every release.
 const EVER: Release = (u16::MAX, 0, 0);
 
-/// What becomes of an option.
+/// What happens to an option.
 enum Fate {
-    /// It is dropped.
     Dropped,
-    /// Only its first argument is kept.
     FirstArgument,
-    /// It is dropped if its first argument is this.
+    /// Dropped if its first argument is this.
     DroppedIf(&'static str),
-    /// It becomes `force_tcp` if its first argument is this and it has as many or, where it may have more, at least
-    /// as many arguments.
-    ForceTcp { first: &'static str, args: RangeInclusive<usize>, otherwise_dropped: bool },
+    /// Becomes `force_tcp` if its first argument is this and it has this many arguments or, where it may have more, at
+    /// least as many.
+    ForceTcp {
+        first: &'static str,
+        args: RangeInclusive<usize>,
+        otherwise_dropped: bool,
+    },
 }
 
 /// A rule about an option of a plugin, in releases of a range.
@@ -40,7 +42,7 @@ const fn rule(
     OptionRule { plugin, option, releases, fate }
 }
 
-/// The release without the plugin `proxy`, whose work `forward` does.
+/// The release that replaced the plugin `proxy` by `forward`.
 const NO_PROXY: Release = (1, 5, 0);
 
 const OPTIONS: &[OptionRule] = &[
@@ -71,17 +73,17 @@ const OPTIONS: &[OptionRule] = &[
 const NEW_OPTIONS: &[(Release, &str, &str, &str)] =
     &[((1, 6, 5), "health", "lameduck", "5s"), ((1, 7, 0), "forward", "max_concurrent", "1000")];
 
-/// Plugins that a release adds to servers without them, if they have one of others.
+/// Plugins that a release adds to servers without them, if they have one of the given others.
 const NEW_PLUGINS: &[(Release, &str, &[&str])] =
     &[((1, 2, 1), "loop", &["forward", "proxy"]), ((1, 5, 0), "ready", &["kubernetes"])];
 
-/// Releases since which a server forwards one zone only, and not one of many.
+/// Releases since which a server may forward one zone only.
 const STUB_DOMAINS: [Release; 2] = [(1, 4, 0), (1, 5, 0)];
 
-/// The release where zone transfers became a plugin of their own.
+/// The release that made zone transfers a separate plugin.
 const TRANSFER: Release = (1, 8, 0);
 
-/// Changes a Corefile for the release before into one for a release.
+/// Migrates a Corefile from the previous release.
 pub(super) fn apply(corefile: &mut Corefile, release: &str) -> Result<(), MigrateError> {
     let release = numbers(release);
     if release == TRANSFER {
@@ -130,7 +132,7 @@ fn change(plugin: &mut Plugin, release: Release) {
     }
 }
 
-/// Changes an option; false if it goes.
+/// Returns false if the option is removed.
 fn stays(option: &mut Setting, fate: &Fate) -> bool {
     let first = option.args.first().map(String::as_str);
     match fate {
@@ -150,7 +152,7 @@ fn stays(option: &mut Setting, fate: &Fate) -> bool {
     }
 }
 
-/// Adds the plugin that says what the option `transfer` of `kubernetes` said.
+/// Adds the plugin that replaces the option `transfer` of `kubernetes`.
 fn move_transfer(server: &mut Server) {
     let mut zone = None;
     let mut to: &[String] = &[];
@@ -170,12 +172,12 @@ fn move_transfer(server: &mut Server) {
     }
 }
 
-/// Gives zones that the default server forwards elsewhere servers of their own.
+/// Moves zones that the default server forwards elsewhere to servers of their own.
 fn give_stub_domains_servers(corefile: &mut Corefile) -> Result<(), MigrateError> {
     let mut new = Vec::new();
     for server in &mut corefile.servers {
-        // Upstream takes plugins out of the list it walks through: the one that follows is passed over, and the last
-        // ones are met again. What is asked for is the same Corefile, so the walk is the same.
+        // Upstream removes plugins from the list while iterating: the next one is skipped and the last ones are visited
+        // twice. The same iteration is needed for the same Corefile.
         let count = server.plugins.len();
         let mut seats: Vec<usize> = (0..count).collect();
         let mut left = count;

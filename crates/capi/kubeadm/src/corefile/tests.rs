@@ -1,6 +1,6 @@
 use super::*;
 
-/// What kubeadm has deployed since CoreDNS 1.7.
+/// kubeadm's default since CoreDNS 1.7.
 const USUAL: &str = "\
 .:53 {
     errors
@@ -187,7 +187,7 @@ fn words_are_split_as_coredns_splits_them() {
     let table = [
         ("a b # c d\n", "a b"),
         ("a # c\nb", "a\nb"),
-        // Inside a word the rest of the word is hidden, and no more.
+        // Inside a token only the rest of the token is a comment.
         ("a#b c", "a c"),
         ("\"a b\" c", "\"a b\" c"),
         ("x \"a \\\" b\"", "x \"a \\\" b\""),

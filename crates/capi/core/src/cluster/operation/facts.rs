@@ -1,4 +1,4 @@
-//! What an operation is told by.
+//! The state of a cluster that operations depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::cluster::observed::has_topology;
 use crate::contract::{ControlPlane, Found};
 use crate::machines;
 
-/// Names in a target: how many machines of which version.
+/// Keys of an operation's target: replicas and versions.
 const CONTROL_PLANE: &str = "controlPlane";
 const WORKERS: &str = "workers";
 const VERSION: &str = "version";
 const WORKERS_VERSION: &str = "workersVersion";
 
-/// How a cluster is, as far as operations care.
+/// The state of a cluster that operations depend on.
 pub(super) struct Facts<'a> {
     pub now: Timestamp,
     pub generation: i64,
     pub deleting: bool,
-    /// The objects that the cluster consists of are there.
+    /// The infrastructure and control plane objects exist.
     pub found: bool,
-    /// It was a cluster before this look.
+    /// The cluster was complete before this reconcile.
     pub was_initialized: bool,
     pub provisioned: bool,
     pub has_endpoint: bool,
     pub initialized: bool,
     pub control_plane: Role,
     pub workers: Role,
-    /// Some node is ready, so there is a network between them.
+    /// A node is ready, so a CNI is running.
     pub has_network: bool,
     /// Nothing is left to do.
     pub settled: bool,
@@ -44,22 +44,20 @@ pub(super) struct Facts<'a> {
     pub rolling_out: bool,
     pub infrastructure_is_gone: bool,
     pub control_plane_is_gone: bool,
-    /// What is wanted.
     pub target: BTreeMap<String, String>,
     pub conditions: &'a [Condition],
     pub waits: &'a [Wait],
 }
 
-/// Machines of a role.
+/// Machines of the control plane, or of the workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Role {
-    /// How many are wanted.
     pub wanted: u32,
-    /// How many there are, those that go included.
+    /// Including machines that are being deleted.
     pub there: u32,
-    /// How many are nodes as wanted.
+    /// Up-to-date machines with a ready node.
     pub good: u32,
-    /// How many go.
+    /// Machines that are being deleted.
     pub going: u32,
 }
 
@@ -87,19 +85,18 @@ impl Role {
         }
     }
 
-    /// As many as wanted, and all as wanted.
     pub fn is_whole(self) -> bool {
         self.there == self.wanted && self.good == self.wanted
     }
 
-    /// How many of the wanted are as they should be; one too many is one not yet done.
+    /// Completed machines out of `wanted`; each surplus machine counts as one not done.
     pub fn done(self) -> u32 {
         self.good.min(self.wanted.saturating_sub(self.there.saturating_sub(self.wanted)))
     }
 }
 
 impl<'a> Facts<'a> {
-    /// Reads them from what was seen and what the rest of the decision says.
+    /// From the observed state and the decision so far.
     pub fn of(look: &'a Look<ClusterController>, decision: &'a Decision<ClusterController>) -> Self {
         let (cluster, seen, status) = (&decision.object, &look.seen, &decision.object.status);
         let is = |kind| status.conditions.is_condition_true(kind);
@@ -167,17 +164,16 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Another version is wanted than before.
     pub fn another_version(&self, before: &BTreeMap<String, String>) -> bool {
         [VERSION, WORKERS_VERSION].into_iter().any(|name| {
             let (old, new) = (before.get(name), self.target.get(name));
-            // The first workers are no upgrade, and neither are the last.
+            // Adding the first or removing the last workers is no upgrade.
             old.is_some() && new.is_some() && old != new
         })
     }
 
-    /// What is being done although nothing new was asked for. Of a cluster that is `unknown` here, what was asked for
-    /// before is not known either.
+    /// The intention of work in progress that no change of the spec explains. For a cluster whose previous operation is
+    /// `unknown`, the previous target is not known either.
     pub fn unprompted(&self, unknown: bool) -> Option<Intention> {
         if !self.found || (self.control_plane.is_whole() && self.workers.is_whole()) {
             return None;
@@ -193,7 +189,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Why a step is not done: what holds, of the conditions that tell of it, with a code before without.
+    /// Why a step is not done: reason and message of the first related condition, preferring messages with an error code.
     pub fn complaint(&self, step: &str) -> Option<(&'a str, &'a str)> {
         let kinds: &[&str] = match step {
             _ if self.deleting => &[condition::DELETING],

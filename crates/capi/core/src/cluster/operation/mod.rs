@@ -1,12 +1,12 @@
-//! The operation on a Cluster: what was asked for, and how far it is, step by step.
+//! The operation on a Cluster: its intention, and the progress of its steps.
 //!
 //! ```text
-//! deletion, versions, counts, what is broken ──▶ opens an operation, if it is another request than the last one
-//! conditions, machines                       ──▶ facts.rs ──▶ steps.rs: steps begin, go on and end
+//! deletion, versions, counts, failures ──▶ opens an operation if the intention or target differs from the last one
+//! conditions, machines                 ──▶ progress.rs ──▶ steps.rs: steps begin, advance and end
 //! ```
 //!
-//! One operation at a time, in an annotation beside the finalizer and the endpoint. It changes when a step does and at no
-//! other time: a cluster at rest is not written to. When it is over, how long its steps took is kept for the next one.
+//! One operation at a time, stored in an annotation. It changes only when a step does: an idle cluster is not written
+//! to. When it is over, the durations of its steps are kept for the next estimate.
 
 mod facts;
 mod steps;
@@ -19,7 +19,7 @@ use capstan_controller::{Decision, Look};
 use super::ClusterController;
 use facts::Facts;
 
-/// Opens an operation if something new was asked for, and says how far it is.
+/// Opens an operation if the desired state changed, and updates its progress.
 pub(super) fn follow(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) {
     let held = Operation::of(&look.object.metadata);
     let facts = Facts::of(look, decision);
@@ -29,7 +29,7 @@ pub(super) fn follow(look: &Look<ClusterController>, decision: &mut Decision<Clu
     if held.as_ref() == Some(&operation) {
         return;
     }
-    // Plain data with text for keys can always be written.
+    // Plain data always serializes.
     let meta = &mut decision.object.metadata;
     let _ = operation.put(meta);
     if operation.is_over() {
@@ -39,18 +39,18 @@ pub(super) fn follow(look: &Look<ClusterController>, decision: &mut Decision<Clu
     }
 }
 
-/// The operation that goes on, or one that is opened now.
+/// The current operation, or a new one.
 fn opened(held: Option<Operation>, facts: &Facts<'_>) -> Option<Operation> {
     if facts.deleting {
         let goes_on = held.filter(|held| held.intention == Intention::Delete);
         return goes_on.or_else(|| Some(steps::begin(Intention::Delete, facts)));
     }
     let Some(mut held) = held else {
-        // What came here as a whole cluster was not made here.
+        // A cluster that is complete at first sight was not created here.
         let intention = if facts.was_initialized { facts.unprompted(true) } else { Some(Intention::Create) };
         return intention.map(|intention| steps::begin(intention, facts));
     };
-    // Without the objects it consists of nobody can tell what is wanted.
+    // Without its objects the target is unknown.
     if !facts.found || held.target == facts.target {
         return match held.is_over() {
             false => Some(held),
@@ -67,7 +67,7 @@ fn opened(held: Option<Operation>, facts: &Facts<'_>) -> Option<Operation> {
         _ => false,
     };
     if same && !held.is_over() {
-        // More of the same, or part of it: it has another end now.
+        // The same intention with another target.
         held.target = facts.target.clone();
         held.generation = facts.generation;
         return Some(held);

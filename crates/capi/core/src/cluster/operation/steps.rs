@@ -5,7 +5,7 @@ use capstan_controller::operation::{Intention, Operation, StepState};
 
 use super::facts::{Facts, Role};
 
-/// Steps and how much of the whole each is, in hundredths, about as long as they take.
+/// Steps and their weights in percent, by typical duration.
 const CREATE: [(&str, u32); 8] = [
     ("Validate", 1),
     ("Network", 4),
@@ -19,12 +19,11 @@ const CREATE: [(&str, u32); 8] = [
 const DELETE: [(&str, u32); 3] = [("Workers", 40), ("ControlPlane", 50), ("Network", 10)];
 const OTHER: [(&str, u32); 3] = [("ControlPlane", 50), ("Workers", 45), ("Ready", 5)];
 
-/// Longest sentence that is kept.
+/// Longest message, in characters.
 const SENTENCE: usize = 240;
-/// How finely the parts of a step are told: thousands of machines are not thousands of writes.
+/// Progress granularity: thousands of machines must not cause thousands of writes.
 const MARKS: u32 = 10;
 
-/// An operation that begins now.
 pub(super) fn begin(intention: Intention, facts: &Facts<'_>) -> Operation {
     let steps: &[(&str, u32)] = match intention {
         Intention::Create => &CREATE,
@@ -34,7 +33,7 @@ pub(super) fn begin(intention: Intention, facts: &Facts<'_>) -> Operation {
     let mut operation = Operation::begin(intention, facts.generation, facts.now, steps);
     operation.target.clone_from(&facts.target);
     if !matches!(intention, Intention::Create | Intention::Delete) {
-        // What is as wanted is not touched, unless that changes.
+        // Roles without pending changes are skipped.
         for (step, role) in [("ControlPlane", facts.control_plane), ("Workers", facts.workers)] {
             if role.is_whole() {
                 operation.skip(step, facts.now);
@@ -44,7 +43,7 @@ pub(super) fn begin(intention: Intention, facts: &Facts<'_>) -> Operation {
     operation
 }
 
-/// Says how far every step is.
+/// Updates the progress of all steps.
 pub(super) fn advance(operation: &mut Operation, facts: &Facts<'_>) {
     let mut at = At { operation, facts };
     match at.operation.intention {
@@ -116,14 +115,14 @@ impl At<'_, '_> {
         if nothing && role.is_whole() && self.operation.intention == Intention::Create {
             self.operation.skip(step, self.facts.now);
         } else if !(skipped && role.is_whole()) {
-            // With none wanted, the one part is that those there are go.
+            // With no replicas the step is done when all machines are gone.
             let (done, of) =
                 if role.wanted == 0 { (u32::from(nothing), 1) } else { (role.done(), role.wanted) };
             self.operation.progress(step, marked(done, of), of, self.facts.now);
         }
     }
 
-    /// As many parts as there once were, and done what is no longer there.
+    /// Counts deleted machines out of the most there were.
     fn gone(&mut self, step: &str, left: u32) {
         let before = self.operation.step(step).map_or(0, |step| step.of);
         let of = before.max(left);
@@ -134,7 +133,7 @@ impl At<'_, '_> {
         }
     }
 
-    /// Last, once everything else is done.
+    /// The last step, once all others are done.
     fn ready(&mut self) {
         let over = |state| matches!(state, StepState::Done | StepState::Skipped);
         let mut others = self.operation.steps.iter().filter(|step| step.name != "Ready");
@@ -144,13 +143,13 @@ impl At<'_, '_> {
     }
 }
 
-/// A count in tenths of the whole, and the whole only as the whole.
+/// Rounds a count down to tenths; only a complete step counts as complete.
 fn marked(done: u32, of: u32) -> u32 {
     if done >= of { of } else { done - done % (of / MARKS).max(1) }
 }
 
-/// Says what the step waits for. Messages change more often than anything does: one is written down with what else
-/// changes, or when the reason or the error code is another.
+/// Sets what the current step waits for. Messages change often, so a new message alone is not written: only with
+/// another change, or when the reason or error code differs.
 pub(super) fn blocked(operation: &mut Operation, held: Option<&Operation>, facts: &Facts<'_>) {
     if operation.is_over() {
         operation.unblock();

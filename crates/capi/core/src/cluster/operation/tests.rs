@@ -23,7 +23,7 @@ fn target(control_plane: u32, workers: u32, version: &str) -> BTreeMap<String, S
     .into()
 }
 
-/// Three and three machines that do well.
+/// Three control plane machines and three workers, all healthy.
 fn well() -> Facts<'static> {
     Facts {
         now: at(0),
@@ -48,7 +48,7 @@ fn well() -> Facts<'static> {
     }
 }
 
-/// Nothing but a manifest.
+/// A cluster without any of its objects.
 fn nothing() -> Facts<'static> {
     Facts {
         was_initialized: false,
@@ -63,7 +63,7 @@ fn nothing() -> Facts<'static> {
     }
 }
 
-/// The operation after a look, as `follow` leaves it.
+/// The operation after one reconcile.
 fn after(held: Option<&Operation>, facts: &Facts<'_>) -> Option<Operation> {
     let mut operation = opened(held.cloned(), facts)?;
     steps::advance(&mut operation, facts);

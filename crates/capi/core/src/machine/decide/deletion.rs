@@ -1,4 +1,4 @@
-//! Taking a machine down, stage by stage.
+//! Deletes a machine, stage by stage.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use crate::machine::call::{Evicted, MachineCall, PodName};
 use crate::machine::deletion_stage::{awaits_volumes, drains, hooks, is_over, node_to_delete};
 use crate::machine::observed::NodeSeen;
 
-/// Draining and detaching take time: looking more often changes nothing.
+/// Requeue interval while draining and detaching.
 const AGAIN: Duration = Duration::from_secs(20);
 
-/// How long the deletion of a Node is tried at least, upstream's too: the limit of a machine runs from its own deletion,
-/// and a drain may have used it up before the first refusal.
+/// Minimum time that deleting a Node is retried, as upstream: the machine's timeout runs from its own deletion, and a
+/// drain may have used it up before the first attempt.
 const TRIES: SignedDuration = SignedDuration::from_secs(10);
 
-/// Evictions in one reconcile, for nodes with pods of many orders; the rest is done in the next.
+/// Most evictions in one reconcile; the rest follows in the next.
 const MOST_EVICTIONS: usize = 8;
 
 fn waiting(reason: &str, message: impl Into<String>) -> Verdict {
     Verdict::new(ConditionStatus::True, reason, message)
 }
 
-/// Takes the next step of the deletion and says what it waits for.
+/// Takes the next step of the deletion. Returns the `Deleting` condition.
 pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<MachineController>) -> Verdict {
     let machine = &look.object;
     let now = Time::new(look.now);
@@ -66,7 +66,7 @@ pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<Machi
     ] {
         match found {
             Found::NotReferenced | Found::Missing => {}
-            // Nothing goes before it is certain that what must go first is gone.
+            // Without certainty that the earlier objects are gone, nothing is deleted.
             Found::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
             Found::Object(object) => {
                 if !object.metadata.is_deleting() {
@@ -79,7 +79,7 @@ pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<Machi
             }
         }
     }
-    // Only now: a Node deleted before its machine is gone would register again.
+    // Last, because a Node that is deleted before its machine is gone registers again.
     if let Some(node) = node
         && let Some(verdict) = delete_node(look, decision, node)
     {
@@ -152,7 +152,7 @@ fn drain(
     Some(waiting(own::DRAINING_NODE, message))
 }
 
-/// Looks again when a stage's time is up.
+/// Requeues when a stage times out.
 fn end_of(decision: &mut Decision<MachineController>, since: Time, limit: Option<i32>, now: Timestamp) {
     if let Some(limit) = limit.filter(|limit| *limit > 0)
         && let Ok(end) = since.timestamp().saturating_add(SignedDuration::from_secs(limit.into()))
@@ -161,7 +161,7 @@ fn end_of(decision: &mut Decision<MachineController>, since: Time, limit: Option
     }
 }
 
-/// What the evictions of this reconcile were refused, and how many there were.
+/// Refused evictions of this reconcile, and the number of evictions.
 fn refused(look: &Look<MachineController>) -> (Vec<(PodName, String)>, usize) {
     let mut refused = Vec::new();
     let mut evictions = 0;
@@ -209,7 +209,7 @@ fn detach(
     Some(waiting(own::WAITING_FOR_VOLUME_DETACH, message))
 }
 
-/// Deletes the Node; `None` once it is gone, or has not gone for too long.
+/// Deletes the Node; `None` once it is gone or the deletion timed out.
 fn delete_node(
     look: &Look<MachineController>,
     decision: &mut Decision<MachineController>,

@@ -1,4 +1,4 @@
-//! What is done about a Machine, phase by phase.
+//! Decides about a Machine, phase by phase.
 
 mod deletion;
 mod node;
@@ -43,7 +43,7 @@ pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> D
     decision
 }
 
-/// A machine that nobody made belongs to its cluster.
+/// A machine without a controller is owned by its cluster.
 fn owner_and_label(machine: &mut Machine, cluster: &Cluster) {
     machine.metadata.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
     if stands_alone(machine) {
@@ -51,7 +51,7 @@ fn owner_and_label(machine: &mut Machine, cluster: &Cluster) {
     }
 }
 
-/// After a restore the owners of machines look for them by label: those are left for them to find.
+/// After a restore, owners find their machines by label: those are left to be adopted.
 fn stands_alone(machine: &Machine) -> bool {
     let meta = &machine.metadata;
     let of_cluster =
@@ -63,7 +63,7 @@ fn stands_alone(machine: &Machine) -> bool {
             .any(|name| meta.labels.contains_key(*name))
 }
 
-/// When the certificates of a control plane machine expire: said by the machine, else by its boot configuration.
+/// Certificate expiry of a control plane machine, from its annotation or its bootstrap config's.
 fn certificate_expiry(look: &Look<MachineController>, decision: &mut Decision<MachineController>) {
     let machine = &look.object;
     if !machine.metadata.labels.contains_key(label::CONTROL_PLANE) {

@@ -1,4 +1,4 @@
-//! The Node a Machine has become.
+//! The Node of a Machine.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::machine::MachineController;
 use crate::machine::call::MachineCall;
 use crate::machine::observed::NodeSeen;
 
-/// When a workload cluster that does not answer is asked again; that it answers wakes us before, as a rule.
+/// Requeue interval while the workload cluster is unreachable; reconnecting usually triggers a reconcile earlier.
 const NOT_CONNECTED_AGAIN: Duration = Duration::from_secs(20);
 
-/// Remembers which Node it is and what it says about its system, and brings the Node in line with the Machine.
+/// Sets `nodeRef` and `nodeInfo`, and syncs labels, annotations and taints to the Node.
 pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<MachineController>) {
-    // As long as the infrastructure only offers an identity, the machine does not have it yet.
+    // The providerID of the infrastructure counts only once the Machine has it.
     if decision.object.spec.provider_id.is_empty() {
         return;
     }
@@ -52,7 +52,7 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
     );
     if let Some(change) = change {
         let call = MachineCall::PatchNode { node: name.clone(), change };
-        // What was just written may not have come back yet.
+        // The cache may not have our last write yet.
         if look.result_of(&call).is_none() {
             decision.call(call);
         }

@@ -1,5 +1,5 @@
-//! Labels, annotations and taints that a Node has from its Machine. Only those are touched; which they were is kept in
-//! annotations of the Node, so that what the Machine no longer has goes from the Node too.
+//! Syncs labels, annotations and taints from a Machine to its Node. Synced keys are recorded in annotations of the
+//! Node, so that keys that the Machine no longer has are removed, and others are left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::contract::{External, InfrastructureMachine};
 use crate::workload::Node;
 
-/// On a node that the Machine has not yet brought in line: keeps pods away until then.
+/// Taint of a node that was not synced yet: keeps pods away until then.
 const UNINITIALIZED: (&str, &str) = ("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
 
-/// On a node whose MachineSet is not the newest: pods that move go elsewhere if they can.
+/// Taint of a node of an old MachineSet: evicted pods prefer other nodes.
 const OUTDATED: (&str, &str) = ("node.cluster.x-k8s.io/outdated-revision", "PreferNoSchedule");
 
 /// Annotations every Node of a Machine has.
@@ -27,7 +27,7 @@ const COMMON: [&str; 5] = [
     annotation::OWNER_NAME,
 ];
 
-/// The merge patch that brings a Node in line, bound to the version that was seen; `None` if it is in line.
+/// The merge patch that syncs a Node, guarded by resourceVersion; `None` if it is in sync.
 pub(super) fn change(
     machine: &Machine,
     node: &Node,
@@ -109,13 +109,13 @@ fn is_within(domain: &str, parent: &str) -> bool {
     domain == parent || domain.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// The names that an annotation of the Node says came from the Machine.
+/// Synced names, from an annotation of the Node.
 fn before(node: &Node, tracking: &str) -> BTreeSet<String> {
     let value = node.metadata.annotations.get(tracking).map_or("", String::as_str);
     value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The merge patch from what is there to what is wanted; what came from the Machine before and is not wanted goes.
+/// The merge patch to the desired values; synced keys that are no longer desired are removed.
 fn difference(
     there: &BTreeMap<String, String>,
     wanted: &BTreeMap<String, String>,
@@ -131,7 +131,7 @@ fn difference(
     patch
 }
 
-/// The taints that are kept in place, for the annotation that tracks them.
+/// Taints that are always kept, for the tracking annotation.
 fn kept_taints(machine: &Machine) -> String {
     let kept =
         machine.spec.taints.iter().filter(|taint| taint.propagation == Some(MachineTaintPropagation::Always));
@@ -150,7 +150,7 @@ fn taints(machine: &Machine, node: &Node, outdated: bool) -> Vec<Taint> {
     taints.retain(|taint| !is(taint, UNINITIALIZED));
     let initialized = node.metadata.annotations.contains_key(annotation::TAINTS_FROM_MACHINE);
     for wanted in &machine.spec.taints {
-        // Put once, when the node appears; from then on whoever removes it may.
+        // Added once, when the node appears; users may remove it later.
         if wanted.propagation == Some(MachineTaintPropagation::OnInitialization) && initialized {
             continue;
         }
@@ -207,7 +207,7 @@ mod tests {
         machine
     }
 
-    /// The node after the change, so that a second look at it must ask for nothing.
+    /// The node after the patch; deciding again must give no patch.
     fn synced(machine: &Machine, node: &Node) -> Node {
         let mut value = serde_json::to_value(node).expect("a value");
         if let Some(change) = change(machine, node, None, None, None) {

@@ -1,4 +1,4 @@
-//! What a Machine has from its bootstrap and infrastructure objects.
+//! Copies fields from the bootstrap and infrastructure objects of a Machine.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use capstan_object::{Object, OwnerReference};
 use crate::contract::{BootstrapConfig, Claim, External, Found, InfrastructureMachine, claim};
 use crate::machine::MachineController;
 
-/// When an object that is not there yet is looked for again; its coming wakes nobody before it has an owner.
+/// Requeue interval for a missing object: its creation triggers no reconcile before it has an owner.
 pub(super) const MISSING_AGAIN: Duration = Duration::from_secs(30);
 
-/// Takes the name of the Secret with the boot data over.
+/// Copies the name of the bootstrap data Secret.
 pub(super) fn bootstrap(
     look: &Look<MachineController>,
     cluster: &Cluster,
@@ -59,7 +59,7 @@ pub(super) fn bootstrap(
     }
 }
 
-/// Takes identity, addresses and failure domain over, once the infrastructure is there.
+/// Copies providerID, addresses and failure domain, once the infrastructure is provisioned.
 pub(super) fn infrastructure(
     look: &Look<MachineController>,
     cluster: &Cluster,
@@ -117,8 +117,8 @@ pub(super) fn infrastructure(
     Ok(())
 }
 
-/// Claims an object and takes over what it calls a final failure. Whoever made the object before there was a machine
-/// owned it until now, and lets go.
+/// Sets owner and label on an object, and copies its terminal failure. The controller that created the object for the
+/// machine owned it until now; its reference is removed.
 fn take(
     look: &Look<MachineController>,
     cluster: &Cluster,

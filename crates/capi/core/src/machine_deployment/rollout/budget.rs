@@ -1,4 +1,4 @@
-//! How many machines may be too many, and how many too few.
+//! `maxSurge` and `maxUnavailable`.
 
 use super::Strategy;
 

@@ -68,7 +68,7 @@ impl Step<'_> {
         }
     }
 
-    /// Something is on its way: a set is scaling, a machine is being updated, or one is not available again
+    /// Something is in progress: a set is scaling, a machine is being updated, or one is not available again
     /// yet after its update.
     fn is_moving(&self) -> bool {
         let current = &self.current;

@@ -43,11 +43,9 @@ pub enum Strategy {
 /// What the planner knows of one MachineSet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetFacts {
-    /// Name.
     pub name: String,
     /// When it was created; `None` sorts first.
     pub created: Option<Time>,
-    /// `spec.replicas`.
     pub wanted: i32,
     /// `status.replicas`.
     pub replicas: i32,
@@ -64,7 +62,6 @@ pub struct SetFacts {
 /// What the planner knows of one machine of the deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineFacts {
-    /// Name.
     pub name: String,
     /// The MachineSet that controls it.
     pub set: String,
@@ -85,7 +82,6 @@ pub struct Rollout {
     pub current: SetFacts,
     /// All other sets.
     pub old: Vec<SetFacts>,
-    /// Machines of all sets.
     pub machines: Vec<MachineFacts>,
 }
 
@@ -153,7 +149,6 @@ impl fmt::Display for Reason {
 /// What one set should look like after this step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetPlan {
-    /// Name.
     pub name: String,
     /// `spec.replicas` it should have.
     pub replicas: i32,
@@ -170,14 +165,12 @@ pub struct SetPlan {
 /// The next step of a rollout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The current set.
     pub current: SetPlan,
     /// Old sets, in the order they were given.
     pub old: Vec<SetPlan>,
 }
 
 impl Plan {
-    /// The plan of one set.
     pub fn set(&self, name: &str) -> Option<&SetPlan> {
         std::iter::once(&self.current).chain(&self.old).find(|set| set.name == name)
     }

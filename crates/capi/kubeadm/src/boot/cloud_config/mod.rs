@@ -1,7 +1,7 @@
-//! Boot data for cloud-init.
+//! Bootstrap data for cloud-init.
 //!
-//! The order of sections, the modes of files and the commands are upstream's: images and their users rely on
-//! them. Values are quoted where upstream pastes them as they are, so that no value can change the document.
+//! Section order, file modes and commands match upstream because images rely on them. Values are quoted where
+//! upstream inserts them verbatim, so no value can change the structure of the document.
 
 mod sections;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use capstan_capi_types::bootstrap::File;
 use crate::boot::data::{BootData, Run, SENTINEL};
 use crate::yaml;
 
-/// cloud-init fills in `{{ ds.meta_data… }}` before it reads the document.
+/// cloud-init renders `{{ ds.meta_data… }}` before it parses the document.
 const HEADER: &str = "## template: jinja\n#cloud-config\n";
 const PLACEHOLDER: &str = "/run/cluster-api/placeholder";
 const PLACEHOLDER_CONTENT: &str =
@@ -25,7 +25,6 @@ const INIT_CONFIG: &str = "/run/kubeadm/kubeadm.yaml";
 /// Path of kubeadm's configuration on a joining node.
 const JOIN_CONFIG: &str = "/run/kubeadm/kubeadm-join-config.yaml";
 
-/// The boot data as cloud-config.
 pub(crate) fn render(data: &BootData<'_>) -> String {
     let mut out = String::from(HEADER);
     out.push_str("\nwrite_files:\n");

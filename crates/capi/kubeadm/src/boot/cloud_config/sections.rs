@@ -6,7 +6,6 @@ use capstan_capi_types::bootstrap::{DiskSetup, Filesystem, NTP, Partition, User}
 
 use crate::yaml::scalar;
 
-/// Time servers.
 pub(super) fn ntp(out: &mut String, ntp: &NTP) {
     if *ntp == NTP::default() {
         return;
@@ -28,7 +27,6 @@ fn list(out: &mut String, key: &str, indent: &str, items: &[String]) {
     }
 }
 
-/// Users.
 pub(super) fn users(out: &mut String, users: &[User]) {
     if users.is_empty() {
         return;
@@ -61,7 +59,6 @@ fn flag(out: &mut String, key: &str, value: Option<bool>) {
     }
 }
 
-/// Partitions and file systems.
 pub(super) fn disk_setup(out: &mut String, setup: &DiskSetup) {
     if !setup.partitions.is_empty() {
         out.push_str("disk_setup:\n");
@@ -92,7 +89,7 @@ fn write_partition(out: &mut String, partition: &Partition) {
     flag(out, "    overwrite", partition.overwrite);
 }
 
-/// The code of a named partition type; other values are codes already. `07` and `0c` would be read as numbers.
+/// Maps a named partition type to its code; other values are codes already. Quoted: `07` and `0c` would be read as numbers.
 fn partition_code(kind: &str) -> String {
     match kind {
         "Linux" => "83".to_owned(),
@@ -116,7 +113,7 @@ fn write_filesystem(out: &mut String, filesystem: &Filesystem) {
     list(out, "    extra_opts", "      ", &filesystem.extra_opts);
 }
 
-/// Mounts, as lines of fstab.
+/// Mounts, as fstab lines.
 pub(super) fn mounts(out: &mut String, mounts: &[Vec<String>]) {
     if mounts.is_empty() {
         return;

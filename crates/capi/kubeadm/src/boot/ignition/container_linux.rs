@@ -1,15 +1,15 @@
 //! A Container Linux Config, which is Ignition in YAML with friendlier names, appended to our own.
 //!
 //! What has a counterpart in Ignition is translated: `ignition`, `passwd`, `storage`, `systemd`, `networkd`. The
-//! sections that only write units and files of particular programs (`etcd`, `flannel`, `docker`, `update`,
-//! `locksmith`) are refused with a word, not dropped.
+//! sections that only write units and files of specific programs (`etcd`, `flannel`, `docker`, `update`,
+//! `locksmith`) are rejected with an error, not dropped.
 
 use serde_json::{Map, Value, json};
 
 use super::file::data_url;
 use crate::Error;
 
-/// Names that are not just the snake case of Ignition's.
+/// Names that are not the snake-case form of Ignition's.
 const TYPE_GUIDS: [(&str, &str); 4] = [
     ("raid_containing_root", "be9067b9-ea49-4f15-b4f6-f36f8c9e1818"),
     ("linux_filesystem_data", "0fc63daf-8483-4772-8e79-3d69d8477de4"),
@@ -17,7 +17,7 @@ const TYPE_GUIDS: [(&str, &str); 4] = [
     ("raid_partition", "a19d880f-05fc-4d3b-a006-743f0f84911e"),
 ];
 
-/// A list of a configuration, the fields its entries may have, and what an entry needs beyond renaming.
+/// A list in the configuration, the fields its entries may have, and how an entry is converted beyond renaming.
 type List = (&'static str, &'static [&'static str], fn(&mut Value) -> Result<(), String>);
 
 const LISTS: [List; 11] = [
@@ -60,13 +60,13 @@ const FILE: &[&str] = &["filesystem", "path", "user", "group", "mode", "contents
 const UNSUPPORTED: [&str; 5] = ["etcd", "flannel", "docker", "update", "locksmith"];
 const SECTIONS: [&str; 6] = ["version", "ignition", "passwd", "storage", "systemd", "networkd"];
 
-/// Appends the user's configuration. In strict mode an unknown field is an error, else it is left out.
+/// Appends the user's configuration. An unknown field is an error in strict mode and ignored otherwise.
 pub(super) fn append(config: &mut Value, text: &str, strict: bool) -> Result<(), Error> {
     translate(config, text, strict).map_err(Error::ContainerLinuxConfig)
 }
 
 fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String> {
-    // Modes are octal numbers with a zero in front.
+    // Modes are octal numbers with a leading zero.
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     let given: Value =
         serde_saphyr::from_str_with_options(text, options).map_err(|_| "is no YAML".to_owned())?;
@@ -106,7 +106,7 @@ fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String>
     }
     if let Some(timeouts) = given.pointer("/ignition/timeouts").and_then(Value::as_object) {
         for (key, value) in timeouts {
-            // Ignition writes the initials in lower case: httpResponseHeaders.
+            // Ignition writes acronyms in lower case: httpResponseHeaders.
             config["ignition"]["timeouts"][camel(key)] = value.clone();
         }
     }
@@ -127,7 +127,7 @@ fn only(value: &Value, known: &[&str]) -> Value {
     Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// Every key in camel case.
+/// Converts all keys to camel case.
 fn renamed(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -192,7 +192,7 @@ fn file(entry: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A hash is one word in Ignition: `sha512-…`.
+/// Ignition has one string for a hash: `sha512-…`.
 fn verified(entry: &mut Value) -> Result<(), String> {
     let hash = entry.pointer("/verification/hash").cloned().unwrap_or_default();
     let part = |name: &str| hash.get(name).and_then(Value::as_str).filter(|part| !part.is_empty());

@@ -8,16 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// What stays readable in a data URL.
+/// Characters that a data URL does not escape.
 const DATA: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 const DEFAULT_MODE: u32 = 0o644;
 
-/// Content as a URL.
 pub(super) fn data_url(content: &[u8]) -> String {
     format!("data:,{}", percent_encode(content, DATA))
 }
 
-/// A file of ours.
+/// A file generated here.
 pub(super) fn inline(path: &str, mode: u32, content: &str) -> Value {
     json!({
         "filesystem": "root", "path": path, "mode": mode,
@@ -25,7 +24,7 @@ pub(super) fn inline(path: &str, mode: u32, content: &str) -> Value {
     })
 }
 
-/// A file of the user's. Text ends with one newline, as in cloud-config.
+/// A user's file. Text ends with one newline, as in cloud-config.
 pub(super) fn user_file(file: &File) -> Result<Value, Error> {
     let refused = |message| Error::IgnitionFile { path: file.path.clone(), message };
     let content = match file.encoding {

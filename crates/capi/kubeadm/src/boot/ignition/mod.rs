@@ -1,7 +1,7 @@
-//! Boot data for Ignition, in the format that Flatcar reads (2.3).
+//! Bootstrap data for Ignition, in the format that Flatcar reads (2.3).
 //!
 //! `kubeadm.service` runs `/etc/kubeadm.sh` once: kubeadm's configuration, whose existence is the unit's
-//! condition, is moved away when kubeadm is done. Mounts become units. A Container Linux Config of the user's is
+//! condition, is moved away when kubeadm is done. Mounts become units. The user's Container Linux Config is
 //! appended last; see [`container_linux`].
 
 mod container_linux;
@@ -20,7 +20,6 @@ use file::{inline, user_file};
 const CONFIG: &str = "/etc/kubeadm.yml";
 const SCRIPT: &str = "/etc/kubeadm.sh";
 
-/// The boot data as Ignition.
 pub(crate) fn render(data: &BootData<'_>) -> Result<Vec<u8>, Error> {
     let spec = data.spec;
     let mut units = vec![unit::kubeadm()];
@@ -91,7 +90,7 @@ fn script(data: &BootData<'_>) -> String {
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-/// Flatcar's sshd takes no passwords unless told for whom.
+/// Flatcar's sshd accepts passwords only for users it is configured for.
 fn password_logins(users: &[User]) -> Option<Value> {
     let names: Vec<&str> = users
         .iter()
@@ -109,7 +108,7 @@ fn password_logins(users: &[User]) -> Option<Value> {
     Some(inline("/etc/ssh/sshd_config", 0o600, &config))
 }
 
-/// Servers to ask; others may only ask this machine for the time.
+/// NTP servers; other hosts may only query the time.
 fn ntp(servers: &[String]) -> String {
     let mut out: String = servers.iter().map(|server| format!("server {server}\n")).collect();
     out.push_str("\nrestrict default nomodify nopeer noquery notrap limited kod\n");
@@ -166,7 +165,7 @@ fn disk(partition: &Partition) -> Result<Value, Error> {
         disk["wipeTable"] = true.into();
     }
     if partition.layout == Some(true) {
-        // One partition that takes the whole disk.
+        // One partition that covers the whole disk.
         disk["partitions"] = json!([{}]);
     }
     Ok(disk)

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::{CONFIG, SCRIPT};
 use crate::Error;
 
-/// Runs kubeadm once.
 pub(super) fn kubeadm() -> Value {
     let contents = format!(
         "[Unit]\nDescription=kubeadm\nConditionPathExists={CONFIG}\nAfter=network.target\n\
@@ -16,7 +15,7 @@ pub(super) fn kubeadm() -> Value {
     json!({"name": "kubeadm.service", "enabled": true, "contents": contents})
 }
 
-/// A mount: label of a file system, mount point, options.
+/// A mount: filesystem label, mount point, options.
 pub(super) fn mount(mount: &[String], setup: &DiskSetup) -> Result<Value, Error> {
     let [label, point, options @ ..] = mount else {
         return Err(Error::Mount("a mount needs the label of a file system and a mount point".to_owned()));
@@ -34,7 +33,7 @@ pub(super) fn mount(mount: &[String], setup: &DiskSetup) -> Result<Value, Error>
     Ok(json!({"name": format!("{}.mount", unit_name(point)), "enabled": true, "contents": contents}))
 }
 
-/// A path as the name of a unit, by systemd's rules: systemd refuses a mount whose name does not fit its path.
+/// Escapes a path to a unit name; systemd rejects a mount unit whose name does not match its path.
 fn unit_name(path: &str) -> String {
     let trimmed = path.trim_matches('/');
     if trimmed.is_empty() {

@@ -1,4 +1,4 @@
-//! The certificates that go into the data, made here where no control plane provider makes them.
+//! Certificates in the bootstrap data. Generated here only for clusters without a control plane provider.
 
 use capstan_capi_types::bootstrap::File;
 use capstan_capi_types::bootstrap::kubeadm_config::condition::CERTIFICATES_AVAILABLE;
@@ -18,7 +18,7 @@ impl Step<'_> {
         place.purpose.secret_name(&self.cluster.metadata.name)
     }
 
-    /// What the user must provide is there.
+    /// Fails if a certificate that the user must provide is missing.
     pub(super) fn check_provided(&self, places: &[Place]) -> Result<(), Error> {
         let missing =
             |place: &&Place| place.provided && !self.look.seen.certificates.contains_key(&place.purpose);
@@ -28,7 +28,7 @@ impl Step<'_> {
         }
     }
 
-    /// Every certificate is there; what is not is made where no control plane provider makes it.
+    /// Returns whether all certificates exist. Missing ones are generated for clusters without a control plane provider.
     pub(super) fn certificates_there(
         &self,
         places: &[Place],
@@ -77,12 +77,12 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Without a control plane provider nobody else makes the kubeconfig of the administrator. Upstream's core does;
-    /// ours knows nothing of certificates.
+    /// Without a control plane provider nobody else creates the admin kubeconfig. Upstream's core controller does; ours
+    /// does not handle certificates.
     fn make_kubeconfig(&self, decision: &mut Decision) -> Result<(), Error> {
         let endpoint = &self.cluster.spec.control_plane_endpoint;
         let authority = self.look.seen.certificates.get(&Purpose::ClusterCa).map(KeyPair::from_secret);
-        // Who keeps the authority's key to themselves makes the kubeconfig as well.
+        // A user who provides a CA without its key must provide the kubeconfig too.
         let authority = authority.transpose()?.filter(|authority| !authority.key.is_empty());
         let (false, true, Some(authority)) = (self.look.seen.has_kubeconfig, endpoint.is_valid(), authority)
         else {

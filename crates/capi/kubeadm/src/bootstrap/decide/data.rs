@@ -1,4 +1,4 @@
-//! Making the data: for the first node, or for one that joins.
+//! Creates the bootstrap data of the first node or of a joining node.
 
 use capstan_capi_types::bootstrap::{File, User};
 use capstan_capi_types::core::{Cluster, Machine, label};
@@ -14,7 +14,7 @@ use crate::certificates::{places_for_control_plane, places_for_worker};
 use crate::secret::{Secret, cluster_secret};
 use crate::{Error, config};
 
-/// Data is to be made.
+/// The inputs for creating bootstrap data.
 pub(super) struct Step<'a> {
     pub settings: &'a Settings,
     pub look: &'a Look<BootstrapController>,
@@ -43,7 +43,7 @@ impl Step<'_> {
             wait(decision, "the control plane of the cluster");
             return Ok(());
         }
-        // What is wrong with the specification is found before the lock is taken, so that another machine may.
+        // Validate the spec before taking the lock, so that another machine can take it.
         let spec = &self.look.object.spec;
         let version = &self.machine.spec.version;
         let run = Run::Init {
@@ -111,7 +111,7 @@ impl Step<'_> {
             join.discovery.bootstrap_token.token = token::generate(&self.look.seen.seed);
         }
         if join != spec.join_configuration {
-            // Written first: the token is made in the workload cluster only once it is on record.
+            // Recorded first: the token is created in the workload cluster only after it is in the spec.
             decision.object.spec.join_configuration = join;
             status::no_data(decision, self.look, "Waiting for the bootstrap token to be recorded");
             return Ok(());
@@ -142,7 +142,7 @@ impl Step<'_> {
         Ok((files, boot::resolve_users(&spec.users, &seen.sources)?))
     }
 
-    /// Puts the data into its Secret, and once it is there says so.
+    /// Writes the data to its Secret and, once it is there, records that in status.
     fn store(&self, data: BootData<'_>, decision: &mut Decision) -> Result<(), Error> {
         let config = &self.look.object;
         let content = data.render()?;
@@ -169,7 +169,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A machine that cannot become the first node does not keep others from it.
+    /// A machine that cannot become the first node releases the lock for the others.
     pub fn release_lock(&self, decision: &mut Decision) {
         if let Some(found) = &self.look.seen.lock
             && lock::holder(found).as_deref() == Some(self.machine.metadata.name.as_str())

@@ -1,4 +1,4 @@
-//! What is done about a KubeadmConfig.
+//! Decides about a KubeadmConfig.
 
 mod certificates;
 mod data;
@@ -20,10 +20,9 @@ use crate::boot;
 
 type Decision = capstan_controller::Decision<BootstrapController>;
 
-/// A machine that cannot go on looks again after this time, should nothing wake it.
+/// Requeue interval while blocked, if no event triggers a reconcile earlier.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// What is to be done. Depends on nothing but what was seen.
 pub fn decide(settings: &Settings, look: &Look<BootstrapController>) -> Decision {
     let mut decision = Decision::rest(look);
     let (Some(machine), Some(cluster)) = (&look.seen.machine, &look.seen.cluster) else {
@@ -49,7 +48,7 @@ pub fn decide(settings: &Settings, look: &Look<BootstrapController>) -> Decision
     } else if let Some(name) = named_secret(machine)
         && (!made || look.object.status.data_secret_name.is_empty())
     {
-        // A move or a restore keeps the specification and loses the status.
+        // `clusterctl move` and restores keep the spec and lose the status.
         record_data(&mut decision, look, name);
     } else if made {
         status::available(&mut decision, look);
@@ -80,7 +79,7 @@ fn owner_of_data(config: &KubeadmConfig) -> OwnerReference {
     OwnerReference { controller: Some(true), ..OwnerReference::to(config) }
 }
 
-/// The Secret with the data belongs to the configuration, also after somebody took the reference away.
+/// Restores the owner reference on the data Secret if somebody removed it.
 fn adopt_data(look: &Look<BootstrapController>, decision: &mut Decision) {
     let Some(data) = &look.seen.data else { return };
     let owner = owner_of_data(&look.object);
@@ -96,8 +95,8 @@ fn adopt_data(look: &Look<BootstrapController>, decision: &mut Decision) {
     decision.then(Effect::merge_guarded(ObjectRef::to(data), &data.metadata, change));
 }
 
-/// A token that nobody has used yet is kept alive, and made again if it is gone: a machine that boots late must
-/// still be able to join.
+/// Extends a token that was not used yet and recreates it if it is gone: a machine that boots late must still be
+/// able to join.
 fn keep_token(
     settings: &Settings,
     look: &Look<BootstrapController>,

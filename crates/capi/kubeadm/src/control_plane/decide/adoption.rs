@@ -1,4 +1,4 @@
-//! Control plane machines that nobody controls are taken over; beside those of others nothing is done.
+//! Adopts control plane machines without a controller. Refuses to act beside machines of another controller.
 
 use capstan_capi_core::owners;
 use capstan_capi_types::bootstrap::KubeadmConfig;
@@ -9,7 +9,7 @@ use capstan_object::Object;
 use super::turn::Turn;
 use crate::config::kubernetes_version;
 
-/// Takes machines over. The answer is whether the machines are ours to look after.
+/// Returns whether all control plane machines are controlled by this object.
 pub(super) fn adopt(turn: &mut Turn<'_>) -> bool {
     let (look, uid) = (turn.look, &turn.look.object.metadata.uid);
     let machines = || look.seen.machines.iter().map(|seen| seen.machine.as_ref());
@@ -40,7 +40,7 @@ pub(super) fn adopt(turn: &mut Turn<'_>) -> bool {
     true
 }
 
-/// Why a machine cannot be taken over, if so.
+/// Why a machine cannot be adopted.
 fn obstacle(turn: &Turn<'_>, machine: &Machine) -> Option<String> {
     let name = &machine.metadata.name;
     let reference = &machine.spec.bootstrap.config_ref;
@@ -48,7 +48,7 @@ fn obstacle(turn: &Turn<'_>, machine: &Machine) -> Option<String> {
         return Some(format!("Machine {name} does not boot from a KubeadmConfig"));
     }
     let wanted = &turn.look.object.spec.version;
-    // Who says nothing of the version knows what they do.
+    // A machine without a version is adopted as it is.
     let own = kubernetes_version(&machine.spec.version).ok()?;
     let ours = kubernetes_version(wanted).ok()?;
     if own.major != ours.major || own.minor.abs_diff(ours.minor) > 1 {

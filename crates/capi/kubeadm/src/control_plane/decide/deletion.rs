@@ -1,4 +1,4 @@
-//! Taking a whole control plane down: workers first, then all its machines at once.
+//! Deletes a whole control plane: workers first, then all its machines at once.
 
 use capstan_capi_core::conditions::{Verdict, shortened};
 use capstan_capi_core::machines::stale_deletions;
@@ -10,7 +10,6 @@ use capstan_object::ConditionStatus;
 use super::machine_deletion::let_go;
 use super::turn::Turn;
 
-/// Takes the next step of the deletion.
 pub(super) fn delete(turn: &mut Turn<'_>) {
     let plane = turn.plane();
     let machines: Vec<_> = plane.machines.iter().map(|member| member.machine.clone()).collect();
@@ -33,7 +32,7 @@ pub(super) fn delete(turn: &mut Turn<'_>) {
         return;
     }
     for machine in &machines {
-        // Nobody is left who would miss a member of etcd.
+        // No machine stays, so etcd membership no longer matters.
         let_go(&mut turn.decision, machine);
         if !machine.metadata.is_deleting() {
             turn.decision.then(Effect::delete(machine.as_ref()));

@@ -1,4 +1,4 @@
-//! What the machines of a control plane should look like.
+//! Desired machines of a control plane, with their KubeadmConfigs.
 
 use capstan_capi_core::clone;
 use capstan_capi_core::contract::External;
@@ -16,14 +16,14 @@ use capstan_object::{Object, ObjectMeta, OwnerReference};
 
 use crate::config::kubernetes_version;
 
-/// What admission writes where a machine does not say how long its node may take to go.
+/// Default of `nodeDeletionTimeoutSeconds`, as admission sets it, in seconds.
 const DEFAULT_NODE_DELETION_TIMEOUT: i32 = 10;
 
-/// kubeadm's gate that has a kubelet talk to the API server beside it. Needed from 1.31 on, whose kubelets ask
-/// what an older API server elsewhere cannot answer; gone in 1.36, where it is always so.
+/// kubeadm's feature gate that points a kubelet at the local API server. Needed from 1.31 on, whose kubelets use
+/// APIs that an older API server elsewhere lacks; removed in 1.36, where it is always on.
 pub(super) const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
 
-/// The conditions without which a machine of a control plane is not ready.
+/// Readiness gates of control plane machines.
 const GATES: [&str; 4] = [
     condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET,
     condition::MACHINE_API_SERVER_POD_HEALTHY,
@@ -31,10 +31,10 @@ const GATES: [&str; 4] = [
     condition::MACHINE_SCHEDULER_POD_HEALTHY,
 ];
 
-/// The same where etcd runs beside the API server.
+/// Additional gates with stacked etcd.
 const ETCD_GATES: [&str; 2] = [condition::MACHINE_ETCD_POD_HEALTHY, condition::MACHINE_ETCD_MEMBER_HEALTHY];
 
-/// The name of a machine; its configuration and infrastructure machine have the same.
+/// Name of a machine, its KubeadmConfig and its infrastructure machine.
 pub(super) fn name(control_plane: &KubeadmControlPlane, cluster: &str, suffix: &str) -> String {
     let own = control_plane.metadata.name.as_str();
     match control_plane.spec.machine_naming.template.as_str() {
@@ -45,7 +45,7 @@ pub(super) fn name(control_plane: &KubeadmControlPlane, cluster: &str, suffix: &
     }
 }
 
-/// Labels and annotations of machines and of what is made for them.
+/// Labels and annotations of machines and the objects created for them.
 pub(super) fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
     let template = &control_plane.spec.machine_template.metadata;
     let mut labels = template.labels.clone();
@@ -55,14 +55,14 @@ pub(super) fn propagated(control_plane: &KubeadmControlPlane, cluster: &str) -> 
     Propagated { labels, annotations: template.annotations.clone() }
 }
 
-/// The same for machines, which are held until their member of etcd is gone.
+/// The same for Machines, plus the pre-terminate hook that keeps them until their etcd member is removed.
 pub(super) fn propagated_to_machine(control_plane: &KubeadmControlPlane, cluster: &str) -> Propagated {
     let mut propagated = propagated(control_plane, cluster);
     propagated.annotations.insert(annotation::PRE_TERMINATE_HOOK_CLEANUP.to_owned(), String::new());
     propagated
 }
 
-/// A machine's spec with everything that follows the control plane as long as the machine lives.
+/// A machine's spec with all fields that are updated in place.
 pub(super) fn followed(control_plane: &KubeadmControlPlane, spec: &MachineSpec) -> MachineSpec {
     let template = &control_plane.spec.machine_template.spec;
     let mut deletion = template.deletion.clone();
@@ -83,7 +83,7 @@ pub(super) fn followed(control_plane: &KubeadmControlPlane, spec: &MachineSpec) 
     MachineSpec { readiness_gates, deletion, taints: template.taints.clone(), ..spec.clone() }
 }
 
-/// Metadata of what is made for a new machine, before the machine is there to own it.
+/// Metadata of objects created for a new machine; the control plane owns them until the machine does.
 pub(super) fn part(control_plane: &KubeadmControlPlane, cluster: &str, name: &str) -> ObjectMeta {
     let mut meta = ObjectMeta::named(control_plane.metadata.namespace.clone(), name);
     propagated(control_plane, cluster).write(&mut meta);
@@ -91,7 +91,7 @@ pub(super) fn part(control_plane: &KubeadmControlPlane, cluster: &str, name: &st
     meta
 }
 
-/// The configuration that a new machine boots from: as the first one, or as one that joins.
+/// The KubeadmConfig of a new machine: init, or join if `joins`.
 pub(super) fn config(
     control_plane: &KubeadmControlPlane,
     cluster: &str,
@@ -103,19 +103,19 @@ pub(super) fn config(
     KubeadmConfig { metadata: part(control_plane, cluster, name), spec, ..KubeadmConfig::default() }
 }
 
-/// What a machine that joins is told: nothing of the first one, and that it is one of the control plane.
+/// The spec of a joining machine: no init configuration, joins as control plane.
 pub(super) fn joined_spec(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     spec.init_configuration = InitConfiguration::default();
     spec.join_configuration.control_plane.get_or_insert_with(JoinControlPlane::default);
     spec
 }
 
-/// What the first machine is told: nothing of joining.
+/// The spec of the first machine: no join configuration.
 pub(super) fn first_spec(spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     KubeadmConfigSpec { join_configuration: JoinConfiguration::default(), ..spec }
 }
 
-/// The feature gates that a version of Kubernetes needs, unless they are set otherwise.
+/// Adds the feature gates that a Kubernetes version needs, unless they are set.
 pub(super) fn with_gates(mut spec: KubeadmConfigSpec, version: &str) -> KubeadmConfigSpec {
     let minor = kubernetes_version(version).map(|version| (version.major, version.minor));
     if minor.is_ok_and(|minor| ((1, 31)..(1, 36)).contains(&minor)) {
@@ -124,7 +124,7 @@ pub(super) fn with_gates(mut spec: KubeadmConfigSpec, version: &str) -> KubeadmC
     spec
 }
 
-/// A new machine, made of an infrastructure machine and a configuration of the same name.
+/// A new Machine that refers to an infrastructure machine and a KubeadmConfig of the same name.
 pub(super) fn machine(
     control_plane: &KubeadmControlPlane,
     cluster: &str,

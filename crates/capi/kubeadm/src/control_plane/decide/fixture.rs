@@ -1,4 +1,4 @@
-//! Control planes for tests of single rules.
+//! Control planes for unit tests of single rules.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::desired_machine as desired;
 use super::turn::Turn;
 
-/// Keeps on living machines, and on what they are made of, what follows the control plane.
+/// Propagates metadata and spec fields to machines, their KubeadmConfigs and their infrastructure machines.
 pub(super) fn follow(turn: &mut Turn<'_>) {
     let control_plane = &turn.look.object;
     let cluster = &turn.cluster.metadata.name;
@@ -29,10 +29,10 @@ pub(super) fn follow(turn: &mut Turn<'_>) {
         }
         let mut followed = desired::followed(control_plane, &machine.spec);
         if going {
-            // Of a machine that goes only what matters to its going is kept up to date.
+            // Of a machine that is being deleted only fields that affect the deletion are updated.
             followed.readiness_gates = machine.spec.readiness_gates.clone();
         }
-        // A struct of plain data always has a JSON form.
+        // Plain data always serializes.
         let form = |spec| serde_json::to_value(spec).unwrap_or_else(|_| json!({}));
         if let Some(spec) = merge_difference(&form(&machine.spec), &form(&followed)) {
             change.insert("spec".to_owned(), spec);
@@ -58,7 +58,7 @@ pub(super) fn follow(turn: &mut Turn<'_>) {
     }
 }
 
-/// Writes down when the certificates of machines expire: on their configurations, from where machines take it.
+/// Records certificate expiry in annotations of KubeadmConfigs, from where the Machine controller takes it.
 pub(super) fn date(turn: &mut Turn<'_>) {
     let Some(inside) = turn.look.seen.workload.inside() else { return };
     for seen in &turn.look.seen.machines {

@@ -1,12 +1,12 @@
-//! What is to be done about a control plane.
+//! Decides about a control plane.
 //!
 //! ```text
-//! template, infrastructure ─▶ adoption ─▶ certificates ─▶ endpoint ─▶ kubeconfig ─▶ what machines follow in place
-//!   ─▶ health of machines ─▶ etcd members nobody runs ─▶ machines that wait to end ─▶ broken machines
-//!   ─▶ roll-out and scale (one machine) ─▶ what kubeadm installed
+//! template, infrastructure ─▶ adoption ─▶ certificates ─▶ endpoint ─▶ kubeconfig ─▶ in-place propagation
+//!   ─▶ health conditions ─▶ orphaned etcd members ─▶ machines at our hook ─▶ remediation
+//!   ─▶ rollout and scaling (one machine) ─▶ add-ons
 //! ```
 //!
-//! The first of these that has something to do is carried out, and everything is looked at again before the next.
+//! The first phase with effects ends the decision; the next reconcile observes everything again.
 
 mod adoption;
 mod deletion;
@@ -49,12 +49,11 @@ use super::observed::{Plane, Workload};
 
 pub(super) use status::OWNED;
 
-/// A control plane that is not whole is looked at again after this time: nothing tells when a static pod changes.
+/// Requeue interval of an unhealthy control plane: static pods are polled, not watched.
 const UNWELL: Duration = Duration::from_secs(20);
-/// One that is whole, after this time.
+/// Requeue interval of a healthy control plane.
 const WELL: Duration = Duration::from_secs(600);
 
-/// What is to be done. Depends on nothing but what was seen.
 pub fn decide(settings: &Settings, look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
     status::say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
@@ -118,7 +117,7 @@ impl Turn<'_> {
         if let Workload::Unreachable(why) = &self.look.seen.workload
             && plane.is_initialized()
         {
-            // Nobody comes or goes unseen.
+            // Machines are not added or removed without seeing the workload cluster.
             self.obstacles.push(why.clone());
             return self.wait("WorkloadUnreachable", why.clone());
         }
@@ -140,7 +139,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Neither etcd nor the components can be judged yet.
+    /// Sets the health conditions to Unknown.
     fn unknown(&mut self, message: &str) {
         for kind in [own::ETCD_CLUSTER_HEALTHY, own::CONTROL_PLANE_COMPONENTS_HEALTHY] {
             let verdict = Verdict::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
@@ -148,7 +147,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Says of every machine how it fares, and of the control plane what follows from that.
+    /// Sets the health conditions of the machines and of the control plane.
     fn judge(&mut self, plane: &Plane) {
         let seen = &self.look.seen;
         let health = Health::of(plane, &seen.workload, &seen.health, self.settings.grace);

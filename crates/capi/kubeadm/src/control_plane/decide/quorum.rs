@@ -1,31 +1,29 @@
-//! Whether a control plane survives that a machine comes or goes.
+//! Whether a control plane survives adding or removing a machine.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition::MACHINE_ETCD_MEMBER_HEALTHY;
 use capstan_object::Conditions;
 
 use crate::control_plane::observed::Plane;
 
-/// What happens to the machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// One is added. What is new counts as broken until it is seen to work.
+    /// A machine is added. It counts as unhealthy until it is observed healthy.
     Add,
-    /// One goes: the machine's name, and its member of etcd where that is known.
+    /// A machine is removed, with its etcd member.
     Remove {
-        /// Name of the machine.
         machine: &'a str,
-        /// Name of its etcd member; empty if it has none.
+        /// Name of its etcd member; empty if it has none or it is unknown.
         member: &'a str,
     },
 }
 
-/// etcd keeps its quorum. Members that start or learn make every change wait.
+/// Whether etcd keeps its quorum. False while a member starts or is a learner.
 pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
     let mut voting = 0usize;
     let mut unhealthy = 0usize;
     if change == Change::Add {
         voting += 1;
-        // From none to one and from one to two there is nothing to lose.
+        // With at most one member there is no redundancy to lose.
         if plane.etcd.len() > 1 {
             unhealthy += 1;
         }
@@ -53,7 +51,7 @@ pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
     voting.saturating_sub(unhealthy) >= quorum
 }
 
-/// One machine at least has a whole and healthy set of control plane components.
+/// Whether at least one machine still has a complete healthy set of control plane components.
 pub fn components_survive(plane: &Plane, change: Change<'_>) -> bool {
     if change == Change::Add && plane.machines.is_empty() {
         return true;
@@ -83,7 +81,7 @@ mod tests {
             machine
         };
         let remove = |machine: &'static str, member: &'static str| Change::Remove { machine, member };
-        // Members and which of them are sick; adding one more; removing the first.
+        // Number of members, unhealthy ones, may add one, may remove the first.
         for (members, sick_ones, add, remove_first) in [
             (1, vec![], true, false),
             (2, vec![], true, true),

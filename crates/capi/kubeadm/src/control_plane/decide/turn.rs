@@ -1,4 +1,4 @@
-//! One decision while it is made.
+//! A decision under construction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::control_plane::{ControlPlaneController, Settings};
 pub(super) type Looked = Look<ControlPlaneController>;
 pub(super) type Decided = Decision<ControlPlaneController>;
 
-/// What is in the way is looked at again after this time, should nothing wake us.
+/// Requeue interval while blocked, if no event triggers a reconcile earlier.
 pub(super) const RETRY: Duration = Duration::from_secs(15);
 
-/// One decision while it is made.
+/// A decision under construction.
 pub(super) struct Turn<'a> {
     pub settings: &'a Settings,
     pub look: &'a Looked,
     pub cluster: &'a Arc<Cluster>,
     pub decision: Decided,
-    /// What keeps machines from coming or going.
+    /// What blocks scaling.
     pub obstacles: Vec<String>,
-    /// Members of etcd and machines match.
+    /// etcd members match the machines.
     pub matching: bool,
-    /// What is waited for while the control plane goes.
+    /// `Deleting`, while the control plane is being deleted.
     pub deleting: Option<Verdict>,
 }
 
 impl Turn<'_> {
-    /// The control plane as it is now: with what this decision has already said about it.
+    /// The observed state, with the changes that this decision already made to the object.
     pub fn plane(&self) -> Plane {
         let uid = &self.look.object.metadata.uid;
         let seen = &self.look.seen;
@@ -52,7 +52,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Something is to be carried out before anything else is decided.
+    /// There are effects: later phases wait for the next reconcile.
     pub(super) fn has_work(&self) -> bool {
         !self.decision.effects.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Client certificates for etcd, kept per cluster: signing one costs more than the request it is for.
+//! Client certificates for etcd, cached per cluster because signing one costs more than the requests it is used for.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::certificates::{KeyPair, Purpose, Seed};
 use crate::control_plane::cluster_secret;
 
-/// What lets us speak with a cluster's etcd, or why there is nothing.
+/// Credentials for a cluster's etcd, or why there are none.
 pub(crate) async fn etcd_credentials(
     cluster: &Key,
     view: &View,
@@ -40,22 +40,22 @@ pub(crate) async fn etcd_credentials(
     Ok(made.map_err(|error| error.to_string()))
 }
 
-/// How long a certificate for etcd is used again; it is valid for twice as long.
+/// How long a certificate is reused; it is valid for twice as long.
 const PASS_FOR: SignedDuration = SignedDuration::from_hours(12);
 
-/// The certificates that etcd was last shown, by cluster: making one costs more than the question it is for.
+/// Client certificates by cluster.
 #[derive(Default)]
 pub(crate) struct Passes(Mutex<BTreeMap<Key, Pass>>);
 
 struct Pass {
-    /// Of the Secret with the authority, which may have been replaced.
+    /// uid and resourceVersion of the CA's Secret; a new CA invalidates the entry.
     authority: (String, String),
     made: Timestamp,
     pair: KeyPair,
 }
 
 impl Passes {
-    /// The last certificate if it is still good, or a new one.
+    /// The cached certificate, or a new one.
     fn of(
         &self,
         cluster: &Key,
@@ -75,7 +75,6 @@ impl Passes {
         Ok(pair)
     }
 
-    /// A cluster is gone.
     pub(crate) fn forget(&self, cluster: &Key) {
         self.0.lock().remove(cluster);
     }

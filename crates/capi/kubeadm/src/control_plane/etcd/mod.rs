@@ -1,8 +1,8 @@
-//! etcd of a control plane, reached through the ports of its Pods.
+//! A client of the control plane's etcd, through port-forwarding to its Pods.
 //!
-//! Every question is put to one member, the first that answers, with a client certificate that the cluster's etcd
-//! authority signs for the occasion. What it proves of itself must come from the same authority; under which name
-//! is no matter, because the API server led there by the name of the Pod.
+//! Requests go to the first member that answers, with a client certificate signed by the cluster's etcd CA. The
+//! server certificate must be signed by the same CA; its name is not checked, because the API server selects the
+//! Pod by name.
 
 mod credentials;
 #[cfg(test)]
@@ -23,10 +23,9 @@ pub(super) use credentials::{Passes, etcd_credentials};
 pub(super) use tls::Credentials;
 
 const PORT: u16 = 2379;
-/// A member that says nothing for so long is passed over.
+/// Per request; a member that does not answer in time is skipped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The etcd of one cluster.
 pub(super) struct Etcd<'a> {
     pub workloads: &'a dyn Workloads,
     pub cluster: &'a Key,
@@ -38,14 +37,14 @@ impl Etcd<'_> {
         let pod = Key::new(NAMESPACE, pod_name("etcd", node));
         let forwarded = self.workloads.port_forward(self.cluster, &pod, PORT).await;
         let stream = forwarded.map_err(|error| error.to_string())?;
-        // The name that Cluster API's client asks by: servers of many members choose the certificate by it.
+        // The server name that Cluster API's client uses: in-memory servers select the certificate by it.
         let name = ServerName::try_from(pod.name.clone()).or_else(|_| ServerName::try_from("localhost"));
         let name = name.map_err(|error| error.to_string())?;
         let client = Client::connect(stream, Some((self.credentials.tls.clone(), name))).await;
         Ok(client.map_err(|error| words(&error))?.with_deadline(PATIENCE))
     }
 
-    /// A connection to the first node whose member answers, and the id of the leader it knows.
+    /// Connects to the first member that answers; also returns the id of the leader.
     async fn first(&self, nodes: &[String]) -> Result<(Client, u64), String> {
         let mut last = "there is no node to ask".to_owned();
         for node in nodes {
@@ -62,7 +61,7 @@ impl Etcd<'_> {
         Err(last)
     }
 
-    /// Who the members are, who leads them, and what is wrong with them.
+    /// Reads members, leader and alarms.
     pub async fn look(&self, nodes: &[String]) -> Result<EtcdSeen, String> {
         let (mut client, leader) =
             self.first(nodes).await.map_err(|why| format!("Failed to connect to etcd: {why}"))?;
@@ -91,8 +90,8 @@ impl Etcd<'_> {
         Ok(EtcdSeen::Members { members, leader })
     }
 
-    /// Takes a member out; one that is gone counts as taken out. The answer to a question that etcd agrees upon
-    /// comes first: without quorum nothing is removed.
+    /// Removes a member; succeeds if it is already gone. The linearizable member list comes first, so nothing is removed
+    /// without quorum.
     pub async fn remove(&self, id: u64, nodes: &[String]) -> Result<(), String> {
         let (mut client, _) = self.first(nodes).await?;
         let members = client.members().await.map_err(|error| words(&error))?;
@@ -108,14 +107,14 @@ impl Etcd<'_> {
         }
     }
 
-    /// The member is there; asked of the whole cluster.
+    /// Whether the member exists, by a linearizable read.
     pub async fn has(&self, id: u64, nodes: &[String]) -> Result<bool, String> {
         let (mut client, _) = self.first(nodes).await?;
         let members = client.members().await.map_err(|error| words(&error))?;
         Ok(members.iter().any(|member| member.id == id))
     }
 
-    /// Has a member that leads make another one the leader; does nothing if it does not lead.
+    /// Moves leadership; does nothing if `from` does not lead.
     pub async fn move_leader(&self, from: &str, to: &str) -> Result<(), String> {
         let (mut client, leader) = self.first(&[from.to_owned()]).await?;
         let members = client.members().await.map_err(|error| words(&error))?;

@@ -14,7 +14,7 @@ use super::{Credentials, Etcd};
 use crate::certificates::{KeyPair, Keys, SeededKeys};
 use crate::control_plane::observed::EtcdSeen;
 
-/// Three members, of which the first leads and the third has no space left.
+/// Three members: the first leads, the third has a NOSPACE alarm.
 #[derive(Default)]
 struct Toy {
     state: std::sync::Mutex<(Vec<u64>, u64)>,
@@ -60,7 +60,7 @@ impl Service for Toy {
     }
 }
 
-/// A cluster whose Pods are etcd members; the one on `down` does not answer.
+/// A cluster whose Pods are etcd members; the one on node `down` does not answer.
 struct Cluster {
     etcd: Arc<Toy>,
     tls: Arc<rustls::ServerConfig>,
@@ -101,7 +101,7 @@ struct Pki {
     server: Arc<rustls::ServerConfig>,
 }
 
-/// An authority, and a member that proves itself by it under a name that nobody asks for.
+/// A CA, and a server certificate signed by it for another name.
 fn pki() -> Pki {
     let mut params = CertificateParams::new(Vec::new()).expect("parameters");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -15,15 +15,15 @@ use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 use crate::Error;
 use crate::certificates::{Authority, KeyPair, PrivateKey, Seed};
 
-/// What lets a client in.
+/// TLS configuration of the client.
 #[derive(Clone)]
 pub(crate) struct Credentials {
     pub(super) tls: Arc<rustls::ClientConfig>,
 }
 
 impl Credentials {
-    /// A certificate signed by etcd's authority, valid for a day. If its key is the user's own secret, `client` must be
-    /// at hand.
+    /// Issues a client certificate signed by etcd's CA, valid for a day. Without the CA's key, the user's `client`
+    /// certificate is used.
     pub fn pass(
         authority: &KeyPair,
         client: Option<&KeyPair>,
@@ -39,7 +39,7 @@ impl Credentials {
         Ok(KeyPair { certificate, key: key.to_pem().to_owned() })
     }
 
-    /// Shows a certificate to whoever the authority vouches for.
+    /// Presents `own` to servers with a certificate of the CA.
     pub fn new(authority: &KeyPair, own: &KeyPair, now: Timestamp) -> Result<Self, Error> {
         let unreadable = |_| Error::Certificate("cannot be read");
         let mut roots = rustls::RootCertStore::empty();
@@ -68,7 +68,7 @@ impl Credentials {
     }
 }
 
-/// The time of the look, so that a simulation judges certificates by its own clock.
+/// The observed time, so that simulations verify certificates by simulated time.
 #[derive(Debug)]
 struct Moment(Timestamp);
 
@@ -79,7 +79,7 @@ impl rustls::time_provider::TimeProvider for Moment {
     }
 }
 
-/// Asks for a certificate of the authority, for whatever name.
+/// Requires a certificate of the CA, for any name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 

@@ -1,4 +1,4 @@
-//! When the certificates of a machine expire, as its API server shows its own.
+//! Certificate expiry of machines, read from the serving certificates of their API servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,11 @@ use tokio_rustls::TlsConnector;
 use crate::certificates::expiry_of;
 use crate::control_plane::installed::{NAMESPACE, pod_name};
 
-/// The name in the certificate that kubeadm makes for API servers.
+/// Common name of the serving certificate that kubeadm generates.
 const COMMON_NAME: &str = "kube-apiserver";
-/// An API server that shows nothing for so long is asked another time.
+/// Per API server; it is tried again in the next reconcile.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The port on which a machine's API server listens.
 pub(super) fn port(spec: &KubeadmConfigSpec) -> u16 {
     let joined = spec.join_configuration.control_plane.as_ref();
     let ports = [
@@ -31,7 +30,7 @@ pub(super) fn port(spec: &KubeadmConfigSpec) -> u16 {
     ports.into_iter().find(|port| *port != 0).and_then(|port| u16::try_from(port).ok()).unwrap_or(6443)
 }
 
-/// When the certificates of the API servers on these nodes expire, as far as they show it.
+/// Certificate expiry by node; nodes whose API server does not answer are left out.
 pub(super) async fn look(
     workloads: &dyn Workloads,
     cluster: &Key,
@@ -67,7 +66,7 @@ async fn shown(workloads: &dyn Workloads, cluster: &Key, node: &str, port: u16) 
     expiry.ok_or_else(|| "it shows no certificate of kubeadm's".to_owned())
 }
 
-/// Looks at a certificate and trusts nothing because of it: no word is said on the connection.
+/// Accepts any certificate: it is only read, and nothing is sent on the connection.
 #[derive(Debug)]
 struct Onlooker(Vec<SignatureScheme>);
 

@@ -71,7 +71,7 @@ pub(super) async fn observe(
         && seen.machines.iter().any(|seen| owned(&seen.machine))
     {
         seen.workload = look_inside(control_plane, &key, view, nodes, passes, &seen).await?;
-        // The look itself is a probe.
+        // Reading the workload cluster updates its health.
         seen.health = view.workloads().map(|workloads| workloads.health(&key)).unwrap_or_default();
     }
     Ok(seen)
@@ -96,7 +96,7 @@ async fn machines(cluster: &Key, view: &View, seen: &mut Seen) -> Result<(), Obs
     Ok(())
 }
 
-/// What carries the label of this control plane, of the kinds that machines are made of.
+/// KubeadmConfigs and infrastructure machines with the label of this control plane.
 async fn made(control_plane: &KubeadmControlPlane, view: &View, seen: &mut Seen) -> Result<(), ObserveError> {
     let namespace = control_plane.metadata.namespace.as_str();
     let value = label_value(&control_plane.metadata.name);

@@ -14,24 +14,22 @@ use crate::control_plane::installed::{
 use crate::control_plane::observed::{EtcdSeen, Inside, StaticPod, Workload};
 use crate::control_plane::workload_client::{words, workloads};
 
-/// What is asked of the workload cluster.
+/// What to read of the workload cluster.
 pub(super) struct Question<'a> {
     pub cluster: &'a Key,
-    /// The control plane takes requests: everything is asked, not only whether it does.
+    /// Before initialization only kubeadm's ConfigMap is read.
     pub initialized: bool,
-    /// Nodes of the machines.
     pub nodes: Vec<String>,
-    /// Nodes whose member of etcd may be asked, the healthiest first; empty if etcd runs elsewhere.
+    /// Nodes whose etcd member may be asked, healthy ones first; empty with external etcd.
     pub etcd_nodes: Vec<String>,
-    /// What lets us speak with etcd, or why there is nothing.
+    /// Credentials for etcd, or why there are none.
     pub credentials: Result<Credentials, String>,
-    /// Bindings that kubeadm makes.
     pub bindings: &'a [&'a str],
-    /// Nodes whose API servers' certificates are to be looked at, and the ports of those.
+    /// Nodes whose serving certificate is read, and the port of their API server.
     pub expiries: Vec<(String, u16)>,
 }
 
-/// Asks. An error is that the cluster does not answer; what cannot be read of one that does is among the answers.
+/// Reads the workload cluster. Errors of single objects are part of the result.
 pub(super) async fn look(question: &Question<'_>, view: &View, nodes: &Nodes) -> Workload {
     match ask(question, view, nodes).await {
         Ok(inside) => Workload::Reached(Box::new(inside)),

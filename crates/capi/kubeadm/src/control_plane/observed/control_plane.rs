@@ -1,4 +1,4 @@
-//! A control plane as it was observed.
+//! The observed state of a control plane.
 
 use std::sync::Arc;
 
@@ -11,40 +11,35 @@ use jiff::Timestamp;
 
 use super::etcd::EtcdMember;
 
-/// A machine of the control plane with what it was made from.
+/// A machine of the control plane and what it was created from.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// The machine.
     pub machine: Arc<Machine>,
-    /// What it booted from, if that can be read.
+    /// Its bootstrap configuration, if it can be read.
     pub config: Option<KubeadmConfigSpec>,
-    /// The template of its infrastructure, if that can be told.
+    /// The template of its infrastructure machine, if known.
     pub origin: Option<Origin>,
-    /// Its node, whose name its member of etcd has, too; empty while none is known.
+    /// Name of its node and of its etcd member; empty while unknown.
     pub node: String,
 }
 
-/// The template an infrastructure machine was made from.
+/// The template an infrastructure machine was cloned from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Name of the template.
     pub name: String,
     /// `Kind.group` of the template.
     pub group_kind: String,
 }
 
-/// A control plane as it was observed.
+/// The observed state of a control plane.
 #[derive(Debug, Clone)]
 pub struct Plane {
-    /// What is wanted.
     pub control_plane: Arc<KubeadmControlPlane>,
-    /// Its cluster.
     pub cluster: Arc<Cluster>,
-    /// Its machines, in order of their names.
+    /// Sorted by name.
     pub machines: Vec<Member>,
-    /// Members of etcd; empty if they cannot be told, or if etcd is elsewhere.
+    /// etcd members; empty if unknown, or with external etcd.
     pub etcd: Vec<EtcdMember>,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -55,28 +50,26 @@ const COMPONENTS: [&str; 3] = [
 ];
 
 impl Plane {
-    /// etcd runs on the machines of the control plane.
+    /// etcd is stacked: it runs on the control plane machines.
     pub fn manages_etcd(&self) -> bool {
         let etcd = &self.control_plane.spec.kubeadm_config_spec.cluster_configuration.etcd;
         etcd.external == ExternalEtcd::default()
     }
 
-    /// The first API server takes requests.
+    /// The first API server accepts requests.
     pub fn is_initialized(&self) -> bool {
         self.control_plane.status.initialization.control_plane_initialized == Some(true)
     }
 
-    /// Machines wanted.
     pub fn wanted(&self) -> usize {
         usize::try_from(self.control_plane.spec.replicas.unwrap_or(1)).unwrap_or(0)
     }
 
-    /// A machine is on its way out.
     pub fn has_deleting_machine(&self) -> bool {
         self.machines.iter().any(|member| member.machine.metadata.is_deleting())
     }
 
-    /// The conditions by which a machine's part of the control plane is known to be healthy.
+    /// Health conditions of a machine.
     pub fn health_conditions(&self) -> Vec<&'static str> {
         let mut kinds = COMPONENTS.to_vec();
         if self.manages_etcd() {
@@ -85,19 +78,17 @@ impl Plane {
         kinds
     }
 
-    /// Everything of the control plane on a machine but etcd's membership is healthy.
+    /// All static pods of a machine are healthy.
     pub(crate) fn components_healthy(&self, machine: &Machine) -> bool {
         let is_true = |kind: &str| machine.status.conditions.is_condition_true(kind);
         COMPONENTS.iter().all(|kind| is_true(kind))
             && (!self.manages_etcd() || is_true(condition::MACHINE_ETCD_POD_HEALTHY))
     }
 
-    /// A machine by its name.
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {
         self.machines.iter().find(|member| member.machine.metadata.name == name)
     }
 
-    /// The machine of a node.
     pub(crate) fn machine_of_node(&self, node: &str) -> Option<&Machine> {
         self.machines.iter().find(|member| member.node == node).map(|member| &*member.machine)
     }

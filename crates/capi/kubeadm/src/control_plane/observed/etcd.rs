@@ -1,37 +1,31 @@
-//! What etcd answered.
+//! State of etcd.
 
-/// A member of etcd.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EtcdMember {
-    /// Its id, which etcd gives once.
+    /// Never reused by etcd.
     pub id: u64,
-    /// Its name, which is its node's; empty while it starts.
+    /// Equals the node's name; empty until the member has started.
     pub name: String,
-    /// It does not vote yet.
     pub learner: bool,
-    /// Alarms it raised.
     pub alarms: Vec<String>,
 }
 
-/// What is known of etcd.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EtcdSeen {
-    /// It runs elsewhere, or there is no machine yet to ask.
+    /// External etcd, or no machine to ask yet.
     #[default]
     NotAsked,
-    /// Nobody answered, and why.
+    /// No member answered.
     Failed(String),
-    /// It answered.
     Members {
-        /// Its members, in the order of their names.
+        /// Sorted by name.
         members: Vec<EtcdMember>,
-        /// Name of the leader.
         leader: String,
     },
 }
 
 impl EtcdSeen {
-    /// The members, if they can be told.
+    /// Empty if unknown.
     pub fn members(&self) -> &[EtcdMember] {
         match self {
             Self::Members { members, .. } => members,

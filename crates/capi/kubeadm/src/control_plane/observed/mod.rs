@@ -25,19 +25,16 @@ pub use etcd::{EtcdMember, EtcdSeen};
 pub use static_pod::{PodStatus, StaticPod};
 pub use workload::{Inside, Workload};
 
-/// A machine with what it is made of.
+/// A machine with its KubeadmConfig and infrastructure machine.
 #[derive(Debug, Clone)]
 pub struct MachineSeen {
-    /// The machine.
     pub machine: Arc<Machine>,
-    /// What it boots from.
     pub config: Option<Arc<KubeadmConfig>>,
-    /// What provides it.
     pub infrastructure: Found,
 }
 
 impl MachineSeen {
-    /// As decisions about control planes see it, where these are its cluster's nodes.
+    /// Resolves the node and template origin of the machine.
     pub(crate) fn member(&self, nodes: &BTreeMap<String, Arc<Node>>) -> Member {
         let origin = self.infrastructure.object().and_then(|object| {
             let said = |key: &str| object.metadata.annotations.get(key).cloned();
@@ -50,8 +47,8 @@ impl MachineSeen {
         Member { machine: self.machine.clone(), config, origin, node: self.node(nodes) }
     }
 
-    /// The node a machine has become. Its etcd may have joined before the Machine says so, and who takes the machine
-    /// away then would leave that member behind.
+    /// The node of a machine. Its etcd member may have joined before `status.nodeRef` is set; deleting the machine by
+    /// nodeRef alone would leave that member behind.
     fn node(&self, nodes: &BTreeMap<String, Arc<Node>>) -> String {
         let said = &self.machine.status.node_ref.name;
         if !said.is_empty() {
@@ -71,32 +68,28 @@ impl MachineSeen {
     }
 }
 
-/// What was seen beside the KubeadmControlPlane.
+/// State beside the KubeadmControlPlane itself.
 #[derive(Debug)]
 pub struct Seen {
-    /// Its cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// The template of infrastructure machines.
     pub template: Found,
-    /// Machines of the cluster's control plane, whoever owns them, in order of their names.
+    /// Control plane machines of the cluster, whoever owns them, sorted by name.
     pub machines: Vec<MachineSeen>,
-    /// Names of all other machines of the cluster.
+    /// Names of all other machines.
     pub workers: Vec<String>,
-    /// What was made for machines of this control plane, by its label, whether or not there is such a machine.
+    /// Objects created for machines of this control plane, by label, whether or not the machine exists.
     pub made: Vec<(ObjectRef, ObjectMeta)>,
-    /// The cluster's certificates, as far as they exist.
+    /// Existing certificate Secrets of the cluster.
     pub certificates: BTreeMap<Purpose, Secret>,
-    /// The kubeconfig of the administrator.
     pub kubeconfig: Option<Secret>,
-    /// The workload cluster.
     pub workload: Workload,
-    /// How the workload cluster answered lately.
+    /// Health of the connection to the workload cluster.
     pub health: Health,
-    /// Randomness for what is made.
+    /// Randomness for generated keys and tokens.
     pub seed: Seed,
 }
 
-/// The cluster that owns a control plane, which core has written there.
+/// The cluster that owns a control plane, by owner reference.
 pub(crate) fn cluster_of(control_plane: &KubeadmControlPlane) -> Option<Key> {
     let is_cluster =
         |owner: &&OwnerReference| owner.kind == Cluster::KIND.kind && owner.group() == Cluster::KIND.group;

@@ -9,7 +9,7 @@ use crate::control_plane::calls::ControlPlaneCall;
 use crate::control_plane::decide::turn::Turn;
 use crate::control_plane::observed::{EtcdSeen, Member, Plane};
 
-/// The call that moves leadership away from a machine, if it leads.
+/// The call that moves leadership away from a machine; `None` if it does not lead.
 pub(crate) fn move_leader(
     turn: &Turn<'_>,
     plane: &Plane,
@@ -25,7 +25,7 @@ pub(crate) fn move_leader(
         return Ok(None);
     }
     let holds = |machine: &Machine, kind| machine.status.conditions.is_condition_true(kind);
-    // The most reliable first: a member that is well, a machine that stays, the newest.
+    // Prefer a healthy member, then a healthy and up-to-date machine, then the newest.
     let next = plane
         .machines
         .iter()

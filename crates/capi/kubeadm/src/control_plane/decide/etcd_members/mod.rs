@@ -1,4 +1,4 @@
-//! Members of etcd that are removed.
+//! Removal of etcd members that no machine runs, and etcd's leadership.
 
 mod leadership;
 
@@ -13,14 +13,14 @@ use crate::control_plane::observed::Plane;
 
 pub(super) use leadership::move_leader;
 
-/// Removes a member of etcd that belongs to no machine: one at a time, and only if the quorum stands it.
+/// Removes an etcd member without a machine: one at a time, and only if etcd keeps its quorum.
 pub(super) fn strangers(turn: &mut Turn<'_>, plane: &Plane) {
     let conditions = &turn.decision.object.status.conditions;
     let healthy = conditions.is_condition_true(condition::ETCD_CLUSTER_HEALTHY);
     if !plane.manages_etcd() || plane.etcd.is_empty() || healthy {
         return;
     }
-    // The one without name has a machine that has not become a node, or belongs to a machine that went.
+    // A member without a name belongs to a machine that has no node yet, or to one that is gone.
     let Some(stranger) = plane.etcd.iter().find(|member| plane.machine_of_node(&member.name).is_none())
     else {
         return;

@@ -10,10 +10,10 @@ use super::machine::awaited;
 use super::{fails, named, unknown};
 use crate::control_plane::observed::{EtcdSeen, Inside, Member, Plane};
 
-/// After this time a node's member of etcd should have been seen.
+/// A node older than this should have an etcd member.
 const MEMBER_SEEN_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
-/// Machines and members of etcd match. A node may be a while older than its member, and a member than its node.
+/// Whether machines and etcd members match. New nodes may lack a member, and new members a node, for a while.
 pub(super) fn matching(plane: &Plane, inside: &Inside, members_known: bool) -> bool {
     let EtcdSeen::Members { members, .. } = &inside.etcd else {
         return named(plane).next().is_none();
@@ -27,7 +27,7 @@ pub(super) fn matching(plane: &Plane, inside: &Inside, members_known: bool) -> b
     members_known && !named(plane).any(lacks_member)
 }
 
-/// How a machine's member of etcd fares.
+/// `EtcdMemberHealthy` of a machine.
 pub(super) fn member_health(member: &Member, etcd: &EtcdSeen) -> Verdict {
     let machine = &member.machine;
     let name = &machine.status.node_ref.name;

@@ -10,7 +10,6 @@ use super::{PODS, fails, is_labelled, unknown};
 use crate::control_plane::installed::{COMPONENTS, CONTROL_PLANE_ROLE, pod_name};
 use crate::control_plane::observed::{Inside, Member, Plane, PodStatus, StaticPod};
 
-/// What a machine without a Node waits for.
 pub(super) fn awaited(machine: &Machine) -> String {
     match machine.spec.provider_id.as_str() {
         "" => format!("Waiting for {} to report spec.providerID", machine.spec.infrastructure_ref.kind),
@@ -18,7 +17,7 @@ pub(super) fn awaited(machine: &Machine) -> String {
     }
 }
 
-/// Conditions by static pods, and by the marks that kubeadm puts on a Node.
+/// Conditions from static pods, and from the label and taint of the Node.
 pub(super) fn pods(
     plane: &Plane,
     member: &Member,
@@ -54,7 +53,7 @@ pub(super) fn pods(
         .zip(COMPONENTS)
         .map(|(kind, component)| {
             let verdict = if node.is_unreachable() {
-                // The kubelet is silent, and so is its news of pods.
+                // Without kubelet heartbeats the pod status may be stale.
                 unknown("Node Ready condition is Unknown, Pod data might be stale")
             } else {
                 pod(inside.pods.get(&pod_name(component, name)))
@@ -106,7 +105,7 @@ fn phase(status: &PodStatus) -> Verdict {
     }
 }
 
-/// The label and the taint of control plane nodes are there, unless they were not asked for.
+/// `NodeKubeadmLabelsAndTaintsSet`: the control plane label, and the taint unless it was configured away.
 fn marks(member: &Member, node: &Node) -> Verdict {
     let name = &node.metadata.name;
     let is_default = |key: &str, effect: &str| key == CONTROL_PLANE_ROLE && effect == "NoSchedule";
@@ -121,7 +120,7 @@ fn marks(member: &Member, node: &Node) -> Verdict {
         .iter()
         .any(|taint| is_default(&taint.key, taint.effect.map_or("", |effect| effect.as_str())))
         || registered.is_some_and(|taints| match taints {
-            // kubeadm puts it there if nothing else was said.
+            // kubeadm's default.
             None => true,
             Some(taints) => taints.iter().any(|taint| is_default(&taint.key, &taint.effect)),
         });

@@ -1,4 +1,4 @@
-//! How the machines of a control plane fare, seen from inside its cluster.
+//! Health of control plane machines, as observed in the workload cluster.
 //!
 //! ```text
 //! nodes, static pods, etcd ─▶ conditions of each Machine ─▶ EtcdClusterHealthy, ControlPlaneComponentsHealthy
@@ -22,20 +22,19 @@ use self::machine::pods;
 use crate::control_plane::installed::CONTROL_PLANE_ROLE;
 use crate::control_plane::observed::{Inside, Member, Plane, Workload};
 
-/// How the parts of a control plane fare.
+/// Health conditions of a control plane and its machines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Health {
-    /// Conditions of machines, by name.
     pub machines: BTreeMap<String, Vec<(&'static str, Verdict)>>,
-    /// `EtcdClusterHealthy`, if there is something new to say.
+    /// `EtcdClusterHealthy`; `None` keeps the current condition.
     pub etcd: Option<Verdict>,
-    /// `ControlPlaneComponentsHealthy`, if there is something new to say.
+    /// `ControlPlaneComponentsHealthy`; `None` keeps the current condition.
     pub components: Option<Verdict>,
-    /// Members of etcd and machines match, as far as can be expected now.
+    /// etcd members match the machines, as far as can be expected now.
     pub matching: bool,
 }
 
-/// The conditions of a machine by its static pods, in the order of [`COMPONENTS`](crate::control_plane::installed::COMPONENTS).
+/// Pod conditions of a machine, in the order of [`COMPONENTS`](crate::control_plane::installed::COMPONENTS).
 const PODS: [&str; 4] = [
     condition::MACHINE_API_SERVER_POD_HEALTHY,
     condition::MACHINE_CONTROLLER_MANAGER_POD_HEALTHY,
@@ -52,7 +51,7 @@ fn fails(reason: &str, message: impl Into<String>) -> Verdict {
 }
 
 impl Health {
-    /// Judges what was seen. `grace` is how long a silent cluster is taken to be as it was.
+    /// `grace` is how long the last known state of an unreachable cluster is kept.
     pub fn of(
         plane: &Plane,
         workload: &Workload,
@@ -80,18 +79,18 @@ impl Health {
                     let heard = last_heard(answered);
                     return Self::all(plane, &down(if heard.is_empty() { why.clone() } else { heard }));
                 }
-                // What was last known is kept while the connection may come back.
+                // Keep the last known state while the connection may come back.
                 if known { Self::kept(plane) } else { Self::all(plane, &down(why.clone())) }
             }
         }
     }
 
-    /// Nothing new is known.
+    /// Keeps all conditions.
     fn kept(plane: &Plane) -> Self {
         Self { matching: plane.etcd.is_empty(), ..Self::default() }
     }
 
-    /// The same of everything.
+    /// Sets all conditions to the same state.
     fn all(plane: &Plane, verdict: &Verdict) -> Self {
         let kinds = plane.health_conditions();
         let of = |_: &Member| {
@@ -163,7 +162,7 @@ fn is_labelled(node: &Node) -> bool {
     node.metadata.labels.contains_key(CONTROL_PLANE_ROLE)
 }
 
-/// Why the cluster seems silent, for conditions.
+/// When the cluster last answered, for condition messages.
 fn last_heard(health: &capstan_controller::Health) -> String {
     match health.last_success {
         Some(at) => format!("Last successful probe at {}", capstan_object::Time::new(at)),
@@ -171,7 +170,7 @@ fn last_heard(health: &capstan_controller::Health) -> String {
     }
 }
 
-/// Whether a condition that does not hold has done so for long enough to be mentioned beside what does.
+/// Whether one of the conditions has been other than True for more than 10 seconds, so that blips are not reported.
 pub(super) fn is_lasting(machine: &Machine, kinds: &[&str], now: Timestamp) -> bool {
     let since = kinds
         .iter()

@@ -10,7 +10,7 @@ use super::{Health, fails};
 use crate::control_plane::observed::Plane;
 
 impl Health {
-    /// Conditions of all machines made one. A machine without identity yet is too young to be an issue.
+    /// Merges the conditions of all machines. Unknown conditions of a machine without providerID are not an issue.
     pub(super) fn summary(&self, plane: &Plane, kinds: &[&str], strangers: &[String], note: &str) -> Verdict {
         let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let (mut issue, mut doubt, mut fine) = (!strangers.is_empty(), false, false);

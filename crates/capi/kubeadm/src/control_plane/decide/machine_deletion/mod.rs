@@ -15,7 +15,7 @@ use crate::control_plane::observed::Plane;
 
 pub(super) use pre_terminate::{let_go, release};
 
-/// Deletes a machine; leadership of etcd is moved away from it first.
+/// Deletes a machine after moving etcd's leadership away from it.
 pub(super) fn remove(turn: &mut Turn<'_>, plane: &Plane, name: &str, note: Note) {
     let Some(member) = plane.member(name) else { return };
     match move_leader(turn, plane, member) {

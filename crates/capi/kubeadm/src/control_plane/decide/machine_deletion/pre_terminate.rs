@@ -1,4 +1,4 @@
-//! The pre-terminate hook of a machine that is deleted: its member leaves etcd before the machine is gone.
+//! The pre-terminate hook: a machine's etcd member is removed before the machine is gone.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::annotation;
 use capstan_capi_types::core::machine::reason as machine_reason;
@@ -12,7 +12,7 @@ use crate::control_plane::decide::quorum::{Change, components_survive, etcd_surv
 use crate::control_plane::decide::turn::{Decided, Turn};
 use crate::control_plane::observed::{Member, Plane};
 
-/// Takes the member of a machine that waits to end out of etcd, and lets the machine end: one after the other.
+/// Removes the etcd member of a machine that waits at our hook, then the hook. One machine at a time.
 pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
     let going: Vec<&Member> =
         plane.machines.iter().filter(|member| member.machine.metadata.is_deleting()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
     let reached = deleting.is_some_and(|condition| {
         condition.is_true() && condition.reason == machine_reason::WAITING_FOR_PRE_TERMINATE_HOOK
     });
-    // Ours is the last hook: what others do before may need the kubelet, and that the API server beside it.
+    // Ours runs last: other hooks may need the kubelet, which needs the local API server.
     let others = machine.metadata.annotations.keys().any(|key| {
         key.starts_with(shared::PRE_TERMINATE_HOOK_PREFIX) && key != annotation::PRE_TERMINATE_HOOK_CLEANUP
     });
@@ -86,7 +86,7 @@ pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
     }
 }
 
-/// Lets a machine's deletion go on.
+/// Removes our pre-terminate hook.
 pub(crate) fn let_go(decision: &mut Decided, machine: &Machine) {
     if machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP) {
         let change = json!({"metadata": {"annotations": {annotation::PRE_TERMINATE_HOOK_CLEANUP: null}}});

@@ -1,4 +1,4 @@
-//! Replacing broken machines: what `policy` decides is carried out here.
+//! Replaces unhealthy machines. `policy` decides which and when; this module turns that into effects.
 
 mod policy;
 mod record;
@@ -20,7 +20,7 @@ use crate::control_plane::observed::Plane;
 pub(super) use policy::{Remediation, remediate};
 pub(super) use record::RemediationRecord;
 
-/// The record of a replacement goes once there is the replacement, or once there is nothing to replace.
+/// Clears the remediation record once the replacement exists or the machine recovered.
 pub(super) fn keep_records(turn: &mut Turn<'_>, plane: &Plane) {
     let annotations = &plane.control_plane.metadata.annotations;
     if let Some(text) = annotations.get(annotation::REMEDIATION_IN_PROGRESS) {
@@ -33,7 +33,7 @@ pub(super) fn keep_records(turn: &mut Turn<'_>, plane: &Plane) {
             meta.annotations.get(annotation::REMEDIATION_FOR) == Some(text)
                 || record.as_ref().is_none_or(later)
         });
-        // It was about to be deleted, and has recovered before it was.
+        // It recovered before it was deleted.
         let recovered = recorded(plane).is_some_and(|member| {
             !member.machine.metadata.is_deleting() && !is_to_be_remediated(&member.machine)
         });
@@ -52,7 +52,7 @@ pub(super) fn keep_records(turn: &mut Turn<'_>, plane: &Plane) {
     }
 }
 
-/// Says of a broken machine what holds up its replacement.
+/// Reports in `OwnerRemediated` why an unhealthy machine is not replaced yet.
 pub(super) fn report_held(turn: &mut Turn<'_>, _: &Plane) {
     let plane = turn.plane();
     let Remediation::Held { machine, reason, message } = remediate(&plane) else { return };
@@ -65,10 +65,10 @@ pub(super) fn report_held(turn: &mut Turn<'_>, _: &Plane) {
     turn.wait("RemediationHeld", format!("machine {machine} is not replaced: {message}"));
 }
 
-/// Deletes a broken machine. The record is written before: a crash in between loses no count.
+/// Deletes an unhealthy machine. The record is written first so that a crash does not lose the retry count.
 pub(super) fn replace(turn: &mut Turn<'_>, plane: &Plane, machine: &str, record: &RemediationRecord) {
     let Some(member) = plane.member(machine) else { return };
-    // A struct of plain data always has a JSON form.
+    // Plain data always serializes.
     let text = serde_json::to_string(record).unwrap_or_default();
     let annotations = &mut turn.decision.object.metadata.annotations;
     annotations.insert(annotation::REMEDIATION_IN_PROGRESS.to_owned(), text);

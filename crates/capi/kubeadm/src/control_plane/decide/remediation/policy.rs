@@ -1,4 +1,4 @@
-//! Which broken machine is replaced, and whether that is safe now.
+//! Which unhealthy machine is replaced, and whether that is safe now.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::{
     DEFAULT_MIN_HEALTHY_PERIOD_SECONDS, annotation, condition, reason,
@@ -12,35 +12,32 @@ use super::record::{RemediationRecord, recorded};
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::observed::{Member, Plane};
 
-/// What is done about broken machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remediation {
-    /// Nothing is broken, or it is being taken care of.
+    /// No machine is unhealthy, or its replacement is under way.
     NotNeeded,
-    /// It has to wait, or cannot be done.
+    /// A machine is unhealthy but cannot be replaced now.
     Held {
-        /// The machine.
         machine: String,
         /// Reason of the machine's `OwnerRemediated` condition.
         reason: &'static str,
-        /// What holds it, for people.
+        /// Condition message.
         message: String,
     },
-    /// The machine is deleted, and the record kept.
+    /// The machine is deleted.
     Delete {
-        /// The machine.
         machine: String,
-        /// To be kept in the control plane's annotation.
+        /// Stored in the control plane's annotation.
         record: RemediationRecord,
     },
 }
 
-/// Decides about broken machines: one at a time, the most broken first.
+/// One machine at a time, the most broken first.
 pub fn remediate(plane: &Plane) -> Remediation {
     let broken: Vec<&Member> = plane.machines.iter().filter(|member| is_ours(member)).collect();
     let under_way =
         plane.control_plane.metadata.annotations.contains_key(annotation::REMEDIATION_IN_PROGRESS);
-    // What is on record and was not begun is gone on with; nothing else begins before its end.
+    // A recorded remediation that was not started is continued; no other one starts before it ends.
     let worst = match (under_way, recorded(plane)) {
         (false, _) => broken.into_iter().min_by_key(|member| rank(plane, member)),
         (true, Some(member)) if is_ours(member) => Some(member),
@@ -73,7 +70,7 @@ pub fn remediate(plane: &Plane) -> Remediation {
         if plane.manages_etcd() && plane.etcd.is_empty() {
             return held(reason::REMEDIATION_DEFERRED, "the members of etcd cannot be told".to_owned());
         }
-        // A machine that never became a node is not known to have a member.
+        // A machine that never became a node has no known etcd member.
         let etcd = !plane.manages_etcd() || member.is_empty() || etcd_survives(plane, change);
         if !components_survive(plane, change) || !etcd {
             let message = "without this machine the control plane or etcd's quorum would be lost".to_owned();
@@ -83,7 +80,7 @@ pub fn remediate(plane: &Plane) -> Remediation {
     Remediation::Delete { machine: name.clone(), record }
 }
 
-/// A health check found it broken, and its owner is to act.
+/// A health check failed and the owner is to remediate.
 fn is_ours(member: &Member) -> bool {
     let status = |kind| member.machine.status.conditions.condition(kind).map(|condition| condition.status);
     status(HEALTH_CHECK_SUCCEEDED) == Some(ConditionStatus::False)
@@ -94,8 +91,7 @@ fn is_healthy_and_provisioning(member: &Member) -> bool {
     !is_ours(member) && member.machine.status.node_ref.name.is_empty()
 }
 
-/// The most broken first: what the user marked, what never became a node, what etcd suffers from, what the API
-/// suffers from; then the oldest.
+/// Sort key: marked by the user, no node, unhealthy etcd, unhealthy control plane components; then the oldest.
 fn rank(plane: &Plane, member: &Member) -> impl Ord + use<> {
     let machine = &member.machine;
     let fine = |kind: &str| machine.status.conditions.is_condition_true(kind);
@@ -118,7 +114,7 @@ fn rank(plane: &Plane, member: &Member) -> impl Ord + use<> {
     (order, machine.metadata.creation_timestamp, machine.metadata.name.clone())
 }
 
-/// The record of the next try, or why there is none yet. A machine that breaks soon after it replaced another is
+/// The record of the next attempt, or why it must wait. A machine that fails soon after it replaced another one is
 /// a retry of that replacement.
 fn retry(plane: &Plane, member: &Member) -> Result<RemediationRecord, (&'static str, String)> {
     let settings = &plane.control_plane.spec.remediation;

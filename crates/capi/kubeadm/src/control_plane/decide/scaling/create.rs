@@ -1,4 +1,4 @@
-//! Creating machines, with the objects they are made of.
+//! Creates machines, with their KubeadmConfigs and infrastructure machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::control_plane::decide::desired_machine as desired;
 use crate::control_plane::decide::turn::Turn;
 use crate::control_plane::observed::Plane;
 
-/// Names that are taken: a machine has them, or what was made for one is going.
+/// Names in use: by a machine, or by an object of one that is still being deleted.
 fn names(turn: &Turn<'_>) -> Names {
     let control_plane = &turn.look.object;
     let cluster = &turn.cluster.metadata.name;
@@ -24,12 +24,12 @@ fn names(turn: &Turn<'_>) -> Names {
     })
 }
 
-/// Remembers which names were given out, before the machines that have them go.
+/// Records the names in use, so that they are not reused after their machines are gone.
 pub(crate) fn record_names(turn: &mut Turn<'_>) {
     names(turn).record(&mut turn.decision.object.metadata);
 }
 
-/// Creates a machine, with what it is made of before it.
+/// Creates the infrastructure machine and the KubeadmConfig, then the Machine.
 pub(super) fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, joins: bool) {
     let look = turn.look;
     let template = match &look.seen.template {
@@ -62,7 +62,7 @@ pub(super) fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, j
     turn.decision.then_noting(Effect::create(&machine), note);
 }
 
-/// Deletes what was made for machines that never came, but for the one that is about to come.
+/// Deletes objects of machines that were never created, except for `coming`.
 pub(super) fn leftovers(turn: &mut Turn<'_>, coming: Option<&str>) {
     let seen = &turn.look.seen;
     let used: BTreeSet<&str> = seen
@@ -76,7 +76,7 @@ pub(super) fn leftovers(turn: &mut Turn<'_>, coming: Option<&str>) {
         .collect();
     let made: BTreeMap<&ObjectRef, &ObjectMeta> = seen.made.iter().map(|(made, meta)| (made, meta)).collect();
     for (reference, meta) in made {
-        // What a machine owns by now is the machine's.
+        // Objects that a Machine owns are deleted with it.
         let ours = meta.is_owned_by(&turn.look.object.metadata.uid)
             && !meta.owner_references.iter().any(|owner| owner.kind == "Machine");
         if ours && !meta.is_deleting() && !used.contains(meta.name.as_str()) {

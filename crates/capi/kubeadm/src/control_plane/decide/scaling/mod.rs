@@ -1,4 +1,4 @@
-//! Machines that are added and removed, one at a time.
+//! Adds and removes machines, one at a time.
 
 mod create;
 mod next_step;
@@ -19,7 +19,6 @@ use crate::control_plane::observed::Plane;
 
 pub(super) use create::record_names;
 
-/// Takes the next step.
 pub(super) fn step(turn: &mut Turn<'_>, _: &Plane) {
     let plane = turn.plane();
     if !outdated_machines(&plane).is_empty() {

@@ -1,4 +1,4 @@
-//! The next step of a control plane.
+//! Decides the next step of a control plane.
 
 use capstan_object::IntOrString;
 
@@ -9,33 +9,27 @@ use crate::control_plane::decide::remediation::{Remediation, remediate};
 use crate::control_plane::decide::up_to_date::outdated_machines;
 use crate::control_plane::observed::Plane;
 
-/// What is done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: there is what is wanted.
+    /// Nothing to do.
     Rest,
-    /// The first machine is made.
     Initialize {
-        /// Where.
         failure_domain: String,
     },
-    /// A machine joins.
     ScaleUp {
-        /// Where.
         failure_domain: String,
     },
-    /// A machine goes; leadership of etcd is moved away from it first.
+    /// A machine is deleted after etcd's leadership was moved away from it.
     ScaleDown {
-        /// Which.
         machine: String,
     },
-    /// A broken machine goes.
+    /// An unhealthy machine is replaced.
     Remediate(Remediation),
-    /// Something is to be done, and something is in its way.
+    /// A step is due but blocked.
     Wait(Blocked),
 }
 
-/// Decides the next step: broken machines first, then roll-out, then scale. Never more than one machine.
+/// Remediation first, then rollout, then scaling. Never more than one machine.
 pub fn next_step(plane: &Plane) -> Step {
     if plane.control_plane.metadata.is_deleting() {
         return Step::Rest;
@@ -59,7 +53,7 @@ pub fn next_step(plane: &Plane) -> Step {
     Step::Rest
 }
 
-/// Machines above the wanted number during a roll-out: one, unless told none.
+/// Machines above `spec.replicas` during a rollout: 1, unless `maxSurge` is 0.
 fn surge(plane: &Plane) -> usize {
     match &plane.control_plane.spec.rollout.strategy.rolling_update.max_surge {
         Some(IntOrString::Int(0)) => 0,
@@ -82,13 +76,13 @@ fn scale_down(plane: &Plane, outdated: &[String]) -> Step {
     let machine = &member.machine;
     let name = machine.metadata.name.as_str();
     if plane.machines.len() <= 1 {
-        // Also with surge 0: one machine is all there is, and its etcd with it.
+        // Also with maxSurge 0: the last machine has the only etcd member.
         return wait("the only machine is not removed");
     }
     if let Err(blocked) = preflight::check(plane, false, Some(name)) {
         return Step::Wait(blocked);
     }
-    // Upstream stops at the health of the others; with two members left that would still be one too few.
+    // Upstream only checks the health of the others; with two members left that would lose the quorum.
     let change = Change::Remove { machine: name, member: &member.node };
     if !components_survive(plane, change) {
         return wait("no other machine has a healthy set of control plane components");

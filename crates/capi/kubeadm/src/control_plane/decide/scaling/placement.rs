@@ -1,4 +1,4 @@
-//! Which machine goes, and where a new one comes.
+//! Which machine is deleted, and which failure domain a new one gets.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use capstan_capi_types::core::annotation;
 
 use crate::control_plane::observed::{Member, Plane};
 
-/// Failure domains that take control plane machines, in order of their names.
+/// Failure domains for control plane machines, sorted by name.
 fn domains(plane: &Plane) -> Vec<&str> {
     let mut names: Vec<&str> = plane
         .cluster
@@ -20,7 +20,7 @@ fn domains(plane: &Plane) -> Vec<&str> {
     names
 }
 
-/// Machines of each domain: those that count first, and all.
+/// Machines per failure domain: those that match `counting`, and all.
 fn counts<'a>(
     domains: &[&'a str],
     all: &[Member],
@@ -36,8 +36,8 @@ fn counts<'a>(
     counts
 }
 
-/// The domain for a new machine: the one with the fewest machines that are up to date, then with the fewest at
-/// all; empty if there are none.
+/// The failure domain with the fewest up-to-date machines, then with the fewest machines; empty if there are no
+/// failure domains.
 pub fn failure_domain_for_new_machine(plane: &Plane, outdated: &[String]) -> String {
     let counts = counts(&domains(plane), &plane.machines, |member| {
         !outdated.contains(&member.machine.metadata.name) && !member.machine.metadata.is_deleting()
@@ -46,9 +46,9 @@ pub fn failure_domain_for_new_machine(plane: &Plane, outdated: &[String]) -> Str
     fewest.map(|(name, _)| (*name).to_owned()).unwrap_or_default()
 }
 
-/// The machine that goes next, among those that are not on their way already: what the user marked, then what is
-/// outdated and broken, then what is outdated, then any; of these the one in the fullest domain, and of those the
-/// oldest.
+/// The machine to delete next: marked by the user, then outdated and unhealthy, then outdated, then any; of these
+/// the one in the fullest failure domain, and of those the oldest. Machines that are already being deleted do not
+/// count.
 pub fn next_machine_to_delete<'a>(plane: &'a Plane, outdated: &[String]) -> Option<&'a Member> {
     let is_outdated = |member: &Member| outdated.contains(&member.machine.metadata.name);
     let is_marked =
@@ -71,7 +71,7 @@ pub fn next_machine_to_delete<'a>(plane: &'a Plane, outdated: &[String]) -> Opti
         .filter(|member| !domains.contains(&member.machine.spec.failure_domain.as_str()))
         .collect();
     let pool = if domains.is_empty() || !homeless.is_empty() {
-        // A machine in a domain that is no longer one goes before any other.
+        // A machine in a failure domain that no longer exists goes first.
         if homeless.is_empty() { candidates } else { homeless }
     } else {
         let counts = counts(&domains, &plane.machines, |member| eligible(member));

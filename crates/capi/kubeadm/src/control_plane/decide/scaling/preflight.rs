@@ -1,4 +1,4 @@
-//! What must hold before a machine is added or removed.
+//! Preflight checks before a machine is added or removed.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::{annotation, condition};
 use capstan_capi_types::core::Machine;
@@ -9,14 +9,15 @@ use crate::config::kubernetes_version;
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::observed::Plane;
 
-/// Why nothing may be added or removed now.
+/// Failed preflight checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocked {
-    /// What is in the way, for people.
+    /// Condition messages.
     pub reasons: Vec<String>,
 }
 
-/// Whether a machine may be added (`adding`) or removed. `except` is not looked at: it is the one that goes.
+/// Checks whether a machine may be added (`adding`) or removed. The health of `except`, the machine to remove, is
+/// ignored.
 pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Blocked> {
     if plane.machines.is_empty() {
         return Ok(());
@@ -57,7 +58,7 @@ pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Bl
     Err(Blocked { reasons })
 }
 
-/// The version that a cluster's topology is about to ask for, if it is another one.
+/// The version that the cluster's topology is about to set, if it differs.
 fn awaited_version(plane: &Plane) -> Option<&str> {
     let topology = plane.cluster.spec.topology.version.as_str();
     let step = plane.cluster.metadata.annotations.get(TOPOLOGY_UPGRADE_STEP).map(String::as_str);
@@ -67,7 +68,7 @@ fn awaited_version(plane: &Plane) -> Option<&str> {
     differs.then(|| step.unwrap_or(topology))
 }
 
-/// A machine of a version that kubeadm does not join from here.
+/// A machine whose version is more than one minor version away: kubeadm does not support that skew.
 fn too_far_behind(plane: &Plane) -> Option<&Machine> {
     let wanted = kubernetes_version(&plane.control_plane.spec.version).ok()?;
     plane.machines.iter().map(|member| member.machine.as_ref()).find(|machine| {
@@ -101,8 +102,8 @@ fn unhealthy(plane: &Plane, except: Option<&str>) -> Vec<String> {
     reasons
 }
 
-/// After a broken machine was deleted its replacement may come although others are broken too, if the control
-/// plane survives it: else several failures would never heal.
+/// During remediation a replacement may be added although other machines are unhealthy, if the control plane
+/// survives it: otherwise multiple failures would never heal.
 fn while_remediating(plane: &Plane) -> Result<(), Blocked> {
     let mut reasons = Vec::new();
     if !components_survive(plane, Change::Add) {

@@ -128,7 +128,7 @@ fn a_replacement_may_come_while_others_are_broken_if_quorum_allows() {
         .metadata
         .annotations
         .insert("controlplane.cluster.x-k8s.io/remediation-in-progress".to_owned(), "{}".to_owned());
-    // Five lost one and another is sick: four members, one sick, one more unproven: three of five are well.
+    // Five members lost one, another is unhealthy, and the new one is unproven: three of five are healthy.
     let four = plane(control_plane.clone(), vec![machine(1), machine(2), machine(3), broken(4)]);
     assert_eq!(next_step(&four), up());
     let worse = plane(control_plane, vec![machine(1), machine(2), broken(3), broken(4)]);

@@ -11,8 +11,8 @@ use crate::control_plane::Settings;
 use crate::control_plane::decide::status;
 use crate::control_plane::decide::turn::{Decided, Looked, RETRY};
 
-/// Makes the certificates that are missing, as long as nothing was built on others, and owns those that controllers
-/// made. The answer is whether all are there.
+/// Generates missing certificates while no machine uses others yet, and takes ownership of those that controllers
+/// created. Returns whether reconciling can go on.
 pub(crate) fn certificates(
     settings: &Settings,
     look: &Looked,
@@ -33,7 +33,7 @@ pub(crate) fn certificates(
     let initialized = look.object.status.initialization.control_plane_initialized == Some(true);
     let lost: Vec<&str> = missing
         .iter()
-        // A new authority would be trusted by none of the machines that exist.
+        // Existing machines would not trust a new CA.
         .filter(|place| place.provided || initialized)
         .map(|place| place.purpose.suffix())
         .collect();
@@ -48,7 +48,7 @@ pub(crate) fn certificates(
         decision.again_in(RETRY);
         let (kind, status) = (CERTIFICATES_AVAILABLE, ConditionStatus::False);
         status::set(decision, look, kind, status, reason::NOT_AVAILABLE, message);
-        // Machines that exist are looked after all the same.
+        // Existing machines are still reconciled.
         return initialized;
     }
     let keys = KeySettings::of(config, settings.default_algorithm);

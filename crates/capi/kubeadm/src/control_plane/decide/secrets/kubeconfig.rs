@@ -1,4 +1,4 @@
-//! The administrator's kubeconfig.
+//! The admin kubeconfig.
 
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Effect, Note, ObjectRef, Wait};
@@ -15,8 +15,8 @@ use crate::control_plane::calls::ControlPlaneCall;
 use crate::control_plane::decide::turn::{Decided, Looked, RETRY};
 use crate::secret::Secret;
 
-/// Makes the administrator's kubeconfig, owns it, and renews it at half its life. What a user provided is left as
-/// it is. The answer is whether it is there.
+/// Creates the admin kubeconfig and renews it at half its lifetime. A kubeconfig that the user provided is left
+/// unchanged. Returns whether it exists.
 pub(crate) fn kubeconfig(
     settings: &Settings,
     look: &Looked,
@@ -52,7 +52,7 @@ pub(crate) fn kubeconfig(
     true
 }
 
-/// The kubeconfig for a server; `None` without an authority that can sign.
+/// `None` without a CA that can sign.
 fn render(
     settings: &Settings,
     look: &Looked,

@@ -1,4 +1,4 @@
-//! The Secrets of a cluster that its control plane makes and keeps: certificates, and the administrator's kubeconfig.
+//! Secrets that a control plane creates and owns: certificates and the admin kubeconfig.
 
 mod certificates;
 mod kubeconfig;
@@ -17,7 +17,7 @@ use crate::secret::Secret;
 pub(super) use certificates::certificates;
 pub(super) use kubeconfig::kubeconfig;
 
-/// A Secret that controllers made belongs to the control plane, also if it was another controller's before.
+/// Takes ownership of a Secret that a controller created, also from another controller.
 fn own(control_plane: &KubeadmControlPlane, secret: &Secret, decision: &mut Decided) {
     let wanted = OwnerReference::controlled_by(control_plane);
     let mut owners = secret.metadata.owner_references.clone();

@@ -11,15 +11,15 @@ use super::Facts;
 use crate::control_plane::decide::health::is_lasting;
 use crate::control_plane::observed::Plane;
 
-/// While etcd's members are not known after the control plane was initialized, that is no error yet.
+/// How long after initialization unknown etcd members are not reported as an error.
 const ETCD_APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 
-/// Healthy parts, and those whose trouble has lasted long enough to be told.
+/// Healthy parts, and unhealthy ones by how long they have been so.
 #[derive(Default)]
 struct Tally {
     healthy: usize,
     troubled: usize,
-    /// Neither: trouble that may be a flicker.
+    /// Unhealthy for less than 10 seconds: may be a blip.
     young: usize,
 }
 
@@ -35,7 +35,6 @@ impl Tally {
     }
 }
 
-/// Whether the control plane can be used: etcd has its quorum, and one machine at least has everything.
 pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -> Verdict {
     let plane = facts.plane;
     let not = |message: String| Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message);
@@ -109,7 +108,7 @@ pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -
     not(lines.join("\n"))
 }
 
-/// Members of etcd by their health, and how many of them vote.
+/// etcd members by health, and the number of voting members.
 fn etcd_tally(plane: &Plane) -> (Tally, usize) {
     let mut tally = Tally::default();
     let mut voting = 0;
@@ -121,13 +120,13 @@ fn etcd_tally(plane: &Plane) -> (Tally, usize) {
         .collect();
     for member in &plane.etcd {
         if member.name.is_empty() {
-            // It has not started: neither a vote nor an issue.
+            // It has not started: neither a voter nor an issue.
             tally.healthy += 1;
             continue;
         }
         voting += usize::from(!member.learner);
         let machine = plane.machine_of_node(&member.name).or_else(|| {
-            // Machines come one at a time, so this is the one that has not said its node's name yet.
+            // Machines are added one at a time, so this member belongs to the one without nodeRef.
             if provisioning.len() == 1 { provisioning.pop() } else { None }
         });
         match machine {

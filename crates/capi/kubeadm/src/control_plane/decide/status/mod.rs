@@ -1,4 +1,4 @@
-//! What a control plane says about itself.
+//! Status of a KubeadmControlPlane.
 
 mod availability;
 mod scaling;
@@ -25,7 +25,7 @@ use super::remediation::RemediationRecord;
 use super::turn::{Decided, Looked};
 use crate::control_plane::observed::Plane;
 
-/// The conditions that this controller writes on control planes.
+/// Conditions that this controller owns.
 pub(crate) const OWNED: &[&str] = &[
     condition::PAUSED,
     condition::AVAILABLE,
@@ -42,7 +42,6 @@ pub(crate) const OWNED: &[&str] = &[
     condition::DELETING,
 ];
 
-/// Sets a condition of the decided object.
 pub(super) fn set(
     decision: &mut Decided,
     look: &Looked,
@@ -54,21 +53,20 @@ pub(super) fn set(
     say(decision, look, kind, Verdict::new(status, reason, message));
 }
 
-/// The same from a verdict.
 pub(super) fn say(decision: &mut Decided, look: &Looked, kind: &str, verdict: Verdict) {
     conditions::state(look, &mut decision.object.status.conditions, kind, verdict, None);
 }
 
-/// What the status is made of beside the plane.
+/// Inputs of the status.
 pub(super) struct Facts<'a> {
     pub plane: &'a Plane,
-    /// Members of etcd and machines match.
+    /// etcd members match the machines.
     pub matching: bool,
-    /// What keeps machines from coming or going.
+    /// What blocks scaling.
     pub obstacles: &'a [String],
-    /// Kind of the template, if it does not exist.
+    /// Kind of the infrastructure template, if it does not exist.
     pub missing_template: Option<&'a str>,
-    /// What is waited for while the control plane goes.
+    /// `Deleting`, while the control plane is being deleted.
     pub deleting: Option<Verdict>,
 }
 
@@ -86,7 +84,7 @@ impl Facts<'_> {
     }
 }
 
-/// Counts, versions and all conditions but those set on the way.
+/// Sets counts, versions and the conditions that `decide` did not set before.
 pub(super) fn report(decision: &mut Decided, look: &Looked, facts: &Facts<'_>) {
     let machines = facts.machines();
     let status = &mut decision.object.status;
@@ -148,7 +146,7 @@ fn counters(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines:
     last_remediation(status, facts, machines);
 }
 
-/// The replacement under way, else the last one that a machine tells of.
+/// The remediation in progress, else the latest one recorded on a machine.
 fn last_remediation(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines: &[Arc<Machine>]) {
     let read = |text: &String| serde_json::from_str::<RemediationRecord>(text).ok();
     let under_way = facts.plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS);

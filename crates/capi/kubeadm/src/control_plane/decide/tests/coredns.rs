@@ -1,4 +1,4 @@
-//! CoreDNS is upgraded.
+//! Upgrading CoreDNS.
 
 use super::*;
 

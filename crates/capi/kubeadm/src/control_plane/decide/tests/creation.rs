@@ -1,4 +1,4 @@
-//! A control plane is built up.
+//! Creating a control plane.
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn what_was_made_for_a_machine_that_never_came_is_used_or_deleted() {
     let mut world = World::new(1, "");
     world.settle();
     let name = world.booting().expect("a machine");
-    // The process died before the machine was made.
+    // The process crashed before it created the Machine.
     world.machines.clear();
     world.control_plane.metadata.annotations.clear();
     let ours = OwnerReference::to(&world.control_plane);

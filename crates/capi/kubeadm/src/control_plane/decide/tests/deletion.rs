@@ -1,4 +1,4 @@
-//! Machines, members of etcd and whole control planes are deleted.
+//! Deleting machines, etcd members and whole control planes.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What conditions say about the health of a control plane.
+//! Health conditions.
 
 use super::*;
 

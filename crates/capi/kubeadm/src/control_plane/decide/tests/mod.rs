@@ -1,4 +1,4 @@
-//! Decisions carried out on a simulated cluster, until nothing is left to do.
+//! Decisions applied to an in-memory cluster until nothing is left to do.
 
 mod coredns;
 mod creation;

@@ -1,4 +1,4 @@
-//! Broken machines are replaced.
+//! Remediation of unhealthy machines.
 
 use super::*;
 

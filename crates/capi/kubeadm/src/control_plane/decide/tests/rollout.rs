@@ -1,4 +1,4 @@
-//! Machines are replaced, or changed in place.
+//! Rolling out changes, and changing machines in place.
 
 use super::*;
 

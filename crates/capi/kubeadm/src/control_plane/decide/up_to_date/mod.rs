@@ -1,4 +1,4 @@
-//! Whether a machine is what is wanted now.
+//! Whether a machine is up to date.
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,8 @@ pub fn outdated_machines(plane: &Plane) -> Vec<String> {
     plane.machines.iter().filter(outdated).map(|member| member.machine.metadata.name.clone()).collect()
 }
 
-/// Why a machine is to be replaced; empty if it is up to date. Labels, annotations, timeouts of deletion and
-/// the like are changed in place and are no reason.
+/// Why a machine must be replaced; empty if it is up to date. Fields that are changed in place (labels,
+/// annotations, deletion timeouts) are no reason.
 pub fn reasons_to_replace(plane: &Plane, member: &Member) -> Vec<String> {
     let spec = &plane.control_plane.spec;
     let machine = &member.machine;
@@ -42,7 +42,7 @@ pub fn reasons_to_replace(plane: &Plane, member: &Member) -> Vec<String> {
     if machine.spec.version != spec.version {
         reasons.push(format!("Version {}, {} required", machine.spec.version, spec.version));
     }
-    // What cannot be read is no reason: a server that misbehaves must not replace machines.
+    // An unreadable KubeadmConfig is no reason: an API server error must not replace machines.
     if let Some(current) = &member.config
         && !matches_config(&plane.control_plane, current)
     {
@@ -58,8 +58,8 @@ pub fn reasons_to_replace(plane: &Plane, member: &Member) -> Vec<String> {
     reasons
 }
 
-/// The configuration is what a machine would be given today: as a joining one, or, for the first machine, as the
-/// first.
+/// Whether the configuration is the one a machine would get today: by its join configuration or, for the first
+/// machine, its init configuration.
 fn matches_config(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSpec) -> bool {
     let version = &control_plane.spec.version;
     let wanted = &desired::with_gates(control_plane.spec.kubeadm_config_spec.clone(), version);
@@ -74,7 +74,7 @@ fn matches_config(control_plane: &KubeadmControlPlane, current: &KubeadmConfigSp
     is_first && comparable(seen, wanted) == comparable(as_first, wanted)
 }
 
-/// What the first machine was told, said as a joining one would be told it.
+/// Converts the init configuration of the first machine to the equivalent join configuration.
 fn first_as_join(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> KubeadmConfigSpec {
     let init = std::mem::take(&mut spec.init_configuration);
     spec.join_configuration = JoinConfiguration {
@@ -83,14 +83,14 @@ fn first_as_join(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kub
         patches: init.patches,
         timeouts: init.timeouts,
         control_plane: Some(JoinControlPlane { local_api_endpoint: init.local_api_endpoint }),
-        // Only joining machines have these two.
+        // These two exist only in join configurations.
         ca_cert_path: wanted.join_configuration.ca_cert_path.clone(),
         discovery: Default::default(),
     };
     spec
 }
 
-/// Leaves out what is filled in later, changed in place, or of use only while joining.
+/// Clears fields that are set later, changed in place, or used only while joining.
 fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> KubeadmConfigSpec {
     let cluster = &mut spec.cluster_configuration;
     cluster.control_plane_endpoint = wanted.cluster_configuration.control_plane_endpoint.clone();
@@ -102,7 +102,7 @@ fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kubead
         &mut cluster.etcd.local.extra_envs,
     ];
     for variables in components {
-        // None and none at all are the same to kubeadm.
+        // kubeadm treats null and an empty list the same.
         if variables.as_ref().is_some_and(Vec::is_empty) {
             *variables = None;
         }
@@ -114,7 +114,7 @@ fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kubead
     spec
 }
 
-/// Whether a machine is what is wanted now.
+/// Whether a machine is up to date.
 pub(crate) fn condition(plane: &Plane, member: &Member) -> Verdict {
     let machine: &Machine = &member.machine;
     let reasons = reasons_to_replace(plane, member);

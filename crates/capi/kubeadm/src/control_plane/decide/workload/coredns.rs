@@ -1,11 +1,11 @@
-//! CoreDNS: its image, and its configuration brought along.
+//! Upgrades CoreDNS: its image and its Corefile.
 //!
 //! ```text
 //! Corefile ─▶ backup of it ─▶ the Deployment reads the backup ─▶ Corefile migrated ─▶ new image, which reads it
 //! ```
 //!
-//! One change at a time, each of which can be told from what is there: whoever dies in between goes on where it was,
-//! and at no time does a CoreDNS read what it does not understand.
+//! One change at a time, each derived from the observed state: after a crash the upgrade continues where it was, and
+//! CoreDNS never reads a Corefile it does not support.
 
 use capstan_capi_types::bootstrap::ClusterConfiguration;
 use semver::Version;
@@ -22,10 +22,9 @@ use crate::corefile;
 const COREFILE: &str = "Corefile";
 const BACKUP: &str = "Corefile-backup";
 const VOLUME: &str = "config-volume";
-/// Where the registries of Kubernetes keep CoreDNS.
+/// Repositories of CoreDNS in the Kubernetes registries.
 const NESTED: [&str; 2] = ["registry.k8s.io/coredns", "k8s.gcr.io/coredns"];
 
-/// The next change, if one is due.
 pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlaneCall>, Error> {
     let config = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration;
     let (Some(deployment), Some(settings)) = (&inside.coredns, &inside.coredns_config) else {
@@ -38,7 +37,7 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
     let wanted = wanted(config, current)?;
     let Some(source) = settings.data.get(COREFILE) else { return Ok(None) };
     let reads = volume_key(deployment);
-    // One that reads the backup was left half way: it is brought to its end though the image is the wanted one again.
+    // A Deployment that reads the backup is mid-upgrade: it is completed even if the image is the desired one again.
     if current == wanted && reads != Some(BACKUP) {
         return Ok(None);
     }
@@ -49,7 +48,7 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
         let body = json!({"metadata": {"resourceVersion": version}, "data": {key: text}});
         change(Installed::CoreDnsConfig, body)
     };
-    // Whether there is a way at all is found before anything changes.
+    // Check that a migration exists before anything changes.
     let original = match reads {
         Some(BACKUP) => settings.data.get(BACKUP).unwrap_or(source),
         _ => source,
@@ -64,7 +63,7 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
             let image = with_image(deployment, COREDNS, &wanted).unwrap_or_else(|| json!({}));
             change(Installed::CoreDns, reading(deployment, COREFILE, image))
         }
-        // Whoever mounts another file has taken its content into their own hands.
+        // With another file mounted, the Corefile is managed by the user.
         None => match with_image(deployment, COREDNS, &wanted) {
             Some(body) => change(Installed::CoreDns, body),
             None => Ok(None),
@@ -72,7 +71,7 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
     }
 }
 
-/// The image that the configuration asks for; what it does not say stays.
+/// The configured image; unset parts keep their current value.
 pub(super) fn wanted<'a>(config: &'a ClusterConfiguration, current: Image<'a>) -> Result<Image<'a>, Error> {
     let tag = Some(config.dns.image_tag.as_str()).filter(|tag| !tag.is_empty()).or(current.tag);
     let asked = [&config.dns.image_repository, &config.image_repository];
@@ -88,7 +87,7 @@ pub(super) fn wanted<'a>(config: &'a ClusterConfiguration, current: Image<'a>) -
     Ok(Image { repository, tag, ..current })
 }
 
-/// Since 1.8 CoreDNS has a path of its own in the registries of Kubernetes.
+/// Since 1.8 the Kubernetes registries have CoreDNS at `coredns/coredns`.
 fn is_nested(tag: Option<&str>) -> Result<bool, Error> {
     let version = version(tag)?;
     Ok((version.major, version.minor) >= (1, 8))
@@ -119,7 +118,7 @@ fn volume_key(deployment: &Value) -> Option<&'static str> {
     [COREFILE, BACKUP].into_iter().find(|key| items.iter().any(|item| item["key"] == *key))
 }
 
-/// A change of the Deployment by which it reads a key.
+/// Adds to a patch of the Deployment that it mounts the given key.
 fn reading(deployment: &Value, key: &str, mut change: Value) -> Value {
     change["metadata"]["resourceVersion"] = deployment["metadata"]["resourceVersion"].clone();
     let Some((at, items)) = items(deployment) else { return change };

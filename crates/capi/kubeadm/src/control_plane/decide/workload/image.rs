@@ -11,8 +11,8 @@ pub(super) fn container<'a>(found: &'a Value, name: &str) -> Option<&'a Value> {
     containers(found).iter().find(|container| container["name"] == name)
 }
 
-/// The change that gives a container another image; `None` if it has it. Lists are merged as a whole, which the
-/// version guards.
+/// The patch that sets a container's image; `None` if it is set. Merge patches replace lists as a whole, so the patch
+/// is guarded by the resourceVersion.
 pub(super) fn with_image(found: &Value, name: &str, image: &Image<'_>) -> Option<Value> {
     let image = image.to_string();
     if container(found, name)?["image"] == image {
@@ -28,7 +28,7 @@ pub(super) fn with_image(found: &Value, name: &str, image: &Image<'_>) -> Option
     }))
 }
 
-/// An image by its parts. A digest is left out: it would pin what is about to change.
+/// A parsed image reference. The digest is dropped: it would pin the old image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Image<'a> {
     /// Registry and path.

@@ -1,4 +1,4 @@
-//! The cluster's configuration that kubeadm reads when a machine joins.
+//! kubeadm's ClusterConfiguration in the workload cluster, which joining machines read.
 
 use capstan_capi_types::bootstrap::ClusterConfiguration;
 use serde_json::{Value, json};
@@ -9,9 +9,8 @@ use crate::control_plane::observed::Plane;
 use crate::secret::ConfigMap;
 use crate::{Error, yaml};
 
-/// Key of the configuration in kubeadm's ConfigMap.
 pub(super) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
-/// What of it the control plane says.
+/// Fields that the control plane manages.
 const MANAGED: &[&str] = &[
     "apiVersion",
     "apiServer",
@@ -22,8 +21,8 @@ const MANAGED: &[&str] = &[
     "encryptionAlgorithm",
 ];
 
-/// kubeadm's configuration of the cluster as machines that join should read it; `None` if it is so. What the control
-/// plane does not say is left as it is.
+/// The desired ClusterConfiguration for joining machines; `None` if it is up to date. Fields that the control plane
+/// does not manage are kept.
 pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>, Error> {
     let unreadable = Error::Encoding("ClusterConfiguration in ConfigMap kubeadm-config");
     let text = found.data.get(CLUSTER_CONFIGURATION).ok_or(unreadable.clone())?;
@@ -38,7 +37,7 @@ pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>,
         for field in MANAGED {
             match wanted.get(field) {
                 Some(value) => drop(merged.insert((*field).to_owned(), value.clone())),
-                // Nothing said and nothing at all are the same to kubeadm.
+                // kubeadm treats an absent and an empty object the same.
                 None if merged.get(*field).is_some_and(|value| *value == json!({})) => {}
                 None => drop(merged.remove(*field)),
             }
@@ -57,7 +56,7 @@ pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>,
             merged.insert("etcd".to_owned(), etcd);
         }
     }
-    // Of gates nobody wrote, the one that we add goes with the versions that know it.
+    // The gate that we added is removed for versions that do not have it.
     let known = wanted.pointer(&format!("/featureGates/{LOCAL_MODE}")).is_some();
     if let Some(Value::Object(gates)) = merged.get_mut("featureGates").filter(|_| !known) {
         gates.remove(LOCAL_MODE);
@@ -70,7 +69,7 @@ pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>,
     Ok((merged != current).then(|| yaml::document(&merged)))
 }
 
-/// The change by which kubeadm's configuration names the image of CoreDNS that is wanted; `None` if it does.
+/// The patch that sets the desired CoreDNS image in kubeadm's configuration; `None` if it is set.
 pub(super) fn dns_change(plane: &Plane, found: &ConfigMap) -> Option<Value> {
     let mut config: Value = serde_saphyr::from_str(found.data.get(CLUSTER_CONFIGURATION)?).ok()?;
     let wanted = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration.dns;

@@ -1,4 +1,4 @@
-//! What kubeadm installed in the workload cluster, kept as the control plane wants it.
+//! Reconciles what kubeadm installed in the workload cluster.
 
 mod coredns;
 mod image;
@@ -13,7 +13,7 @@ use crate::control_plane::calls::{ControlPlaneCall, Installed};
 use crate::control_plane::installed::bindings;
 use crate::control_plane::observed::Plane;
 
-/// Before machines of another version or configuration join: what they rely on, and what they read.
+/// Before machines of another version or configuration join: role bindings and kubeadm's configuration.
 pub(super) fn before_roll_out(turn: &mut Turn<'_>, plane: &Plane) {
     let Some(inside) = turn.look.seen.workload.inside() else { return };
     if plane.machines.iter().any(|member| member.machine.spec.version != plane.control_plane.spec.version) {
@@ -38,7 +38,7 @@ pub(super) fn before_roll_out(turn: &mut Turn<'_>, plane: &Plane) {
     }
 }
 
-/// Once all machines are as wanted: the images of what kubeadm installed beside them.
+/// Once all machines are up to date: kube-proxy and CoreDNS.
 pub(super) fn add_ons(turn: &mut Turn<'_>, plane: &Plane) {
     let Some(inside) = turn.look.seen.workload.inside().filter(|_| plane.is_initialized()) else { return };
     let annotations = &plane.control_plane.metadata.annotations;

@@ -1,4 +1,4 @@
-//! Effects of a decision, applied to the objects in memory.
+//! Applies effects to the in-memory objects.
 
 use capstan_controller::{Effect, Patch};
 use capstan_object::Time;
@@ -24,7 +24,7 @@ impl World {
                     "Secret" => drop(self.secrets.insert(name, typed(body))),
                     "KubeadmConfig" => drop(self.configs.insert(name, typed(body))),
                     "Machine" => {
-                        // Its controller takes over what was made for it.
+                        // The Machine controller takes ownership of its objects.
                         for part in
                             [self.configs.get_mut(&name).map(|c| &mut c.metadata)].into_iter().flatten()
                         {
@@ -96,7 +96,7 @@ fn typed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("an object")
 }
 
-/// Merges a patch that was made for the version that is there.
+/// Merges a patch; its resourceVersion guard must match.
 fn merge<T: Serialize + DeserializeOwned>(object: &mut T, patch: &Value, version: &str) {
     let mut value = serde_json::to_value(&*object).expect("JSON");
     let guard = &patch["metadata"]["resourceVersion"];

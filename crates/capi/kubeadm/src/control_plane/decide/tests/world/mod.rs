@@ -1,4 +1,4 @@
-//! A management plane and a workload cluster that do what a control plane's decisions ask of them, in memory.
+//! An in-memory management cluster and workload cluster that apply a control plane's decisions.
 
 mod effects;
 
@@ -28,7 +28,6 @@ pub fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")
 }
 
-/// The world.
 pub struct World {
     pub control_plane: KubeadmControlPlane,
     pub cluster: Cluster,
@@ -36,9 +35,9 @@ pub struct World {
     pub configs: BTreeMap<String, KubeadmConfig>,
     pub infrastructure: BTreeMap<String, Value>,
     pub secrets: BTreeMap<String, Secret>,
-    /// The workload cluster, once there is one.
+    /// The workload cluster, once a machine has booted.
     pub inside: Option<Inside>,
-    /// Why it does not answer, if so.
+    /// Set while the workload cluster is unreachable.
     pub silent: Option<String>,
     pub health: Health,
     pub has_template: bool,
@@ -47,7 +46,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster with its infrastructure, and a control plane of so many machines that are still to come.
+    /// A cluster with infrastructure, and a control plane without machines yet.
     pub fn new(replicas: i32, rest: &str) -> Self {
         let control_plane = object(&format!(
             "
@@ -82,7 +81,7 @@ spec:
         }
     }
 
-    /// The same with all machines there, healthy and at rest; machine `n` is node `n<n>`, the first one leads etcd.
+    /// All machines exist and are healthy; machine `n` is node `n<n>`, the first one leads etcd.
     pub fn running(replicas: i32, rest: &str) -> Self {
         let mut world = Self::new(replicas, rest);
         for n in 1..=replicas {
@@ -97,13 +96,11 @@ spec:
         world
     }
 
-    /// The machine that has no node yet.
     pub fn booting(&self) -> Option<String> {
         let found = self.machines.values().find(|machine| machine.status.node_ref.name.is_empty());
         found.map(|machine| machine.metadata.name.clone())
     }
 
-    /// The machine of a node.
     pub fn machine_of(&self, node: &str) -> String {
         let found = self.machines.values().find(|machine| machine.status.node_ref.name == node);
         found.expect("a machine").metadata.name.clone()
@@ -113,7 +110,7 @@ spec:
         self.now += SignedDuration::from_secs(seconds);
     }
 
-    /// A machine boots and becomes a node of the control plane, with its member of etcd.
+    /// A machine becomes a control plane node, with its etcd member.
     pub fn boot(&mut self, machine: &str, node: &str) {
         let now = Time::new(self.now);
         let found = self.machines.get_mut(machine).expect("a machine");
@@ -155,7 +152,7 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         inside.etcd = EtcdSeen::Members { members, leader };
     }
 
-    /// A machine that goes has been drained and waits at its hooks; `None` if none does.
+    /// Marks a machine that is being deleted as drained and waiting at its hooks; `None` if there is none.
     pub fn drained(&mut self) -> Option<String> {
         let found = self.machines.values_mut().find(|machine| machine.metadata.is_deleting())?;
         found.status.conditions.set_condition(object(
@@ -164,7 +161,7 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         Some(found.metadata.name.clone())
     }
 
-    /// Machines that go and are held by nothing are gone, with their nodes.
+    /// Removes machines that are being deleted and have no hook, with their nodes.
     pub fn reap(&mut self) -> Vec<String> {
         let hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup";
         let gone: Vec<String> = self
@@ -191,7 +188,6 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         etcd.iter().map(|member| member.name.clone()).collect()
     }
 
-    /// Changes the members of etcd.
     pub fn etcd(&mut self, change: impl FnOnce(&mut Vec<EtcdMember>, &mut String)) {
         if let Some(EtcdSeen::Members { members, leader }) =
             self.inside.as_mut().map(|inside| &mut inside.etcd)
@@ -265,13 +261,12 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         }
     }
 
-    /// What would be decided now.
     pub fn decided(&self) -> Decided {
         let look = Look::new(Arc::new(self.control_plane.clone()), self.seen(), self.now);
         decide(&Settings::default(), &look)
     }
 
-    /// Decides and does, until nothing is left to do. The answer is what was done.
+    /// Decides and applies until nothing is left to do. Returns summaries of the effects.
     pub fn settle(&mut self) -> Vec<String> {
         let mut done = Vec::new();
         for _ in 0..12 {
@@ -305,7 +300,7 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
     }
 }
 
-/// What a cluster that has only begun to answer says.
+/// What is readable before the control plane is initialized.
 fn first(inside: &Inside) -> Inside {
     Inside { kubeadm_config: inside.kubeadm_config.clone(), ..Inside::default() }
 }
@@ -330,7 +325,7 @@ fn external(kind: &str, value: Value) -> External {
     External::new(kind, ContractVersion::V1Beta2, value)
 }
 
-/// What was done, without the parts of names that tell machines apart.
+/// Summaries without the random parts of names, each once.
 pub fn words(done: &[String]) -> Vec<String> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     done.iter()
