@@ -1,4 +1,4 @@
-//! Secrets and ConfigMaps: the fields this crate uses.
+//! Secrets and ConfigMaps: the fields that the controllers use.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,20 @@ use capstan_capi_types::core::{CLUSTER_SECRET_TYPE, label};
 use capstan_object::{ObjectMeta, OwnerReference, object};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Error;
-
 object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
 object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
+object!(SecretOutline, "" / "v1", "Secret", "secrets", Namespaced);
+
+/// Why a value of a Secret cannot be used. Never carries the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// The Secret lacks a key.
+    #[error("secret {secret} has no key {key:?}")]
+    KeyMissing { secret: String, key: String },
+    /// The value is not text.
+    #[error("secret {secret} key {key:?} is not UTF-8 text")]
+    NotText { secret: String, key: String },
+}
 
 /// `Debug` does not show the content.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,14 +50,14 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     /// A value as text; fails if it is missing or not UTF-8.
-    pub fn text(&self, key: &str) -> Result<String, Error> {
+    pub fn text(&self, key: &str) -> Result<String, SecretError> {
         let secret = || self.metadata.name.clone();
         let bytes = self
             .data
             .get(key)
-            .ok_or_else(|| Error::SecretKeyMissing { secret: secret(), key: key.to_owned() })?;
+            .ok_or_else(|| SecretError::KeyMissing { secret: secret(), key: key.to_owned() })?;
         String::from_utf8(bytes.clone())
-            .map_err(|_| Error::SecretNotText { secret: secret(), key: key.to_owned() })
+            .map_err(|_| SecretError::NotText { secret: secret(), key: key.to_owned() })
     }
 }
 
@@ -90,6 +100,15 @@ pub struct ConfigMap {
     pub metadata: ObjectMeta,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
+}
+
+/// A Secret without its content: enough to notice changes, and small enough to cache.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SecretOutline {
+    pub metadata: ObjectMeta,
+    #[serde(rename = "type")]
+    pub kind: String,
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Errors of this crate. No variant carries a key, a token or the content of a Secret: errors appear in conditions
 //! and logs.
 
+use capstan_capi_core::secret::SecretError;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The operating system provided no randomness.
@@ -13,15 +15,12 @@ pub enum Error {
     /// A certificate Secret is missing and must not be generated here.
     #[error("secret {0} is missing: provide it, or let the control plane provider make it")]
     CertificateMissing(String),
-    /// A Secret lacks a key.
-    #[error("secret {secret} has no key {key:?}")]
-    SecretKeyMissing { secret: String, key: String },
+    /// A Secret lacks a key, or its value is not text.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A Secret that a field names does not exist.
     #[error("secret {0} does not exist")]
     SecretMissing(String),
-    /// The content of a Secret is not text.
-    #[error("secret {secret} key {key:?} is not UTF-8 text")]
-    SecretNotText { secret: String, key: String },
     #[error("kubeconfig {0}")]
     Kubeconfig(&'static str),
     #[error("{0:?} is no Kubernetes version such as v1.34.1")]

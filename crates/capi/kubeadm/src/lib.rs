@@ -19,7 +19,6 @@ pub mod config;
 pub mod control_plane;
 pub mod corefile;
 mod error;
-pub mod secret;
 #[cfg(test)]
 mod testing;
 pub mod yaml;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_core::{conditions, owners, paused};
 use capstan_capi_types::addons::cluster_resource_set::{FINALIZER, condition, reason as own};
 use capstan_capi_types::addons::{
@@ -14,7 +15,7 @@ use capstan_object::{ConditionStatus, Key, ObjectMeta, OwnerReference, Time};
 use serde_json::json;
 
 use super::observed::{Resource, Target, is_applied};
-use super::resources::{ConfigMapOutline, SecretOutline};
+use super::resources::ConfigMapOutline;
 use super::{Applied, Apply, ClusterResourceSetController};
 use conditions::Verdict;
 

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
+use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_types::addons::cluster_resource_set::condition;
 use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
@@ -29,7 +30,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 pub use observed::{Resource, Seen, Target};
-pub use resources::{ConfigMapOutline, SecretOutline};
+pub use resources::ConfigMapOutline;
 
 #[derive(Default)]
 pub struct ClusterResourceSetController {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capstan_capi_core::secret::SecretOutline;
 use capstan_capi_types::addons::cluster_resource_set::SECRET_TYPE;
 use capstan_capi_types::addons::{
     ClusterResourceSet, ClusterResourceSetBinding, ClusterResourceSetResourceKind as ResourceKind,
@@ -12,7 +13,7 @@ use capstan_object::{Key, Object, ObjectMeta};
 use serde_json::Value;
 
 use super::observed::{Resource, Seen, Target, is_complete, selects};
-use super::resources::{self, ConfigMapOutline, SecretOutline};
+use super::resources::{self, ConfigMapOutline};
 use super::{ClusterResourceSetController, apply, is_connected};
 
 pub(super) async fn observe(

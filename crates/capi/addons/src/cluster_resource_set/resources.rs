@@ -9,28 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A ConfigMap or Secret without its data: enough to notice changes, and small enough to cache.
-macro_rules! outline {
-    ($(#[$meta:meta])* $name:ident, $kind:literal, $plural:literal) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default)]
-        pub struct $name {
-            pub metadata: ObjectMeta,
-            /// The type of a Secret.
-            #[serde(rename = "type")]
-            pub kind: String,
-        }
+object!(ConfigMapOutline, "" / "v1", "ConfigMap", "configmaps", Namespaced);
 
-        object!($name, "" / "v1", $kind, $plural, Namespaced);
-    };
-}
-
-outline! {
-    ConfigMapOutline, "ConfigMap", "configmaps"
-}
-outline! {
-    SecretOutline, "Secret", "secrets"
+/// A ConfigMap without its data: enough to notice changes, and small enough to cache.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfigMapOutline {
+    pub metadata: ObjectMeta,
 }
 
 /// The documents in a ConfigMap or Secret, sorted by key; those of a Secret are base64.

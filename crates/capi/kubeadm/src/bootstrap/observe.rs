@@ -14,7 +14,7 @@ use super::observed::{Seen, is_initialized};
 use super::token::{self, TokenState};
 use crate::boot;
 use crate::certificates::{Keys, Place, Purpose, places_for_control_plane};
-use crate::secret::{ConfigMap, Secret};
+use capstan_capi_core::secret::{ConfigMap, Secret};
 
 pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
     let is_machine =

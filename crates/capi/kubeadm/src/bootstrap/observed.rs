@@ -9,7 +9,7 @@ use capstan_object::Conditions;
 
 use super::token::TokenState;
 use crate::certificates::{Purpose, Seed};
-use crate::secret::{ConfigMap, Secret};
+use capstan_capi_core::secret::{ConfigMap, Secret};
 
 /// State beside the KubeadmConfig itself.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use capstan_controller::{ObserveError, View};
 use capstan_object::Key;
 
 use crate::certificates::Purpose;
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 pub(super) async fn read(
     view: &View,

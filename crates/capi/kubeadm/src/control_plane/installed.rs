@@ -5,7 +5,7 @@ use capstan_object::Scope;
 use serde_json::{Value, json};
 
 use crate::config::kubernetes_version;
-use crate::secret::ConfigMap;
+use capstan_capi_core::secret::ConfigMap;
 
 /// Namespace of everything that kubeadm installs.
 pub(super) const NAMESPACE: &str = "kube-system";

@@ -1,5 +1,6 @@
 //! Certificates in the bootstrap data. Generated here only for clusters without a control plane provider.
 
+use capstan_capi_core::secret::SecretError;
 use capstan_capi_types::bootstrap::File;
 use capstan_capi_types::bootstrap::kubeadm_config::condition::CERTIFICATES_AVAILABLE;
 use capstan_capi_types::core::{ContractVersionedObjectReference, reason};
@@ -107,10 +108,8 @@ impl Step<'_> {
         let pair =
             KeyPair::from_secret(secret.ok_or_else(|| Error::CertificateMissing(self.secret_name(place)))?)?;
         if pair.key.is_empty() && place.key_file.is_some() {
-            return Err(Error::SecretKeyMissing {
-                secret: self.secret_name(place),
-                key: "tls.key".to_owned(),
-            });
+            let (secret, key) = (self.secret_name(place), "tls.key".to_owned());
+            return Err(SecretError::KeyMissing { secret, key }.into());
         }
         Ok(pair)
     }

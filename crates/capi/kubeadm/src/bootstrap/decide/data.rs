@@ -11,8 +11,8 @@ use crate::bootstrap::observed::is_initialized;
 use crate::bootstrap::token::{self, TokenCall, TokenState};
 use crate::bootstrap::{BootstrapController, Settings, lock, status};
 use crate::certificates::{places_for_control_plane, places_for_worker};
-use crate::secret::{Secret, cluster_secret};
 use crate::{Error, config};
+use capstan_capi_core::secret::{Secret, cluster_secret};
 
 /// The inputs for creating bootstrap data.
 pub(super) struct Step<'a> {

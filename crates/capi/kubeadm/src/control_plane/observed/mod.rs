@@ -18,7 +18,7 @@ use capstan_controller::{Health, ObjectRef};
 use capstan_object::{Key, Object, ObjectMeta, OwnerReference};
 
 use crate::certificates::{Purpose, Seed};
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 pub use control_plane::{Member, Origin, Plane};
 pub use etcd::{EtcdMember, EtcdSeen};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::etcd::EtcdSeen;
 use super::static_pod::StaticPod;
-use crate::secret::ConfigMap;
+use capstan_capi_core::secret::ConfigMap;
 
 #[derive(Debug, Default)]
 pub enum Workload {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::turn::Decided;
 use crate::Error;
 use crate::control_plane::calls::ControlPlaneCall;
-use crate::secret::Secret;
+use capstan_capi_core::secret::Secret;
 
 pub(super) use certificates::certificates;
 pub(super) use kubeconfig::kubeconfig;

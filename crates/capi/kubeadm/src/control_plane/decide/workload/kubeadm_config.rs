@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::config;
 use crate::control_plane::decide::desired_machine::{self as desired, LOCAL_MODE};
 use crate::control_plane::observed::Plane;
-use crate::secret::ConfigMap;
 use crate::{Error, yaml};
+use capstan_capi_core::secret::ConfigMap;
 
 pub(super) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
 /// Fields that the control plane manages.

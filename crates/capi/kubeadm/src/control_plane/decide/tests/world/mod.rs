@@ -21,8 +21,8 @@ use crate::control_plane::decide::decide;
 use crate::control_plane::decide::turn::Decided;
 use crate::control_plane::installed::{COMPONENTS, pod_name};
 use crate::control_plane::observed::{EtcdMember, EtcdSeen, Inside, MachineSeen, Seen, Workload};
-use crate::secret::Secret;
 use crate::testing::object;
+use capstan_capi_core::secret::Secret;
 
 pub fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")
