@@ -1,5 +1,6 @@
 //! The objects every cluster has from its first moment.
 
+use capstan_schema::bounded::Texts;
 use serde_json::{Value, json};
 
 use crate::auth::rbac::{self, Reconciliation};
@@ -88,7 +89,7 @@ async fn reconcile(server: &Server, expected: &Value) -> Result<()> {
 fn required(call: &Call, existing: Option<&Value>, expected: &Value) -> Value {
     let mut expected = expected.clone();
     // With the defaults that stored objects have, or each start would find them missing.
-    let _ = crate::strategy::settle(call.resource(), &mut expected, &mut Vec::new());
+    let _ = crate::strategy::settle(call.resource(), &mut expected, &mut Texts::default());
     if existing.is_some() && expected.get("aggregationRule").is_some() {
         expected["rules"] = Value::Null;
     }
@@ -117,7 +118,7 @@ fn call(server: &Server, group: &str, plural: &str, object: &Value) -> Option<Ca
 
 async fn create(call: &Call, mut object: Value) -> Result<()> {
     // What is built here has only known fields; settling fills in the defaults.
-    let _ = crate::strategy::settle(call.resource(), &mut object, &mut Vec::new());
+    let _ = crate::strategy::settle(call.resource(), &mut object, &mut Texts::default());
     let object = crate::ownership::update(call, None, object, &call.manager("")).await?;
     match create_object(call, object, &WriteOptions::default(), WriteKind::Create).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),

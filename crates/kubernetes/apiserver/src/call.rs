@@ -6,6 +6,8 @@ use bytes::Bytes;
 use capstan_builtin as builtin;
 use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
+use capstan_schema::bounded::{Texts, cut};
+use capstan_schema::memory::Undecodable;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -23,6 +25,9 @@ use crate::scale;
 use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::strategy;
+
+/// Bytes of a body that an error repeats.
+const SHOWN_BODY: usize = 16 * 1024;
 
 /// One request to a resource.
 pub(crate) struct Call {
@@ -189,10 +194,10 @@ impl Call {
         &self,
         words: Words,
         body: &mut Value,
-        strict: &mut Vec<String>,
-    ) -> std::result::Result<(), String> {
+        strict: &mut Texts,
+    ) -> std::result::Result<(), Undecodable> {
         if self.subresource() == scale::NAME {
-            strict.extend(scale::settle(words, body)?);
+            strict.append(scale::settle(words, body)?);
             return Ok(());
         }
         strategy::settle_with(words, self.resource(), body, strict)
@@ -214,31 +219,31 @@ impl Call {
         }
         let Decoded { mut value, duplicates } = self.parse(bytes, encoding)?;
         self.expect_kind(&mut value, bytes)?;
-        let mut strict = Vec::new();
-        self.settle(Words::Decoder, &mut value, &mut strict).map_err(|why| {
+        let mut strict = Texts::default();
+        self.settle(Words::Decoder, &mut value, &mut strict).map_err(|error| {
             let BodyKind { kind, version, .. } = self.body_kind();
-            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+            Status::undecodable(error, |why| {
+                Status::bad_request(builtin::decode::bad_request(why, version, kind))
+            })
         })?;
         // Unknown fields come first, then duplicates, as Go's strict decoder reports them.
-        strict.extend(duplicates);
+        strict.append(duplicates);
         self.judge_strictness(strict, strictness)?;
         Ok(value)
     }
 
     /// Refuses, warns of or ignores what strict decoding objects to.
-    pub fn judge_strictness(&self, strict: Vec<String>, strictness: FieldValidation) -> Result<()> {
+    pub fn judge_strictness(&self, strict: Texts, strictness: FieldValidation) -> Result<()> {
         if strict.is_empty() {
             return Ok(());
         }
         match strictness {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => strict.into_iter().for_each(|text| self.warnings.add(text)),
+            FieldValidation::Warn => strict.into_lines().into_iter().for_each(|text| self.warnings.add(text)),
             FieldValidation::Strict => {
                 let BodyKind { kind, version, .. } = self.body_kind();
-                return Err(Status::bad_request(format!(
-                    "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
-                    strict.join(", ")
-                )));
+                let why = format!("strict decoding error: {}", strict.join(", "));
+                return Err(Status::bad_request(builtin::decode::bad_request(why, version, kind)));
             }
         }
         Ok(())
@@ -255,15 +260,17 @@ impl Call {
             Encoding::Json => body::json(bytes, max_depth),
             Encoding::Yaml => body::yaml(bytes, max_depth),
             Encoding::Protobuf => builtin::protobuf::decode(bytes)
-                .map(|value| Decoded { value, duplicates: Vec::new() })
-                .map_err(|e| e.to_string()),
+                .map(|value| Decoded { value, duplicates: Texts::default() })
+                .map_err(Undecodable::from),
         };
-        parsed.map_err(|why| {
+        parsed.map_err(|error| {
             let kind = self.body_kind().kind;
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-                summary(bytes)
-            ))
+            Status::undecodable(error, |why| {
+                Status::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+                    summary(bytes)
+                ))
+            })
         })
     }
 
@@ -285,7 +292,7 @@ impl Call {
             return Err(Status::bad_request(format!(
                 "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
                 wanted.kind,
-                String::from_utf8_lossy(bytes),
+                cut(String::from_utf8_lossy(bytes), SHOWN_BODY),
                 summary(bytes)
             )));
         }

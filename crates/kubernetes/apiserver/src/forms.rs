@@ -1,6 +1,8 @@
 //! The other forms an object of a request can take, for admission webhooks that want another version.
 
 use capstan_builtin::decode::Words;
+use capstan_schema::bounded::Texts;
+use capstan_schema::memory::Undecodable;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -52,8 +54,9 @@ impl Representations for Forms<'_> {
     }
 
     fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {
-        let no_object =
-            |why| Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind));
+        let no_object = |why: Undecodable| {
+            Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
+        };
         if self.call.subresource() == scale::NAME {
             scale::settle(Words::Decoder, &mut object).map_err(no_object)?;
             return Ok(object);
@@ -62,7 +65,7 @@ impl Representations for Forms<'_> {
         if let Some(resource) = self.call.registry.find(&kind.group, &kind.version, plural)
             && resource.kind == kind.kind
         {
-            strategy::settle(resource, &mut object, &mut Vec::new()).map_err(no_object)?;
+            strategy::settle(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
         }
         Ok(object)
     }

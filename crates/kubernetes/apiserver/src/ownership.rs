@@ -11,6 +11,7 @@ use ::http::StatusCode;
 use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::apply::{ApplyError, Ownership, Set, Versions};
+use capstan_schema::bounded::Texts;
 use serde_json::{Value, json};
 
 use crate::call::Call;
@@ -66,7 +67,8 @@ pub(crate) async fn apply(
     })
     .await?;
     // Fields that fell away may have defaults.
-    call.settle(Words::Decoder, &mut merged, &mut Vec::new()).map_err(Status::bad_request)?;
+    call.settle(Words::Decoder, &mut merged, &mut Texts::default())
+        .map_err(|error| Status::undecodable(error, Status::bad_request))?;
     Ok(merged)
 }
 

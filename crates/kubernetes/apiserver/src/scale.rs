@@ -17,7 +17,9 @@ use capstan_builtin as builtin;
 use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::apply::scale::{ReplicasPaths, replicas_path, to_parent, to_scale};
+use capstan_schema::bounded::Texts;
 use capstan_schema::field::FieldError;
+use capstan_schema::memory::Undecodable;
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use serde_json::{Value, json};
@@ -76,7 +78,7 @@ pub(crate) fn schema() -> Option<Arc<Schema>> {
 }
 
 /// Gives a `Scale` the form in which Go writes it; see [`builtin::decode::settle`].
-pub(crate) fn settle(words: Words, scale: &mut Value) -> std::result::Result<Vec<String>, String> {
+pub(crate) fn settle(words: Words, scale: &mut Value) -> std::result::Result<Texts, Undecodable> {
     builtin::decode::settle_with(words, GROUP, VERSION, KIND, scale)
 }
 
@@ -172,7 +174,7 @@ impl Lens {
                 errors.push(FieldError::invalid("spec.replicas", replicas, why));
             }
             if !errors.is_empty() {
-                return Err(Status::invalid(GROUP, KIND, call.name(), &errors));
+                return Err(Status::invalid(GROUP, KIND, call.name(), errors));
             }
         }
         let mut object = current.clone();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ::http::StatusCode;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use capstan_schema::bounded::Texts;
 use capstan_store::{Entry, Stamped, Store, Write, WriteError, Written};
 use serde_json::Value;
 
@@ -111,7 +112,7 @@ impl Shared {
                     return self.read_back(resource, value).await;
                 }
                 let mut settled = value.clone();
-                strategy::settle(resource, &mut settled, &mut Vec::new()).map_err(Status::internal)?;
+                strategy::settle(resource, &mut settled, &mut Texts::default()).map_err(Status::internal)?;
                 if settled == value {
                     entry.digest().settle(custom.schema_epoch);
                 }
@@ -133,7 +134,9 @@ impl Shared {
         let registry = self.registry.load();
         let version = stored["apiVersion"].as_str().and_then(|v| v.rsplit('/').next()).unwrap_or_default();
         match registry.find(&resource.group, version, &resource.plural) {
-            Some(storage) => strategy::settle(storage, stored, &mut Vec::new()).map_err(Status::internal),
+            Some(storage) => {
+                strategy::settle(storage, stored, &mut Texts::default()).map_err(Status::internal)
+            }
             None => Ok(()),
         }
     }

@@ -5,8 +5,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 use ::http::StatusCode;
-use capstan_schema::field::FieldError;
+use capstan_schema::bounded::cut_text;
+use capstan_schema::field::FieldErrors;
+use capstan_schema::memory::Undecodable;
 use serde_json::{Map, Value, json};
+
+/// Bytes of a message: clients read and log it, and it holds what others sent.
+const MAX_MESSAGE: usize = 512 * 1024;
 
 /// A failed request, ready to be sent as a `v1.Status`.
 #[derive(Debug, Clone)]
@@ -62,7 +67,7 @@ impl Status {
         Self {
             code: code.as_u16(),
             reason: reason.into(),
-            message: message.into(),
+            message: cut_text(message.into(), MAX_MESSAGE),
             details: None,
             retry_after: None,
             continue_token: None,
@@ -152,9 +157,19 @@ impl Status {
     }
 
     /// 422 with one cause per field error, in their order.
-    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: impl Into<FieldErrors>) -> Self {
+        let errors = errors.into();
         let qualified = qualified(group, kind);
-        let texts: Vec<String> = dedup(errors.iter().map(ToString::to_string));
+        let mut texts: Vec<String> = dedup(errors.iter().map(ToString::to_string));
+        let mut causes: Vec<Cause> = errors
+            .iter()
+            .map(|e| Cause { reason: e.kind.reason().into(), message: e.body(), field: e.field.clone() })
+            .collect();
+        if errors.more() > 0 {
+            let message = format!("and {} more errors", errors.more());
+            texts.push(message.clone());
+            causes.push(Cause { message, ..Cause::default() });
+        }
         let body = match texts.as_slice() {
             [] => "<nil>".to_owned(),
             [one] => one.clone(),
@@ -165,12 +180,17 @@ impl Status {
             name: name.into(),
             group: group.into(),
             kind: kind.into(),
-            causes: errors
-                .iter()
-                .map(|e| Cause { reason: e.kind.reason().into(), message: e.body(), field: e.field.clone() })
-                .collect(),
+            causes,
             ..Details::default()
         })
+    }
+
+    /// 413 for a body that would take too much memory; what another one is answered is for the caller to say.
+    pub fn undecodable(error: Undecodable, malformed: impl FnOnce(String) -> Self) -> Self {
+        match error {
+            Undecodable::Malformed(why) => malformed(why),
+            Undecodable::TooLarge(why) => Self::too_large(format!("Request entity too large: {why}")),
+        }
     }
 
     /// 405.

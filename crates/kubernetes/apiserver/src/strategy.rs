@@ -2,12 +2,15 @@
 //! resources by their schemas, and the rules common to all.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use capstan_builtin as builtin;
 use capstan_builtin::decode::Words;
+use capstan_schema::bounded::Texts;
 use capstan_schema::custom::{Decode, Verdict, decode};
 use capstan_schema::embedded::{self, Coerce};
-use capstan_schema::field::FieldError;
+use capstan_schema::field::FieldErrors;
+use capstan_schema::memory::Undecodable;
 use capstan_schema::path::Path;
 use capstan_schema::{default, meta, prune};
 use serde_json::{Map, Value, json};
@@ -108,8 +111,8 @@ pub(crate) fn is_finished(resource: &Resource, object: &Value) -> bool {
 pub(crate) fn settle(
     resource: &Resource,
     object: &mut Value,
-    strict: &mut Vec<String>,
-) -> std::result::Result<(), String> {
+    strict: &mut Texts,
+) -> std::result::Result<(), Undecodable> {
     settle_with(Words::Decoder, resource, object, strict)
 }
 
@@ -118,20 +121,19 @@ pub(crate) fn settle_with(
     words: Words,
     resource: &Resource,
     object: &mut Value,
-    strict: &mut Vec<String>,
-) -> std::result::Result<(), String> {
+    strict: &mut Texts,
+) -> std::result::Result<(), Undecodable> {
     match &resource.origin {
         Origin::BuiltIn => {
             let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
-            strict.extend(builtin::decode::settle_with(words, group, version, kind, object)?);
+            strict.append(builtin::decode::settle_with(words, group, version, kind, object)?);
             fill_in(resource, object);
         }
         // Nothing is known of an object of another kind; validation refuses it.
         Origin::Custom(_) if object["kind"] != *resource.kind => {}
         Origin::Custom(custom) => {
             let options = Decode { preserve_unknown: custom.preserve_unknown, drop_malformed: false };
-            let unknown = decode(object, &resource.schema, options)?;
-            strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+            strict.append(decode(object, &resource.schema, options)?.quoted("unknown field"));
         }
     }
     Ok(())
@@ -205,13 +207,14 @@ pub(crate) fn dedup_owners(object: &mut Value, warnings: &Warnings, after_admiss
     let Some(refs) = object.meta().and_then(|m| m.get("ownerReferences")).and_then(Value::as_array) else {
         return;
     };
+    let mut seen = HashSet::with_capacity(refs.len());
     let mut kept: Vec<Value> = Vec::new();
-    let mut dropped = Vec::new();
+    let mut dropped = Texts::default();
     for reference in refs {
-        if kept.contains(reference) {
-            dropped.push(reference["uid"].as_str().unwrap_or_default().to_owned());
-        } else {
+        if seen.insert(reference) {
             kept.push(reference.clone());
+        } else {
+            dropped.push(reference["uid"].as_str().unwrap_or_default());
         }
     }
     if dropped.is_empty() {
@@ -326,7 +329,7 @@ pub(crate) fn validate_create(call: &Call, object: &Value) -> Result<()> {
     refuse(
         call,
         object,
-        &meta::validate_object_meta(metadata, resource.namespaced, meta::path_segment, &path),
+        meta::validate_object_meta(metadata, resource.namespaced, meta::path_segment, &path),
     )?;
     warn_of_finalizers(call, object, None);
     Ok(())
@@ -349,7 +352,7 @@ pub(crate) fn validate_update(call: &Call, object: &Value, current: &Value) -> R
         }
         Some(behaviour) => behaviour.validator.validate_update(object, current),
     };
-    errors.append(&mut verdict.errors);
+    errors.extend(verdict.errors);
     verdict.errors = errors;
     settle_verdict(call, object, verdict)?;
     warn_of_finalizers(call, object, Some(current));
@@ -378,7 +381,7 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
         let (object, current) = (stored_form(resource, object), current.map(|c| stored_form(resource, c)));
         builtin::validation::validate(group, kind, call.subresource(), &object, current.as_deref())
     };
-    Verdict { errors, warnings: Vec::new() }
+    Verdict { errors, warnings: Texts::default() }
 }
 
 /// Does something to an object in the form it is judged in.
@@ -402,11 +405,11 @@ fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
 }
 
 fn settle_verdict(call: &Call, object: &Value, verdict: Verdict) -> Result<()> {
-    verdict.warnings.into_iter().for_each(|text| call.warnings.add(text));
-    refuse(call, object, &verdict.errors)
+    verdict.warnings.into_lines().into_iter().for_each(|text| call.warnings.add(text));
+    refuse(call, object, verdict.errors)
 }
 
-fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<()> {
+fn refuse(call: &Call, object: &Value, errors: FieldErrors) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
@@ -419,6 +422,7 @@ fn warn_of_finalizers(call: &Call, object: &Value, current: Option<&Value>) {
     if call.resource().custom().is_some() {
         let old = current.map(|c| &c["metadata"]);
         meta::finalizer_warnings(&object["metadata"], old)
+            .into_lines()
             .into_iter()
             .for_each(|text| call.warnings.add(text));
     }

@@ -7,6 +7,8 @@
 mod base64_text;
 mod visit;
 
+use capstan_schema::bounded::Texts;
+use capstan_schema::memory::{TooLarge, Undecodable};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
@@ -19,21 +21,12 @@ pub struct Decoded {
     /// As Kubernetes would write it.
     pub object: Value,
     /// What strict field validation objects to: `unknown field "spec.foo"`, `duplicate field "data.a"`.
-    pub strict: Vec<String>,
+    pub strict: Texts,
 }
 
-/// The object does not fit its type; the text is Go's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct DecodeError {
-    message: String,
-}
-
-impl DecodeError {
-    /// The message of the 400 that kube-apiserver answers.
-    pub fn bad_request(&self, version: &str, kind: &str) -> String {
-        format!("{kind} in version {version:?} cannot be handled as a {kind}: {}", self.message)
-    }
+/// The message of the 400 that kube-apiserver answers to a malformed object.
+pub fn bad_request(why: impl std::fmt::Display, version: &str, kind: &str) -> String {
+    format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
 impl Decoded {
@@ -54,7 +47,7 @@ pub enum Words {
 }
 
 /// Decodes a JSON text.
-pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, DecodeError> {
+pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, Undecodable> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     run(id, Words::Decoder, |seed| {
         let out = seed.deserialize(&mut deserializer)?;
@@ -64,13 +57,13 @@ pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, DecodeError> {
 }
 
 /// Decodes a JSON value; its duplicate fields are already lost.
-pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
+pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, Undecodable> {
     run(id, Words::Decoder, |seed| seed.deserialize(value))
 }
 
 /// Puts in an object's place what Kubernetes would store of it, and says what a strict decoder objects
-/// to. Kinds that are not built in are left alone; the error is Go's text.
-pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
+/// to. Kinds that are not built in are left alone; a malformed object's error is Go's text.
+pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Texts, Undecodable> {
     settle_with(Words::Decoder, group, version, kind, object)
 }
 
@@ -81,9 +74,9 @@ pub fn settle_with(
     version: &str,
     kind: &str,
     object: &mut Value,
-) -> Result<Vec<String>, String> {
-    let Some(id) = table().kind(group, version, kind) else { return Ok(Vec::new()) };
-    let decoded = run(id, words, |seed| seed.deserialize(&*object)).map_err(|error| error.to_string())?;
+) -> Result<Texts, Undecodable> {
+    let Some(id) = table().kind(group, version, kind) else { return Ok(Texts::default()) };
+    let decoded = run(id, words, |seed| seed.deserialize(&*object))?;
     *object = decoded.object;
     Ok(decoded.strict)
 }
@@ -98,13 +91,16 @@ fn run(
     id: TypeId,
     words: Words,
     body: impl FnOnce(Seed<'_, '_>) -> Result<Option<Value>, serde_json::Error>,
-) -> Result<Decoded, DecodeError> {
+) -> Result<Decoded, Undecodable> {
     let mut context = Context::new(words);
     let expr = Expr::Named(id);
     let outcome = body(Seed { table: table(), expr: &expr, context: &mut context });
+    if context.budget.is_exceeded() {
+        return Err(Undecodable::TooLarge(TooLarge));
+    }
     match (outcome, context.error.take()) {
-        (_, Some(message)) => Err(DecodeError { message }),
-        (Err(error), None) => Err(DecodeError { message: error.to_string() }),
+        (_, Some(message)) => Err(Undecodable::Malformed(message)),
+        (Err(error), None) => Err(Undecodable::Malformed(error.to_string())),
         (Ok(object), None) => {
             let object = object.unwrap_or_else(|| Value::Object(Map::new()));
             Ok(Decoded { object, strict: context.strict })

@@ -1,5 +1,7 @@
 //! Why a body could not be understood.
 
+use capstan_schema::memory::{TooLarge, Undecodable};
+
 /// What is wrong with a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -36,10 +38,16 @@ pub enum Error {
     /// Messages are nested too deep.
     #[error("proto: exceeded max depth")]
     TooDeep,
-    /// The body holds too many values.
-    #[error("proto: more than {limit} values")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
+    /// The body would take too much memory.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+impl From<Error> for Undecodable {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::TooLarge(error) => Self::TooLarge(error),
+            other => Self::Malformed(other.to_string()),
+        }
+    }
 }

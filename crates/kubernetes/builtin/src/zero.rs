@@ -1,16 +1,19 @@
 //! What Go's JSON encoder adds and drops: fields without `omitempty` appear though nobody set them
 //! (`"status": {}`, `"rules": null`), empty fields with it vanish.
 
+use capstan_schema::memory;
 use serde_json::{Map, Value, json};
 
 use crate::table::{Expr, Field, Shape, Special, Table, TypeId};
 
 /// Makes the object what Go's encoder would write of a struct with these fields: adds the zero values of
-/// absent fields that are always written, drops empty ones that are not.
-pub(crate) fn complete(table: &Table, of: TypeId, object: &mut Map<String, Value>) {
+/// absent fields that are always written, drops empty ones that are not. Returns how many bytes were added: an
+/// empty message can stand for a large object.
+pub(crate) fn complete(table: &Table, of: TypeId, object: &mut Map<String, Value>) -> usize {
+    let mut added = 0;
     for field in &table.get(of).fields {
         match field.expr {
-            Expr::Named(inner) if field.inline => complete(table, inner, object),
+            Expr::Named(inner) if field.inline => added += complete(table, inner, object),
             _ => match object.get(field.json) {
                 Some(value) if omitted(table, field, value) => {
                     object.remove(field.json);
@@ -18,12 +21,14 @@ pub(crate) fn complete(table: &Table, of: TypeId, object: &mut Map<String, Value
                 Some(_) => {}
                 None => {
                     if let Some(value) = zero_if_written(table, field) {
+                        added += memory::map_entry(object.len(), field.json) + memory::tree(&value);
                         object.insert(field.json.to_owned(), value);
                     }
                 }
             },
         }
     }
+    added
 }
 
 /// The zero value of a field nobody set, if it is written at all.

@@ -3,44 +3,55 @@
 use serde_json::Value;
 
 use crate::Schema;
+use crate::memory::{MemoryBudget, TooLarge, map_entry, tree};
 
 /// Fills in defaults. A null where none is allowed counts as absent. What a default brings along is
-/// defaulted in turn.
-pub fn apply(value: &mut Value, schema: &Schema) {
+/// defaulted in turn. What is filled in is taken from the budget: three bytes (`{},`) may stand for a large
+/// default.
+pub fn apply(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Result<(), TooLarge> {
     match value {
         Value::Object(fields) => {
             for (key, property) in &schema.properties {
                 if let Some(default) = &property.default {
+                    let position = fields.len();
                     match fields.get_mut(key) {
-                        Some(value) if value.is_null() && !property.nullable => value.clone_from(default),
+                        Some(value) if value.is_null() && !property.nullable => {
+                            budget.spend(tree(default))?;
+                            value.clone_from(default);
+                        }
                         Some(_) => {}
-                        None => _ = fields.insert(key.clone(), default.clone()),
+                        None => {
+                            budget.spend(map_entry(position, key) + tree(default))?;
+                            fields.insert(key.clone(), default.clone());
+                        }
                     }
                 }
             }
             for (key, value) in fields.iter_mut() {
                 if let Some(property) = schema.properties.get(key) {
-                    apply(value, property);
+                    apply(value, property, budget)?;
                 } else if let Some(additional) = schema.additional_schema() {
-                    element(value, additional);
+                    element(value, additional, budget)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
-                items.iter_mut().for_each(|item| element(item, schema));
+                items.iter_mut().try_for_each(|item| element(item, schema, budget))?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// An entry of a list or map: it cannot be absent, so a null becomes the default, or stays null.
-fn element(value: &mut Value, schema: &Schema) {
+fn element(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Result<(), TooLarge> {
     if let (true, false, Some(default)) = (value.is_null(), schema.nullable, &schema.default) {
+        budget.spend(tree(default))?;
         value.clone_from(default);
     }
-    apply(value, schema);
+    apply(value, schema, budget)
 }
 
 /// Removes nulls from fields that neither allow null nor have a default that would replace it.
@@ -75,7 +86,7 @@ mod tests {
     fn check(schema: Value, mut value: Value, expected: Value) {
         let schema = Schema::from_json(&schema).expect("valid schema");
         prune_nulls(&mut value, Some(&schema));
-        apply(&mut value, &schema);
+        apply(&mut value, &schema, &MemoryBudget::default()).expect("little is filled in");
         assert_eq!(value, expected);
     }
 
@@ -100,6 +111,14 @@ mod tests {
             json!({"l": [{}, {"x": 2}], "m": {"k": {}}}),
             json!({"l": [{"x": 1}, {"x": 2}], "m": {"k": {"x": 1}}}),
         );
+    }
+
+    #[test]
+    fn defaults_do_not_multiply_what_was_sent() {
+        let schema = json!({"items": {"properties": {"x": {"default": "x".repeat(10_000)}}}});
+        let schema = Schema::from_json(&schema).expect("valid schema");
+        let mut value = json!(vec![json!({}); 1_000_000]);
+        assert_eq!(apply(&mut value, &schema, &MemoryBudget::default()), Err(TooLarge));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::Schema;
-use crate::field::FieldError;
+use crate::bounded::Texts;
+use crate::field::{FieldError, FieldErrors};
 use crate::meta;
 use crate::path::Path;
 
@@ -25,11 +26,11 @@ pub fn coerce(
     schema: &Schema,
     options: Coerce,
     path: &Path<'_>,
-) -> Result<Vec<String>, FieldError> {
-    let mut unknown = Vec::new();
+) -> Result<Texts, FieldError> {
+    let mut unknown = Texts::default();
     let embedded = options.resource_root || schema.embedded_resource;
     coerce_value(value, schema, embedded, options.drop_malformed, path, &mut unknown)?;
-    unknown.sort_unstable();
+    unknown.sort();
     Ok(unknown)
 }
 
@@ -39,7 +40,7 @@ fn coerce_value(
     embedded: bool,
     drop_malformed: bool,
     path: &Path<'_>,
-    unknown: &mut Vec<String>,
+    unknown: &mut Texts,
 ) -> Result<(), FieldError> {
     match value {
         Value::Object(fields) => {
@@ -73,7 +74,7 @@ fn coerce_identity(
     fields: &mut Map<String, Value>,
     drop_malformed: bool,
     path: &Path<'_>,
-    unknown: &mut Vec<String>,
+    unknown: &mut Texts,
 ) -> Result<(), FieldError> {
     for key in ["apiVersion", "kind"] {
         match fields.get(key) {
@@ -88,7 +89,7 @@ fn coerce_identity(
     match meta::decode_object_meta(metadata, drop_malformed) {
         Ok(decoded) => {
             let path = path.field("metadata");
-            unknown.extend(decoded.unknown.iter().map(|field| format!("{path}.{field}")));
+            unknown.append(decoded.unknown.below(&path.to_string()));
             *metadata = decoded.metadata.into();
             Ok(())
         }
@@ -98,19 +99,13 @@ fn coerce_identity(
 }
 
 /// Checks identity and metadata of embedded resources, and of the value itself if it is a resource.
-pub fn validate(value: &Value, schema: &Schema, resource_root: bool, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate(value: &Value, schema: &Schema, resource_root: bool, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     validate_value(value, schema, resource_root || schema.embedded_resource, path, &mut out);
     out
 }
 
-fn validate_value(
-    value: &Value,
-    schema: &Schema,
-    embedded: bool,
-    path: &Path<'_>,
-    out: &mut Vec<FieldError>,
-) {
+fn validate_value(value: &Value, schema: &Schema, embedded: bool, path: &Path<'_>, out: &mut FieldErrors) {
     match value {
         Value::Object(fields) => {
             if embedded {
@@ -135,7 +130,7 @@ fn validate_value(
     }
 }
 
-fn validate_identity(fields: &Map<String, Value>, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn validate_identity(fields: &Map<String, Value>, path: &Path<'_>, out: &mut FieldErrors) {
     for key in ["apiVersion", "kind"] {
         if !fields.contains_key(key) {
             out.push(FieldError::required(path.field(key), ""));
@@ -199,7 +194,7 @@ mod tests {
             "list": [{"metadata": {"x": 1}}],
         }});
         let unknown = coerce(&mut object, &schema(), Coerce::default(), &Path::ROOT).expect("coerces");
-        assert_eq!(unknown, ["spec.list[0].metadata.x", "spec.template.metadata.odd"]);
+        assert_eq!(unknown.entries(), ["spec.list[0].metadata.x", "spec.template.metadata.odd"]);
         assert_eq!(object["spec"]["template"], json!({"kind": "K", "metadata": {"name": "a"}}));
     }
 

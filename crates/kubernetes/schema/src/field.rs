@@ -1,10 +1,12 @@
 //! Field errors, worded as apimachinery's `field.Error` so that clients and people see what they know.
 
 use std::fmt;
+use std::ops::Deref;
 
 use serde_json::Value;
 
-use crate::golang;
+use crate::bounded::{MAX_TEXT, cut_text};
+use crate::{golang, memory};
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -207,5 +209,223 @@ impl FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// Bytes of a field error's value, and of its detail.
+const MAX_SHOWN: usize = 16 * 1024;
+
+impl FieldError {
+    /// Cuts off what a client made too long to be shown, or held.
+    fn bounded(mut self) -> Self {
+        self.field = cut_text(self.field, MAX_TEXT);
+        self.detail = cut_text(self.detail, MAX_SHOWN);
+        self.bad_value = match self.bad_value {
+            BadValue::Json(value) if memory::tree(&value) > MAX_SHOWN => {
+                BadValue::Text(cut_text(golang::bad_value(&value), MAX_SHOWN))
+            }
+            BadValue::Text(text) => BadValue::Text(cut_text(text, MAX_SHOWN)),
+            shown => shown,
+        };
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        let shown = match &self.bad_value {
+            BadValue::Omitted => 0,
+            BadValue::Json(value) => memory::tree(value),
+            BadValue::Text(text) => text.len(),
+        };
+        self.field.len() + self.detail.len() + shown
+    }
+}
+
+/// Field errors of one object. After [`FieldErrors::MAX_ENTRIES`] or [`FieldErrors::MAX_BYTES`] they are only
+/// counted: whoever sends the object decides how many there are, and how long.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FieldErrors {
+    /// Never empty if anything was found.
+    kept: Vec<FieldError>,
+    bytes: usize,
+    more: usize,
+}
+
+impl FieldErrors {
+    /// Errors that are kept.
+    pub const MAX_ENTRIES: usize = 1_000;
+    /// Bytes of paths, values and details after which no more errors are kept.
+    pub const MAX_BYTES: usize = 256 * 1024;
+
+    /// No errors.
+    pub const fn new() -> Self {
+        Self { kept: Vec::new(), bytes: 0, more: 0 }
+    }
+
+    /// Adds an error, or counts it if there is no room.
+    pub fn push(&mut self, error: FieldError) {
+        if self.kept.len() >= Self::MAX_ENTRIES || self.bytes >= Self::MAX_BYTES {
+            self.more += 1;
+            return;
+        }
+        let error = error.bounded();
+        self.bytes += error.bytes();
+        self.kept.push(error);
+    }
+
+    /// Adds all of another list.
+    pub fn extend(&mut self, errors: impl Into<Self>) {
+        let errors = errors.into();
+        if self.kept.is_empty() {
+            *self = Self { more: self.more + errors.more, ..errors };
+            return;
+        }
+        errors.kept.into_iter().for_each(|error| self.push(error));
+        self.more += errors.more;
+    }
+
+    /// How many errors were found, kept or not.
+    pub fn found(&self) -> usize {
+        self.kept.len() + self.more
+    }
+
+    /// How many errors were found and not kept.
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    /// Bytes of the paths, values and details that were kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets all but the first errors that were found.
+    pub fn truncate(&mut self, found: usize) {
+        if found >= self.kept.len() {
+            self.more = self.more.min(found - self.kept.len());
+            return;
+        }
+        self.kept.truncate(found);
+        self.more = 0;
+        self.bytes = self.kept.iter().map(FieldError::bytes).sum();
+    }
+
+    /// Forgets all errors.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Forgets the errors that are not wanted, of those that were kept.
+    pub fn retain(&mut self, wanted: impl FnMut(&FieldError) -> bool) {
+        self.kept.retain(wanted);
+        self.bytes = self.kept.iter().map(FieldError::bytes).sum();
+    }
+}
+
+impl Deref for FieldErrors {
+    type Target = [FieldError];
+
+    fn deref(&self) -> &[FieldError] {
+        &self.kept
+    }
+}
+
+impl FromIterator<FieldError> for FieldErrors {
+    fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> Self {
+        let mut out = Self::new();
+        errors.into_iter().for_each(|error| out.push(error));
+        out
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a FieldErrors {
+    type Item = &'a FieldError;
+    type IntoIter = std::slice::Iter<'a, FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.iter()
+    }
+}
+
+impl From<Vec<FieldError>> for FieldErrors {
+    fn from(errors: Vec<FieldError>) -> Self {
+        errors.into_iter().collect()
+    }
+}
+
+impl From<Option<FieldError>> for FieldErrors {
+    fn from(error: Option<FieldError>) -> Self {
+        error.into_iter().collect()
+    }
+}
+
+impl From<&[FieldError]> for FieldErrors {
+    fn from(errors: &[FieldError]) -> Self {
+        errors.iter().cloned().collect()
+    }
+}
+
+impl From<&Vec<FieldError>> for FieldErrors {
+    fn from(errors: &Vec<FieldError>) -> Self {
+        errors.as_slice().into()
+    }
+}
+
+impl<const N: usize> From<&[FieldError; N]> for FieldErrors {
+    fn from(errors: &[FieldError; N]) -> Self {
+        errors.as_slice().into()
+    }
+}
+
+impl<const N: usize> From<[FieldError; N]> for FieldErrors {
+    fn from(errors: [FieldError; N]) -> Self {
+        errors.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_once_there_are_too_many() {
+        let errors: FieldErrors = (0..5_000).map(|n| FieldError::invalid("a", n, "wrong")).collect();
+        assert_eq!((errors.len(), errors.more()), (FieldErrors::MAX_ENTRIES, 4_000));
+    }
+
+    #[test]
+    fn neither_long_paths_nor_large_values_are_kept() {
+        let long = "x".repeat(1 << 20);
+        let large = serde_json::json!(vec![vec![0]; 100_000]);
+        let errors: FieldErrors = (0..100)
+            .flat_map(|_| {
+                let value = BadValue::Text(long.clone());
+                [
+                    FieldError::invalid(long.as_str(), large.clone(), long.as_str()),
+                    FieldError::new(ErrorKind::Invalid, "a", value, ""),
+                ]
+            })
+            .collect();
+        assert!(errors.bytes() < FieldErrors::MAX_BYTES + 3 * MAX_SHOWN, "{}", errors.bytes());
+        assert_eq!(errors.found(), 200);
+    }
+
+    #[test]
+    fn what_is_forgotten_again_makes_room() {
+        let error = || FieldError::required("a", "");
+        let mut errors: FieldErrors = (0..FieldErrors::MAX_ENTRIES + 10).map(|_| error()).collect();
+        errors.truncate(FieldErrors::MAX_ENTRIES + 5);
+        assert_eq!(errors.found(), FieldErrors::MAX_ENTRIES + 5);
+        errors.truncate(3);
+        errors.push(error());
+        assert_eq!((errors.len(), errors.more()), (4, 0));
     }
 }

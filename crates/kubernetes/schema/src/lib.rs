@@ -10,11 +10,13 @@
 //!
 //!  patch, apply ── change objects        selector, jsonpath, fieldpath ── find things in them
 //!  field, path, golang ── say what is wrong in upstream's words
+//!  bounded, memory ── keep what a request makes the server hold within bounds
 //! ```
 
 #![warn(missing_docs)]
 
 pub mod apply;
+pub mod bounded;
 pub mod correlate;
 pub mod crd;
 pub mod custom;
@@ -26,6 +28,7 @@ pub mod format;
 pub mod golang;
 pub mod jsonpath;
 pub mod lists;
+pub mod memory;
 pub mod meta;
 pub mod patch;
 pub mod path;

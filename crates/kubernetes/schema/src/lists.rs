@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::Schema;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::golang;
 use crate::path::Path;
 use crate::schema::ListType;
 
 /// Duplicate entries of sets and keyed lists, once per value.
-pub fn validate(value: &Value, schema: &Schema, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate(value: &Value, schema: &Schema, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     walk(value, schema, path, &mut out);
     out
 }
 
-fn walk(value: &Value, schema: &Schema, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn walk(value: &Value, schema: &Schema, path: &Path<'_>, out: &mut FieldErrors) {
     match value {
         Value::Object(fields) => {
             if let Some(additional) = schema.additional_schema() {
@@ -53,7 +53,7 @@ fn walk(value: &Value, schema: &Schema, path: &Path<'_>, out: &mut Vec<FieldErro
     }
 }
 
-fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, out: &mut FieldErrors) {
     if let Some(index) = items.iter().position(|item| !(item.is_object() || item.is_null())) {
         out.push(FieldError::invalid(
             path.index(index),

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::bounded::{MAX_TEXT, cut};
+
 /// A path into an object, apimachinery's `field.Path`.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
@@ -72,9 +74,19 @@ impl<'a> Path<'a> {
     }
 }
 
+/// Keys of maps are the client's, and one long key is part of every path below it: no more than
+/// [`MAX_TEXT`] bytes are shown.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_root() { f.write_str("<nil>") } else { self.write(f) }
+        if self.is_root() { f.write_str("<nil>") } else { f.write_str(&cut(Whole(self), MAX_TEXT)) }
+    }
+}
+
+struct Whole<'a>(&'a Path<'a>);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f)
     }
 }
 
@@ -105,5 +117,12 @@ mod tests {
         assert_eq!(Path::ROOT.to_string(), "<nil>");
         assert_eq!(Path::ROOT.key("k").to_string(), "[k]");
         assert_eq!(Path::at("spec.x").field("y").to_string(), "spec.x.y");
+    }
+
+    #[test]
+    fn a_long_key_makes_no_long_path() {
+        let long = "k".repeat(1 << 20);
+        let path = Path::ROOT.key(&long);
+        assert!(path.field("x").to_string().len() < 2 * MAX_TEXT);
     }
 }

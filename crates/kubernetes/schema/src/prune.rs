@@ -3,24 +3,25 @@
 use serde_json::Value;
 
 use crate::Schema;
+use crate::bounded::Texts;
 use crate::schema::Additional;
 
 /// Removes fields of a whole custom resource that its schema does not specify, and returns their paths
-/// in order. `apiVersion`, `kind` and `metadata` stay: they are implied. Embedded resources keep theirs.
-pub fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
+/// in order, as many as [`Texts`] holds. `apiVersion`, `kind` and `metadata` stay: they are implied. Embedded resources keep theirs.
+pub fn prune(object: &mut Value, schema: &Schema) -> Texts {
     prune_value(object, schema, true)
 }
 
 /// Removes unspecified fields of any value; `resource_root` says whether it is a whole resource.
-pub fn prune_value(value: &mut Value, schema: &Schema, resource_root: bool) -> Vec<String> {
-    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+pub fn prune_value(value: &mut Value, schema: &Schema, resource_root: bool) -> Texts {
+    let mut pruner = Pruner { path: String::new(), unknown: Texts::default() };
     let embedded = resource_root || schema.embedded_resource;
     if schema.preserve_unknown {
         pruner.keep(value, schema, embedded);
     } else {
         pruner.prune(value, Some(schema), embedded);
     }
-    pruner.unknown.sort_unstable();
+    pruner.unknown.sort();
     pruner.unknown
 }
 
@@ -30,7 +31,7 @@ fn is_meta(key: &str) -> bool {
 
 struct Pruner {
     path: String,
-    unknown: Vec<String>,
+    unknown: Texts,
 }
 
 impl Pruner {
@@ -75,7 +76,7 @@ impl Pruner {
                     }
                     None => {
                         if !(is_meta(key) && self.path.is_empty() && schema.is_some()) {
-                            self.below(key, |this| this.unknown.push(this.path.clone()));
+                            self.below(key, |this| this.unknown.push(&this.path));
                         }
                         false
                     }
@@ -143,7 +144,7 @@ mod tests {
     #[track_caller]
     fn check(schema: Value, mut object: Value, left: Value, unknown: &[&str]) {
         let schema = Schema::from_json(&schema).expect("valid schema");
-        assert_eq!(prune(&mut object, &schema), unknown);
+        assert_eq!(prune(&mut object, &schema).entries(), unknown);
         assert_eq!(object, left);
     }
 

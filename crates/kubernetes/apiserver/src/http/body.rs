@@ -1,4 +1,4 @@
-//! Request bodies: read with a limit, decoded with a depth limit, duplicate fields reported.
+//! Request bodies: read with a limit, decoded within limits of depth and memory, duplicate fields reported.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,8 +8,11 @@ use ::http::StatusCode;
 use ::http_body::Body;
 use ::http_body_util::{BodyExt, LengthLimitError, Limited};
 use bytes::Bytes;
+use capstan_schema::bounded::Texts;
+use capstan_schema::memory::{self, Counted, MemoryBudget, TooLarge, Undecodable};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::budget::BudgetBreach;
 
 use crate::status::{Result, Status};
 
@@ -29,7 +32,7 @@ pub struct Decoded {
     /// The document.
     pub value: Value,
     /// What strict decoding objects to: `duplicate field "spec.x"`, or YAML's own wording.
-    pub duplicates: Vec<String>,
+    pub duplicates: Texts,
 }
 
 /// Reads a whole body of at most [`MAX_BODY`] bytes.
@@ -55,54 +58,77 @@ where
 }
 
 /// Decodes JSON; later duplicates of a field win, as in Go.
-pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, String> {
-    let walk = Walk { duplicates: RefCell::default(), max_depth };
+pub fn json(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
+    let walk = Walk { duplicates: RefCell::default(), budget: MemoryBudget::default(), max_depth };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     // Our own limit is the lower or the more generous one; see `MAX_CRD_DEPTH`.
     deserializer.disable_recursion_limit();
-    let value = Node { walk: &walk, path: &Path::Root, depth: 0 }
-        .deserialize(&mut deserializer)
-        .map_err(|e| go_syntax_error(bytes, &e))?;
+    let value = Node { walk: &walk, path: &Path::Root, depth: 0 }.deserialize(&mut deserializer).map_err(
+        |error| match walk.budget.is_exceeded() {
+            true => Undecodable::from(TooLarge),
+            false => go_syntax_error(bytes, &error).into(),
+        },
+    )?;
     deserializer.end().map_err(|e| go_syntax_error(bytes, &e))?;
     Ok(Decoded { value, duplicates: walk.duplicates.into_inner() })
 }
 
 /// Decodes one YAML document by the rules of YAML 1.1 that kubectl and the API server follow.
-pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, String> {
+pub fn yaml(bytes: &[u8], max_depth: usize) -> std::result::Result<Decoded, Undecodable> {
     // Most of what comes as YAML is JSON, which is YAML: clients send apply configurations so. Where it has
     // duplicates, they are told in the words of YAML.
-    if bytes.trim_ascii_start().first() == Some(&b'{')
-        && let Ok(decoded) = json(bytes, max_depth)
-        && decoded.duplicates.is_empty()
-    {
-        return Ok(decoded);
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        match json(bytes, max_depth) {
+            Ok(decoded) if decoded.duplicates.is_empty() => return Ok(decoded),
+            Err(error @ Undecodable::TooLarge(_)) => return Err(error),
+            Ok(_) | Err(Undecodable::Malformed(_)) => {}
+        }
     }
-    let mut duplicates = Vec::new();
+    let mut duplicates = Texts::default();
     let value = match parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::Error) {
         Ok(value) => value,
-        Err(first) => {
-            let value = parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::LastWins)
-                .map_err(|e| format!("error converting YAML to JSON: yaml: {e}"))?;
+        Err(error @ Undecodable::TooLarge(_)) => return Err(error),
+        Err(Undecodable::Malformed(first)) => {
+            let value =
+                parse_yaml(bytes, serde_saphyr::DuplicateKeyPolicy::LastWins).map_err(
+                    |error| match error {
+                        Undecodable::Malformed(why) => {
+                            format!("error converting YAML to JSON: yaml: {why}").into()
+                        }
+                        too_large @ Undecodable::TooLarge(_) => too_large,
+                    },
+                )?;
             duplicates.push(first);
             value
         }
     };
     if depth(&value) > max_depth {
-        return Err(format!("document is nested deeper than {max_depth} levels"));
+        return Err(format!("document is nested deeper than {max_depth} levels").into());
     }
     Ok(Decoded { value, duplicates })
 }
 
-/// The parser's own budgets bound depth (64 levels), nodes and what aliases repeat.
-fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, String> {
+/// The parser's own budgets bound depth (64 levels), nodes and what aliases repeat; ours bounds what they become.
+fn parse_yaml(bytes: &[u8], duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> Result<Value, Undecodable> {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = duplicate_keys;
     options.legacy_octal_numbers = true;
-    serde_saphyr::from_slice_with_options(bytes, options).map_err(|error| match error.without_snippet() {
+    let budget = MemoryBudget::default();
+    let parsed = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
+        Counted(&budget).deserialize(deserializer)
+    });
+    parsed.map_err(|error| match error.without_snippet() {
+        _ if budget.is_exceeded() => TooLarge.into(),
+        serde_saphyr::Error::Budget {
+            breach:
+                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } | BudgetBreach::ScalarBytes { .. },
+            ..
+        } => TooLarge.into(),
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
             format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line())
+                .into()
         }
-        error => error.to_string(),
+        error => error.to_string().into(),
     })
 }
 
@@ -157,8 +183,15 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> usize {
 }
 
 struct Walk {
-    duplicates: RefCell<Vec<String>>,
+    duplicates: RefCell<Texts>,
+    budget: MemoryBudget,
     max_depth: usize,
+}
+
+impl Walk {
+    fn spend<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        self.budget.spend(bytes).map_err(E::custom)
+    }
 }
 
 enum Path<'a> {
@@ -222,11 +255,12 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.visit_string(value.to_owned())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.walk.spend(memory::text(&value))?;
         Ok(Value::String(value))
     }
 
@@ -236,7 +270,10 @@ impl<'de> Visitor<'de> for Node<'_> {
             let path = Path::Index(self.path, items.len());
             let node = Node { walk: self.walk, path: &path, depth: self.depth + 1 };
             match seq.next_element_seed(node)? {
-                Some(item) => items.push(item),
+                Some(item) => {
+                    self.walk.spend(memory::list_entry(items.len()))?;
+                    items.push(item);
+                }
                 None => return Ok(Value::Array(items)),
             }
         }
@@ -249,7 +286,9 @@ impl<'de> Visitor<'de> for Node<'_> {
             let node = Node { walk: self.walk, path: &path, depth: self.depth + 1 };
             let value = map.next_value_seed(node)?;
             if out.contains_key(&key) {
-                self.walk.duplicates.borrow_mut().push(format!("duplicate field \"{path}\""));
+                self.walk.duplicates.borrow_mut().push(format_args!("duplicate field \"{path}\""));
+            } else {
+                self.walk.spend(memory::map_entry(out.len(), &key))?;
             }
             out.insert(key, value);
         }
@@ -266,13 +305,47 @@ mod tests {
     fn duplicate_fields_are_named_by_path_and_the_last_wins() {
         let decoded = json(br#"{"spec":{"a":1,"a":2,"l":[{"x":1,"x":3}]}}"#, MAX_DEPTH).unwrap();
         assert_eq!(decoded.value, json!({"spec": {"a": 2, "l": [{"x": 3}]}}));
-        assert_eq!(decoded.duplicates, ["duplicate field \"spec.a\"", "duplicate field \"spec.l[0].x\""]);
+        assert_eq!(
+            decoded.duplicates.entries(),
+            ["duplicate field \"spec.a\"", "duplicate field \"spec.l[0].x\""]
+        );
+    }
+
+    /// Two keys of 50 kB around 400,000 duplicates: with every path in full that was 23.8 GB.
+    #[test]
+    fn what_is_said_of_duplicates_does_not_grow_with_their_number_and_paths() {
+        let key = "k".repeat(50_000);
+        let fields = vec!["\"a\":0"; 400_000].join(",");
+        let body = format!("{{\"{key}\":{{\"{key}\":{{{fields}}}}}}}");
+        let decoded = json(body.as_bytes(), MAX_DEPTH).unwrap();
+        assert_eq!(decoded.duplicates.entries().len() + decoded.duplicates.more(), 399_999);
+        assert!(decoded.duplicates.bytes() <= Texts::MAX_BYTES + 2 * Texts::MAX_ENTRY);
+    }
+
+    #[test]
+    fn bodies_that_become_much_memory_are_too_large() {
+        let objects = vec![r#"{"":0}"#; 400_000].join(",");
+        let lists = vec!["[0]"; 700_000].join(",");
+        for text in [&objects, &lists] {
+            let body = format!("{{\"a\":[{text}]}}");
+            assert_eq!(json(body.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
+            assert_eq!(yaml(body.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
+        }
+        let block = "- ? ''\n".repeat(120_000);
+        assert_eq!(yaml(block.as_bytes(), MAX_DEPTH).unwrap_err(), TooLarge.into());
+    }
+
+    #[test]
+    fn dense_bodies_of_the_size_of_stored_objects_are_not_too_large() {
+        let pairs = vec![r#"{"name":"a","value":"b"}"#; 1_572_864 / 25].join(",");
+        let body = format!("{{\"env\":[{pairs}]}}");
+        assert!(json(body.as_bytes(), MAX_DEPTH).is_ok());
     }
 
     #[test]
     fn nesting_beyond_the_limit_is_refused_not_recursed_into() {
         let deep = "[".repeat(100_000);
-        assert!(json(deep.as_bytes(), MAX_DEPTH).unwrap_err().contains("exceeded max depth"));
+        assert!(json(deep.as_bytes(), MAX_DEPTH).unwrap_err().to_string().contains("exceeded max depth"));
     }
 
     #[test]
@@ -283,7 +356,7 @@ mod tests {
             ("{\"a\":1 x", "invalid character 'x' after object key:value pair"),
             ("nope", "invalid character 'o' in literal null (expecting 'u')"),
         ] {
-            let got = json(text.as_bytes(), MAX_DEPTH).unwrap_err();
+            let got = json(text.as_bytes(), MAX_DEPTH).unwrap_err().to_string();
             if text != "nope" {
                 assert_eq!(got, want, "{text}");
             }
@@ -315,7 +388,7 @@ mod tests {
         let nested = |levels: usize| {
             format!("{}{}", "{\"a\":".repeat(levels - 1), "{}".to_owned() + &"}".repeat(levels - 1))
         };
-        type Parser = fn(&[u8], usize) -> std::result::Result<Decoded, String>;
+        type Parser = fn(&[u8], usize) -> std::result::Result<Decoded, Undecodable>;
         let parsers: [(&str, Parser); 2] = [("json", json), ("yaml", yaml)];
         for (name, parse) in parsers {
             assert!(parse(nested(150).as_bytes(), MAX_CRD_DEPTH).is_ok(), "{name}");
@@ -328,6 +401,9 @@ mod tests {
     fn a_duplicate_yaml_key_is_reported_with_its_line() {
         let decoded = yaml(b"a: 1\nb:\n  c: 1\n  c: 2\n", MAX_DEPTH).unwrap();
         assert_eq!(decoded.value, json!({"a": 1, "b": {"c": 2}}));
-        assert_eq!(decoded.duplicates, ["yaml: unmarshal errors:\n  line 4: key \"c\" already set in map"]);
+        assert_eq!(
+            decoded.duplicates.entries(),
+            ["yaml: unmarshal errors:\n  line 4: key \"c\" already set in map"]
+        );
     }
 }

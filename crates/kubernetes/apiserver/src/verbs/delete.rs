@@ -78,9 +78,8 @@ fn options(call: &Call, body: &Bytes) -> Result<DeleteOptions> {
     }
     let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
     let parsed = match encoding {
-        Encoding::Protobuf => {
-            capstan_builtin::protobuf::decode(body).map_err(|e| Status::bad_request(e.to_string()))?
-        }
+        Encoding::Protobuf => capstan_builtin::protobuf::decode(body)
+            .map_err(|e| Status::undecodable(e.into(), Status::bad_request))?,
         other => call.parse(body, other)?.value,
     };
     DeleteOptions::from_body(&parsed)

@@ -4,6 +4,7 @@ use ::http::StatusCode;
 use bytes::Bytes;
 use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
+use capstan_schema::bounded::Texts;
 use capstan_schema::field::FieldError;
 use capstan_schema::patch::{self, PatchError};
 use serde_json::Value;
@@ -22,16 +23,19 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
     let write_kind = if kind == PatchKind::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = call.query.write_options(write_kind)?;
     if kind == PatchKind::Apply {
-        let parsed = body::yaml(body, MAX_CRD_DEPTH)
-            .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let parsed = body::yaml(body, MAX_CRD_DEPTH).map_err(|e| {
+            Status::undecodable(e, |why| Status::bad_request(format!("error decoding YAML: {why}")))
+        })?;
         let applied =
             Applied { value: parsed.value, duplicates: parsed.duplicates, options: options.clone() };
         return update::change(call, &applied, &options, write_kind).await;
     }
-    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|e| match (kind, options.field_validation) {
-        // A strategic merge patch is decoded before anything is validated.
-        (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(e),
-        _ => Status::bad_request(format!("error decoding patch: {e}")),
+    let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|error| {
+        Status::undecodable(error, |why| match (kind, options.field_validation) {
+            // A strategic merge patch is decoded before anything is validated.
+            (PatchKind::Strategic, _) | (_, FieldValidation::Ignore) => Status::bad_request(why),
+            _ => Status::bad_request(format!("error decoding patch: {why}")),
+        })
     })?;
     let patched = Patched {
         patch: Patch::read(kind, parsed.value)?,
@@ -43,7 +47,7 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
 
 struct Patched {
     patch: Patch,
-    duplicates: Vec<String>,
+    duplicates: Texts,
     options: WriteOptions,
 }
 
@@ -61,7 +65,7 @@ impl Change for Patched {
                 }
             };
             let invalid =
-                |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
+                |shown: String| Status::invalid("", "", "", [FieldError::invalid("patch", shown, why)]);
             shown.map_or_else(|status| status, invalid)
         };
         let words = match &self.patch {
@@ -75,11 +79,13 @@ impl Change for Patched {
             let why = format!("a patch cannot make it kind {kind} of apiVersion {version}");
             return Err(invalid(why));
         }
-        call.settle(words, &mut object, &mut strict).map_err(invalid)?;
+        call.settle(words, &mut object, &mut strict).map_err(|error| Status::undecodable(error, invalid))?;
         if !strict.is_empty() {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => strict.into_iter().for_each(|text| call.warnings.add(text)),
+                FieldValidation::Warn => {
+                    strict.into_lines().into_iter().for_each(|text| call.warnings.add(text));
+                }
                 FieldValidation::Strict => {
                     let why = format!("strict decoding error: {}", strict.join(", "));
                     return Err(invalid(why));
@@ -148,7 +154,7 @@ fn status(error: PatchError) -> Status {
 
 struct Applied {
     value: Value,
-    duplicates: Vec<String>,
+    duplicates: Texts,
     options: WriteOptions,
 }
 
@@ -160,7 +166,7 @@ impl Applied {
         match self.options.field_validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => {
-                for line in self.duplicates.iter().flat_map(|text| text.lines().skip(1)) {
+                for line in self.duplicates.entries().iter().flat_map(|text| text.lines().skip(1)) {
                     call.warnings.add(line.trim());
                 }
             }

@@ -255,7 +255,7 @@ fn check_version(call: &Call, object: &Value, current: u64) -> Result<()> {
             &call.resource().group,
             &call.resource().plural,
             call.name(),
-            &[capstan_schema::field::FieldError::invalid(
+            [capstan_schema::field::FieldError::invalid(
                 "metadata.resourceVersion",
                 0,
                 "must be specified for an update",
@@ -267,7 +267,7 @@ fn check_version(call: &Call, object: &Value, current: u64) -> Result<()> {
             &call.resource().group,
             &call.resource().kind,
             call.name(),
-            &[capstan_schema::field::FieldError::invalid(
+            [capstan_schema::field::FieldError::invalid(
                 "metadata.resourceVersion",
                 version,
                 format!("strconv.ParseUint: parsing {version:?}: invalid syntax"),

@@ -1,5 +1,7 @@
 //! Answers of webhooks, read as upstream's client reads them.
 
+use capstan_schema::bounded::cut;
+use capstan_schema::memory::{self, MemoryBudget};
 use http::response::Parts;
 use http::{StatusCode, header};
 use serde_json::Value;
@@ -7,9 +9,18 @@ use serde_json::Value;
 /// Most bytes of a plain-text error that are repeated.
 const REPEATED: usize = 2048;
 
+/// Bytes that a decoded answer may take: conversions of whole lists are as large as their objects together.
+const MAX_DECODED_ANSWER: usize = 256 * 1024 * 1024;
+
 /// The JSON object of a good answer, or what a bad one means.
 pub(super) fn read(head: &Parts, body: &[u8]) -> Result<Value, String> {
-    let parsed = serde_json::from_slice::<Value>(body);
+    let budget = MemoryBudget::of(MAX_DECODED_ANSWER);
+    let parsed = memory::from_slice(body, &budget);
+    if budget.is_exceeded() {
+        return Err(format!(
+            "the answer has too many fields and entries: decoded it would take more than {MAX_DECODED_ANSWER} bytes"
+        ));
+    }
     if !(200..=206).contains(&head.status.as_u16()) {
         let told = parsed.ok().and_then(|status| failure(&status));
         return Err(told.unwrap_or_else(|| unexpected(head, body)));
@@ -45,7 +56,7 @@ fn failure(status: &Value) -> Option<String> {
     let message = status["message"].as_str().unwrap_or_default();
     is_failure.then(|| match message {
         "" => "unknown".to_owned(),
-        message => message.to_owned(),
+        message => cut(message, 16 * 1024),
     })
 }
 

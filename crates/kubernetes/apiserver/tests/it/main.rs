@@ -1,6 +1,7 @@
 //! The whole server in process: requests in, answers and events out.
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod attacks;
 mod autoscalers;
 mod backups;
 mod client;

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use capstan_schema::bounded::{Texts, cut};
 use capstan_schema::golang;
+use capstan_schema::memory::{self, Counted, MemoryBudget};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
@@ -13,9 +15,6 @@ use crate::quantity::Quantity;
 use crate::table::{Expr, Shape, Special, Table, TypeId};
 use crate::time::{self, Layout};
 use crate::zero;
-
-/// Upstream stops counting there.
-const MAX_STRICT_ERRORS: usize = 100;
 
 /// What stands where something else belongs.
 struct Found {
@@ -53,7 +52,9 @@ pub(super) struct Context {
     words: Words,
     /// First error, or the one that ended the walk.
     pub(super) error: Option<String>,
-    pub(super) strict: Vec<String>,
+    pub(super) strict: Texts,
+    /// What the decoded object may still grow by.
+    pub(super) budget: MemoryBudget,
     seen: HashSet<String>,
     /// Path of JSON names with indices, for strict errors.
     path: String,
@@ -79,14 +80,24 @@ impl Context {
     }
 
     fn object_to(&mut self, what: &str, key: &str) {
-        if self.nested > 0 || self.strict.len() >= MAX_STRICT_ERRORS {
+        if self.nested > 0 {
             return;
         }
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        if self.strict.is_full() {
+            self.strict.push(what);
+            return;
+        }
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let path = cut(format_args!("{}{dot}{key}", self.path), Texts::MAX_ENTRY);
         let message = format!("{what} {}", golang::quote(&path));
         if self.seen.insert(message.clone()) {
             self.strict.push(message);
         }
+    }
+
+    /// Takes from the budget what a decoded value is about to cost.
+    fn spend<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        self.budget.spend(bytes).map_err(E::custom)
     }
 }
 
@@ -274,6 +285,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Self::Value, E> {
+        self.context.spend(memory::text(&value))?;
         match (self.shape(), self.special()) {
             (Expr::String | Expr::Any, _)
             | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1 | Special::IntOrString)) => {
@@ -311,11 +323,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 return self.schema_list(special, list);
             }
             (Expr::Any, _) | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1)) => {
-                let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
-                    items.push(item);
-                }
-                return Ok(Some(Value::Array(items)));
+                return Counted(&self.context.budget).visit_seq(list).map(Some);
             }
             (_, special) => {
                 if special.is_some() {
@@ -332,11 +340,17 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             let seed = Seed { table: self.table, expr: &item, context: self.context };
             let next = list.next_element_seed(seed)?;
             self.context.path.truncate(length);
-            match next {
-                Some(Some(value)) => items.push(value),
-                Some(None) => items.push(zero::zero(self.table, &item)),
+            let value = match next {
+                Some(Some(value)) => value,
+                Some(None) => {
+                    let zero = zero::zero(self.table, &item);
+                    self.context.spend(memory::tree(&zero))?;
+                    zero
+                }
                 None => break,
-            }
+            };
+            self.context.spend(memory::list_entry(items.len()))?;
+            items.push(value);
         }
         Ok((!items.is_empty()).then_some(Value::Array(items)))
     }
@@ -346,20 +360,14 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             (Expr::Map(_, item), _) => self.entries(&item, object),
             (Expr::Named(id), None) => {
                 let mut out = Map::new();
-                let table = self.table;
                 self.fields(id, &mut object, &mut out)?;
-                zero::complete(table, id, &mut out);
                 Ok(Some(Value::Object(out)))
             }
             (_, Some(Special::SchemaOrArray | Special::SchemaOrBool | Special::SchemaOrStringArray)) => {
                 self.schema(object)
             }
             (Expr::Any, _) | (_, Some(Special::Json | Special::RawExtension | Special::FieldsV1)) => {
-                let mut out = Map::new();
-                while let Some((key, value)) = object.next_entry()? {
-                    out.insert(key, value);
-                }
-                Ok(Some(Value::Object(out)))
+                Counted(&self.context.budget).visit_map(object).map(Some)
             }
             (_, special) => {
                 if special.is_some() {
@@ -383,10 +391,16 @@ impl Seed<'_, '_> {
             let value =
                 object.next_value_seed(Seed { table: self.table, expr: item, context: self.context })?;
             self.context.path.truncate(length);
-            let value = value.unwrap_or_else(|| match self.table.resolve(item) {
-                Expr::Bytes => json!(""),
-                _ => zero::zero(self.table, item),
-            });
+            let value = match (value, self.table.resolve(item)) {
+                (Some(value), _) => value,
+                (None, Expr::Bytes) => json!(""),
+                (None, _) => {
+                    let zero = zero::zero(self.table, item);
+                    self.context.spend(memory::tree(&zero))?;
+                    zero
+                }
+            };
+            self.context.spend(memory::map_entry(out.len(), &key))?;
             out.insert(key, value);
         }
         Ok((!out.is_empty()).then_some(Value::Object(out)))
@@ -427,11 +441,14 @@ impl Seed<'_, '_> {
             self.context.stack.truncate(depth);
             self.context.path.truncate(length);
             match value {
-                Some(value) => out.insert(field.json.to_owned(), value),
-                None => out.remove(field.json),
-            };
+                Some(value) => {
+                    self.context.spend(memory::map_entry(out.len(), field.json))?;
+                    out.insert(field.json.to_owned(), value);
+                }
+                None => _ = out.remove(field.json),
+            }
         }
-        Ok(())
+        self.context.spend(zero::complete(self.table, id, out))
     }
 
     /// A schema inside of `JSONSchemaPropsOr…`.

@@ -2,10 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use capstan_schema::memory::{self, MemoryBudget, TooLarge};
 use serde_json::{Map, Value, json};
 
 use super::wire::{Reader, Scalar};
-use super::{MAGIC, MAX_DEPTH, MAX_VALUES};
+use super::{MAGIC, MAX_DEPTH};
 use crate::error::Error;
 use crate::quantity::Quantity;
 use crate::table::{Expr, Shape, Special, Table, TypeId};
@@ -64,27 +65,24 @@ pub(super) fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
 pub(super) struct Decoder<'a> {
     table: &'a Table,
     depth: usize,
-    values: usize,
+    budget: MemoryBudget,
 }
 
 impl<'a> Decoder<'a> {
     pub(super) fn new(table: &'a Table) -> Self {
-        Self { table, depth: 0, values: 0 }
+        Self { table, depth: 0, budget: MemoryBudget::default() }
     }
 
-    fn count(&mut self) -> Result<(), Error> {
-        self.values += 1;
-        if self.values > MAX_VALUES {
-            return Err(Error::TooMany { limit: MAX_VALUES });
-        }
-        Ok(())
+    fn string(&self, text: String) -> Result<Value, Error> {
+        self.budget.spend(memory::text(&text))?;
+        Ok(Value::String(text))
     }
 
     /// A struct, with Go's zero values.
     pub(super) fn object(&mut self, id: TypeId, bytes: &[u8]) -> Result<Map<String, Value>, Error> {
         let mut object = Map::new();
         self.merge(id, bytes, &mut object)?;
-        zero::complete(self.table, id, &mut object);
+        self.budget.spend(zero::complete(self.table, id, &mut object))?;
         Ok(object)
     }
 
@@ -98,7 +96,6 @@ impl<'a> Decoder<'a> {
         let mut reader = Reader::new(bytes);
         while let Some((number, value)) = reader.field().map_err(malformed(ty.name))? {
             let Some(field) = ty.numbered(number) else { continue };
-            self.count()?;
             if field.inline {
                 if let (Expr::Named(inner), Scalar::Bytes(bytes)) = (&field.expr, value) {
                     self.merge(*inner, bytes, object)?;
@@ -106,6 +103,9 @@ impl<'a> Decoder<'a> {
                 continue;
             }
             let wrong = malformed(ty.name);
+            if !object.contains_key(field.json) {
+                self.budget.spend(memory::map_entry(object.len(), field.json))?;
+            }
             match self.table.resolve_wire(&field.expr) {
                 Expr::List(item) => {
                     let slot = object.entry(field.json).or_insert_with(|| Value::Array(Vec::new()));
@@ -118,6 +118,7 @@ impl<'a> Decoder<'a> {
                     let slot = object.entry(field.json).or_insert_with(|| Value::Object(Map::new()));
                     if let Value::Object(entries) = slot {
                         let (key, value) = self.entry(item, bytes, ty.name)?;
+                        self.budget.spend(memory::map_entry(entries.len(), &key))?;
                         entries.insert(key, value);
                     }
                 }
@@ -144,12 +145,15 @@ impl<'a> Decoder<'a> {
             Scalar::Bytes(packed) if number => {
                 let mut reader = Reader::new(packed);
                 while !reader.is_empty() {
-                    self.count()?;
+                    self.budget.spend(memory::list_entry(out.len()))?;
                     let number = reader.varint().map_err(malformed(message))?;
                     out.push(self.value(item, Scalar::Varint(number), message)?);
                 }
             }
-            _ => out.push(self.value(item, value, message)?),
+            _ => {
+                self.budget.spend(memory::list_entry(out.len()))?;
+                out.push(self.value(item, value, message)?);
+            }
         }
         Ok(())
     }
@@ -167,7 +171,11 @@ impl<'a> Decoder<'a> {
         let value = match value {
             Some(value) => value,
             None if matches!(self.table.resolve_wire(item), Expr::Bytes) => json!(""),
-            None => zero::zero(self.table, item),
+            None => {
+                let zero = zero::zero(self.table, item);
+                self.budget.spend(memory::tree(&zero))?;
+                zero
+            }
         };
         Ok((key, value))
     }
@@ -181,8 +189,8 @@ impl<'a> Decoder<'a> {
             (Expr::Int32, Scalar::Varint(v)) => Ok(json!(v as i32)),
             (Expr::Int64, Scalar::Varint(v)) => Ok(json!(v as i64)),
             (Expr::Float64, Scalar::Fixed64(v)) => Ok(zero::float(f64::from_bits(v))),
-            (Expr::String, Scalar::Bytes(b)) => Ok(Value::String(text(b))),
-            (Expr::Bytes, Scalar::Bytes(b)) => Ok(Value::String(STANDARD.encode(b))),
+            (Expr::String, Scalar::Bytes(b)) => self.string(text(b)),
+            (Expr::Bytes, Scalar::Bytes(b)) => self.string(STANDARD.encode(b)),
             (Expr::Named(id), Scalar::Bytes(bytes)) => self.named(*id, bytes),
             _ => Err(wrong()),
         }
@@ -202,7 +210,7 @@ impl<'a> Decoder<'a> {
                 let mut reader = Reader::new(bytes);
                 while let Some((number, value)) = reader.field().map_err(malformed(ty.name))? {
                     if number == 1 {
-                        self.count()?;
+                        self.budget.spend(memory::list_entry(items.len()))?;
                         items.push(self.value(item, value, ty.name)?);
                     }
                 }
@@ -273,7 +281,10 @@ impl<'a> Decoder<'a> {
             object.insert("kind".to_owned(), Value::String(inner.kind));
             return Ok(Value::Object(object));
         }
-        serde_json::from_slice(raw).map_err(|e| Error::EmbeddedJson { message: name, reason: e.to_string() })
+        memory::from_slice(raw, &self.budget).map_err(|e| match self.budget.is_exceeded() {
+            true => Error::TooLarge(TooLarge),
+            false => Error::EmbeddedJson { message: name, reason: e.to_string() },
+        })
     }
 }
 

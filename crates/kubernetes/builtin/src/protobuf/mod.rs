@@ -15,9 +15,6 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// Messages nested deeper than this are refused.
 const MAX_DEPTH: usize = 128;
-/// Most values a body may hold: a few bytes on the wire can stand for a large default object, so the
-/// bound on the body's size does not bound memory.
-const MAX_VALUES: usize = 300_000;
 
 /// Decodes a body into the JSON object that Go would write of it, `apiVersion` and `kind` included.
 pub fn decode(body: &[u8]) -> Result<Value, Error> {

@@ -1,3 +1,4 @@
+use capstan_schema::memory::TooLarge;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -142,11 +143,22 @@ fn nesting_is_bounded() {
 #[test]
 fn many_small_messages_do_not_become_much_memory() {
     let mut spec = Vec::new();
-    for _ in 0..MAX_VALUES + 1 {
+    for _ in 0..1_000_000 {
         wire::put_bytes(&mut spec, 2, b"");
     }
     let id = table().find("core/v1.PodSpec").unwrap();
-    assert_eq!(decode_message(id, &spec), Err(Error::TooMany { limit: MAX_VALUES }));
+    assert_eq!(decode_message(id, &spec), Err(Error::TooLarge(TooLarge)));
+}
+
+#[test]
+fn embedded_json_counts_as_what_it_becomes() {
+    let json = format!("[{}]", vec![r#"{"":0}"#; 400_000].join(","));
+    let mut raw = Vec::new();
+    wire::put_bytes(&mut raw, 1, json.as_bytes());
+    let mut revision = Vec::new();
+    wire::put_bytes(&mut revision, 2, &raw);
+    let id = table().find("apps/v1.ControllerRevision").unwrap();
+    assert_eq!(decode_message(id, &revision), Err(Error::TooLarge(TooLarge)));
 }
 
 /// `cargo xtask fuzz` runs these for longer, with random seeds.

@@ -42,7 +42,7 @@ pub(super) fn signing_request(subject: &Subject<'_>, report: &mut Report) {
     if subject.old.is_some() {
         subject.metadata(report);
     } else {
-        report.errors.extend(update.iter().cloned());
+        report.errors.extend(update.clone());
     }
     let spec = &subject.new["spec"];
     let path = Path::at("spec");

@@ -24,7 +24,7 @@ mod service;
 mod storage;
 mod storage_claims;
 
-use capstan_schema::field::FieldError;
+use capstan_schema::field::FieldErrors;
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use serde_json::Value;
@@ -35,13 +35,7 @@ use report::{Report, texts};
 
 /// What is wrong with an object of a built-in kind: on create without `old`, on update of the resource or
 /// one of its subresources with it. Kinds without rules of their own have their metadata checked.
-pub fn validate(
-    group: &str,
-    kind: &str,
-    subresource: &str,
-    new: &Value,
-    old: Option<&Value>,
-) -> Vec<FieldError> {
+pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Option<&Value>) -> FieldErrors {
     let mut report = Report::default();
     let subject = Subject { group, kind, subresource, new, old };
     match old {

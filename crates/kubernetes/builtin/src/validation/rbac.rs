@@ -30,7 +30,8 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
             report.invalid_as(Path::at("roleRef"), shown, "cannot change roleRef");
         }
     } else {
-        report.errors.splice(0..0, update);
+        let own = std::mem::replace(&mut report.errors, update);
+        report.errors.extend(own);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the validators share: a place for errors, and short ways to look into an object whose types are
 //! already known to be right.
 
-use capstan_schema::field::{BadValue, ErrorKind, FieldError};
+use capstan_schema::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use capstan_schema::golang;
 use capstan_schema::path::Path;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    pub(super) errors: Vec<FieldError>,
+    pub(super) errors: FieldErrors,
 }
 
 impl Report {
@@ -68,7 +68,7 @@ impl Report {
         self.errors.push(FieldError::too_many(path, actual as i64, max as i64));
     }
 
-    pub(super) fn extend(&mut self, errors: Vec<FieldError>) {
+    pub(super) fn extend(&mut self, errors: FieldErrors) {
         self.errors.extend(errors);
     }
 

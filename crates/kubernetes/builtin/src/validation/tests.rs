@@ -27,7 +27,7 @@ impl Case {
     fn settle(&self, object: &Value) -> Result<Value, String> {
         let id = table::table().kind(&self.group, &self.version, &self.kind).unwrap();
         let decoded = decode::from_slice(id, object.to_string().as_bytes())
-            .map_err(|e| e.bad_request(&self.version, &self.kind))?;
+            .map_err(|e| decode::bad_request(e, &self.version, &self.kind))?;
         let mut object = decoded.object;
         defaults::apply(&self.group, &self.version, &self.kind, &mut object);
         Ok(object)

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::fieldpath::{Path, PathText};
 use super::managed::ManagerId;
 
+/// Conflicts that an answer shows.
+const MAX_SHOWN: usize = 100;
+
 /// A field owned by somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
@@ -37,7 +40,8 @@ impl Conflicts {
             return format!("Apply failed with 1 conflict: conflict with {manager}: {path}");
         }
         let mut by_manager: BTreeMap<&ManagerId, Vec<&Path>> = BTreeMap::new();
-        for conflict in &self.0 {
+        let shown = self.shown();
+        for conflict in shown {
             by_manager.entry(&conflict.manager).or_default().push(&conflict.path);
         }
         let mut lines = Vec::new();
@@ -45,16 +49,24 @@ impl Conflicts {
             lines.push(format!("conflicts with {}:", manager.describe()));
             lines.extend(paths.into_iter().map(|path| format!("- {}", PathText(path))));
         }
+        if shown.len() < self.0.len() {
+            lines.push(format!("and {} more", self.0.len() - shown.len()));
+        }
         format!("Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
     }
 
-    /// The causes of the answer.
+    /// The conflicts that the answer shows: there can be one per field, each with the keys that lead to it.
+    fn shown(&self) -> &[Conflict] {
+        &self.0[..self.0.len().min(MAX_SHOWN)]
+    }
+
+    /// The causes of the answer, no more than are shown in the message.
     pub fn causes(&self) -> Vec<Cause> {
         let cause = |conflict: &Conflict| Cause {
             reason: "FieldManagerConflict",
             message: format!("conflict with {}", conflict.manager.describe()),
             field: PathText(&conflict.path).to_string(),
         };
-        self.0.iter().map(cause).collect()
+        self.shown().iter().map(cause).collect()
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::props::Props;
 use super::{Options, render};
 use crate::Schema;
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::path::Path;
 use crate::rules;
 
@@ -33,9 +33,9 @@ impl TotalCost {
     }
 
     /// The rules that take a schema beyond its limit.
-    pub fn errors(&self, path: &Path<'_>) -> Vec<FieldError> {
+    pub fn errors(&self, path: &Path<'_>) -> FieldErrors {
         if self.total <= STATIC_ESTIMATED_CRD_COST_LIMIT {
-            return Vec::new();
+            return FieldErrors::new();
         }
         let contributed = |(path, _): &(String, u64)| {
             FieldError::forbidden(
@@ -43,7 +43,7 @@ impl TotalCost {
                 "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema",
             )
         };
-        let mut out: Vec<FieldError> = self.most_expensive.iter().map(contributed).collect();
+        let mut out: FieldErrors = self.most_expensive.iter().map(contributed).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         out.push(FieldError::forbidden(
             path,
@@ -146,7 +146,7 @@ pub fn validate(
     scope: &Scope<'_>,
     uncorrelatable: Option<&str>,
     options: &Options<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     let list = path.field("x-kubernetes-validations");
     let schema = parse(props);
@@ -164,7 +164,7 @@ pub fn validate(
         let path = list.index(index);
         let (rule_path, message_path) = (path.field("rule"), path.field("messageExpression"));
         let cost = scope.cost(compiled.max_cost(), decl);
-        let mut check_cost = |path: &Path<'_>, what: &str, cost: u64, out: &mut Vec<FieldError>| {
+        let mut check_cost = |path: &Path<'_>, what: &str, cost: u64, out: &mut FieldErrors| {
             if !options.suppress_rule_cost && cost > STATIC_ESTIMATED_COST_LIMIT {
                 out.push(FieldError::forbidden(path, too_expensive(what, cost, STATIC_ESTIMATED_COST_LIMIT)));
             }

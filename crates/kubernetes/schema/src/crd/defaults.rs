@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::embedded::{self, Coerce};
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::path::Path;
 use crate::rules::{Budget, Rules};
 use crate::schema::Additional;
@@ -13,8 +13,9 @@ use crate::validate::{self, Dialect};
 use crate::{Schema, prune};
 
 /// Checks the defaults of a whole schema.
-pub fn validate(schema: &Arc<Schema>, require_pruned: bool, path: &Path<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { require_pruned, budget: Budget::default(), out: Vec::new(), steps: Vec::new() };
+pub fn validate(schema: &Arc<Schema>, require_pruned: bool, path: &Path<'_>) -> FieldErrors {
+    let mut walk =
+        Walk { require_pruned, budget: Budget::default(), out: FieldErrors::new(), steps: Vec::new() };
     walk.node(schema, schema, true, false, path);
     walk.out
 }
@@ -29,7 +30,7 @@ enum Step {
 struct Walk {
     require_pruned: bool,
     budget: Budget,
-    out: Vec<FieldError>,
+    out: FieldErrors,
     steps: Vec<Step>,
 }
 
@@ -176,8 +177,12 @@ pub fn prune_defaults(schema: &mut Schema) {
 
 fn prune_node(schema: &mut Schema, whole: &Schema, steps: &mut Vec<Step>) {
     if let Some(default) = schema.default.take() {
-        let walk =
-            Walk { require_pruned: false, budget: Budget::default(), out: Vec::new(), steps: steps.clone() };
+        let walk = Walk {
+            require_pruned: false,
+            budget: Budget::default(),
+            out: FieldErrors::new(),
+            steps: steps.clone(),
+        };
         let mut object = walk.surround(default.clone());
         let options = Coerce { resource_root: true, drop_malformed: true };
         let pruned =

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::Schema;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::format::Format;
 use crate::golang;
 use crate::meta;
@@ -87,7 +87,7 @@ pub fn default(crd: &mut Value) {
 }
 
 /// Checks a definition, new or changed. It has its defaults, and `status.storedVersions` set.
-pub fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>) -> FieldErrors {
     let spec = Spec::of(new);
     let metadata = new.get("metadata").unwrap_or(&Value::Null);
     let metadata_path = Path::at("metadata");
@@ -121,7 +121,7 @@ pub fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// Checks a change of a definition's status.
-pub fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, old: &Value) -> FieldErrors {
     let metadata = |crd: &Value| crd.get("metadata").cloned().unwrap_or_default();
     let mut out = meta::validate_object_meta_update(&metadata(new), &metadata(old), &Path::at("metadata"));
     out.extend(names::validate_status(new));
@@ -168,10 +168,10 @@ pub fn condition_is_true(crd: &Value, kind: &str) -> bool {
 
 /// What keeps a stored definition's schemas from being structural, per version: the text of the
 /// `NonStructuralSchema` condition.
-pub fn structural_errors(crd: &Value) -> Vec<FieldError> {
+pub fn structural_errors(crd: &Value) -> FieldErrors {
     let spec = Spec::of(crd);
     let versions = Path::at("spec.versions");
-    let mut out = Vec::new();
+    let mut out = FieldErrors::new();
     let mut check = |schema: Option<props::Props<'_>>, path: &Path<'_>| {
         let Some(schema) = schema.and_then(|validation| validation.schema("openAPIV3Schema")) else { return };
         match structural::unsupported(schema) {

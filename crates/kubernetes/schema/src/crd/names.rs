@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::props::Props;
 use super::view::Spec;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::format::Format;
 use crate::golang::quote;
 use crate::meta;
@@ -22,8 +22,8 @@ pub fn own_name(name: &str, prefix: bool, spec: &Spec<'_>) -> Vec<String> {
 }
 
 /// Checks names that are given; which are required is said elsewhere.
-pub fn validate(names: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate(names: Props<'_>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     for key in ["plural", "singular"] {
         let name = names.text(key);
         let wrong = meta::dns1035_label(name);
@@ -39,7 +39,7 @@ pub fn validate(names: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
             out.push(FieldError::invalid(path.field(key), name, detail));
         }
     }
-    let labels = |out: &mut Vec<FieldError>, key: &str| {
+    let labels = |out: &mut FieldErrors, key: &str| {
         let list = path.field(key);
         for (index, name) in names.texts(key).into_iter().enumerate() {
             let wrong = meta::dns1035_label(name);
@@ -58,10 +58,10 @@ pub fn validate(names: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
 }
 
 /// Checks the names a status reports.
-pub fn validate_status(crd: &Value) -> Vec<FieldError> {
+pub fn validate_status(crd: &Value) -> FieldErrors {
     match crd.pointer("/status/acceptedNames").and_then(Props::of) {
         Some(names) => validate(names, &Path::at("status.acceptedNames")),
-        None => Vec::new(),
+        None => FieldErrors::new(),
     }
 }
 
@@ -90,25 +90,26 @@ fn approval_state(crd: &Value) -> (Approval, &str) {
 }
 
 /// Groups under `k8s.io` and `kubernetes.io` need an approval to point to.
-pub fn approval(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn approval(new: &Value, old: Option<&Value>) -> FieldErrors {
     let group = new.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
     let protected = ["k8s.io", "kubernetes.io"]
         .iter()
         .any(|domain| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
     let (state, text) = approval_state(new);
     if !protected || old.is_some_and(|old| approval_state(old).0 == state) {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let field = format!("metadata.annotations[{APPROVAL}]");
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     let required = format!("protected groups must have approval annotation {}", quote(APPROVAL));
     match state {
-        Approval::Missing => vec![FieldError::required(field, format!("{required}, {see}"))],
-        Approval::Invalid => vec![FieldError::invalid(
+        Approval::Missing => [FieldError::required(field, format!("{required}, {see}"))].into(),
+        Approval::Invalid => [FieldError::invalid(
             field,
             text,
             format!("{required} with either a URL or a reason starting with \"unapproved\", {see}"),
-        )],
-        Approval::Bypassed | Approval::Approved => Vec::new(),
+        )]
+        .into(),
+        Approval::Bypassed | Approval::Approved => FieldErrors::new(),
     }
 }

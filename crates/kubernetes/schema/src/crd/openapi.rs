@@ -6,25 +6,25 @@ use super::cel::Scope;
 use super::props::{Props, TYPES};
 use super::{Options, render};
 use crate::Schema;
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::fieldpath;
 use crate::path::Path;
 
 /// Errors of the schema itself come before those of its rules.
 #[derive(Debug, Default)]
 pub struct Errors {
-    pub schema: Vec<FieldError>,
-    pub rules: Vec<FieldError>,
+    pub schema: FieldErrors,
+    pub rules: FieldErrors,
 }
 
 impl Errors {
-    fn append(&mut self, mut other: Self) {
-        self.schema.append(&mut other.schema);
-        self.rules.append(&mut other.rules);
+    fn append(&mut self, other: Self) {
+        self.schema.extend(other.schema);
+        self.rules.extend(other.rules);
     }
 
-    pub fn all(mut self) -> Vec<FieldError> {
-        self.schema.append(&mut self.rules);
+    pub fn all(mut self) -> FieldErrors {
+        self.schema.extend(self.rules);
         self.schema
     }
 }
@@ -79,7 +79,7 @@ fn keywords(
     path: &Path<'_>,
     context: &Context,
     options: &Options<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     let kind = props.kind();
     if options.require_valid_types && !kind.is_empty() && !TYPES.contains(&kind) {
@@ -196,9 +196,9 @@ fn children(
 }
 
 /// `x-kubernetes-*` and what they require of the rest.
-fn extensions(props: Props<'_>, path: &Path<'_>, options: &Options<'_>, out: &mut Vec<FieldError>) {
+fn extensions(props: Props<'_>, path: &Path<'_>, options: &Options<'_>, out: &mut FieldErrors) {
     let kind = props.kind();
-    let wrong_type = |out: &mut Vec<FieldError>, detail: &str| {
+    let wrong_type = |out: &mut FieldErrors, detail: &str| {
         out.push(if kind.is_empty() {
             FieldError::required(path.field("type"), detail)
         } else {
@@ -270,7 +270,7 @@ pub fn non_atomic_key(items: Props<'_>) -> Option<&'static str> {
     }
 }
 
-fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut FieldErrors) {
     let keys_path = path.field("x-kubernetes-list-map-keys");
     if keys.is_empty() {
         out.push(FieldError::required(keys_path, "must not be empty if x-kubernetes-list-type is map"));
@@ -319,8 +319,8 @@ fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut Vec<Fiel
 }
 
 /// Entries of sets and keyed lists are not null, and keys are always there.
-pub fn map_list_keys(props: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn map_list_keys(props: Props<'_>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let (Some(items), Some(list_type @ ("set" | "map"))) = (props.items(), props.list_type()) else {
         return out;
     };
@@ -380,7 +380,7 @@ fn rules(
     }
 }
 
-fn rule_texts(rule: Props<'_>, props: Props<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn rule_texts(rule: Props<'_>, props: Props<'_>, path: &Path<'_>, out: &mut FieldErrors) {
     let has_newlines = |text: &str| text.contains(['\n', '\r']);
     let (expression, message) = (rule.text("rule").trim(), rule.text("message").trim());
     if expression.is_empty() {

@@ -11,7 +11,7 @@ use super::props::Props;
 use super::view::{Spec, Version};
 use super::{Options, defaults, names, render, structural, version, webhook};
 use crate::Schema;
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::meta;
 use crate::path::Path;
 use crate::schema::MAX_DEPTH;
@@ -42,8 +42,8 @@ const ALLOWED_AT_ROOT: [&str; 22] = [
 ];
 
 /// Checks a spec.
-pub fn validate(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let mut options = options.clone();
     group_and_scope(spec, path, &mut out);
     let preserve = spec.preserves_unknown_fields();
@@ -138,8 +138,8 @@ pub fn validate_update(
     old: &Spec<'_>,
     options: &Options<'_>,
     path: &Path<'_>,
-) -> Vec<FieldError> {
-    let mut out = Vec::new();
+) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let names = path.field("names");
     let mut fixed = |path: Path<'_>, new: &str, old: &str| {
         if new != old {
@@ -163,7 +163,7 @@ impl Options<'_> {
     }
 }
 
-fn group_and_scope(spec: &Spec<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn group_and_scope(spec: &Spec<'_>, path: &Path<'_>, out: &mut FieldErrors) {
     let group = spec.props.text("group");
     let wrong = meta::dns1123_subdomain(group);
     let group_path = path.field("group");
@@ -183,7 +183,7 @@ fn group_and_scope(spec: &Spec<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) 
     }
 }
 
-fn required_schemas(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn required_schemas(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>, out: &mut FieldErrors) {
     if spec.validation.is_some_and(|v| v.schema("openAPIV3Schema").is_some()) {
         return;
     }
@@ -221,7 +221,7 @@ fn validate_version(
     version: &Version<'_>,
     options: &Options<'_>,
     path: &Path<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     out.extend(version::deprecation(version.props, path));
     let per_version = spec.versions.iter().any(|v| v.subresources.is_some());
@@ -251,7 +251,7 @@ fn validate_version(
     }
 }
 
-fn selectable_schema(validation: Props<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) -> Option<Schema> {
+fn selectable_schema(validation: Props<'_>, path: &Path<'_>, out: &mut FieldErrors) -> Option<Schema> {
     let props = validation.schema("openAPIV3Schema")?;
     if let Some(error) = structural::unsupported(props) {
         out.push(FieldError::invalid(path.field("schema.openAPIV3Schema"), "", error));
@@ -265,8 +265,8 @@ fn validation(
     status: bool,
     options: &Options<'_>,
     path: &Path<'_>,
-) -> Vec<FieldError> {
-    let mut out = Vec::new();
+) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let Some(props) = validation.and_then(|v| v.schema("openAPIV3Schema")) else { return out };
     let schema_path = path.field("openAPIV3Schema");
     // Each level of nesting is two levels of JSON (`properties`, then the field's name).
@@ -312,7 +312,7 @@ fn validation(
     out
 }
 
-fn root_of_status(props: Props<'_>, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn root_of_status(props: Props<'_>, path: &Path<'_>, out: &mut FieldErrors) {
     for field in render::set_fields(props) {
         if field == "Type" {
             if props.kind() != "object" {

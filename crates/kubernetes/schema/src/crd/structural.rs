@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::props::Props;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::path::Path;
 use crate::schema::Pattern;
 
@@ -63,8 +63,8 @@ pub fn unsupported(props: Props<'_>) -> Option<String> {
 }
 
 /// Violations of the structural rules, in the order of their texts.
-pub fn validate(props: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate(props: Props<'_>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     invariants(props, Level::Root, path, &mut out);
     completeness(props, Some(props), path, path, &mut out);
     let mut keyed: Vec<(String, FieldError)> = out.into_iter().map(|e| (e.to_string(), e)).collect();
@@ -72,7 +72,7 @@ pub fn validate(props: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
     keyed.into_iter().map(|(_, error)| error).collect()
 }
 
-fn invariants(props: Props<'_>, level: Level, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn invariants(props: Props<'_>, level: Level, path: &Path<'_>, out: &mut FieldErrors) {
     let kind = props.kind();
     if kind == "array" && props.items().is_none() {
         out.push(FieldError::required(path.field("items"), "must be specified"));
@@ -195,7 +195,7 @@ fn value_validation(
     skip_any_of: bool,
     skip_first_all_of_any_of: bool,
     path: &Path<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     if !skip_any_of {
         let any_of = path.field("anyOf");
@@ -224,7 +224,7 @@ fn value_validation(
     }
 }
 
-fn nested(props: Props<'_>, skip_any_of: bool, path: &Path<'_>, out: &mut Vec<FieldError>) {
+fn nested(props: Props<'_>, skip_any_of: bool, path: &Path<'_>, out: &mut FieldErrors) {
     value_validation(props, skip_any_of, false, path, out);
     if let Some(items) = props.items() {
         nested(items, false, &path.field("items"), out);
@@ -287,7 +287,7 @@ fn completeness(
     structure: Option<Props<'_>>,
     at: &Path<'_>,
     from: &Path<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     if let Some(not) = props.schema("not") {
         nested_completeness(not, structure, at, &from.field("not"), out);
@@ -305,7 +305,7 @@ fn nested_completeness(
     structure: Option<Props<'_>>,
     at: &Path<'_>,
     from: &Path<'_>,
-    out: &mut Vec<FieldError>,
+    out: &mut FieldErrors,
 ) {
     let Some(structure) = structure else {
         out.push(FieldError::required(at, format!("because it is defined in {from}")));

@@ -8,7 +8,7 @@ use super::props::Props;
 use super::view::Spec;
 use super::{MAX_SELECTABLE_FIELDS, Options};
 use crate::Schema;
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::fieldpath;
 use crate::golang;
 use crate::path::Path;
@@ -18,9 +18,9 @@ const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 
 /// Checks the warning clients of a version get.
-pub fn deprecation(version: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
+pub fn deprecation(version: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let path = path.field("deprecationWarning");
-    let Some(warning) = version.optional_text("deprecationWarning") else { return Vec::new() };
+    let Some(warning) = version.optional_text("deprecationWarning") else { return FieldErrors::new() };
     let mut wrong: Vec<String> = Vec::new();
     if !version.flag("deprecated") {
         wrong.push("can only be set for deprecated versions".into());
@@ -43,8 +43,8 @@ pub fn deprecation(version: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
 }
 
 /// Checks `subresources`.
-pub fn subresources(subresources: Option<Props<'_>>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn subresources(subresources: Option<Props<'_>>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let Some(scale) = subresources.and_then(|s| s.schema("scale")) else { return out };
     for (key, below, detail) in [
         ("specReplicasPath", &[".spec."][..], "should be a json path under .spec"),
@@ -68,16 +68,16 @@ pub fn subresources(subresources: Option<Props<'_>>, path: &Path<'_>) -> Vec<Fie
     out
 }
 
-fn simple_json_path(text: &str, path: &Path<'_>) -> Vec<FieldError> {
+fn simple_json_path(text: &str, path: &Path<'_>) -> FieldErrors {
     if text.starts_with('.') {
-        return Vec::new();
+        return FieldErrors::new();
     }
-    vec![FieldError::invalid(path, text, "must be a simple json path starting with .")]
+    [FieldError::invalid(path, text, "must be a simple json path starting with .")].into()
 }
 
 /// Checks `additionalPrinterColumns`.
-pub fn columns(columns: &[Value], path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn columns(columns: &[Value], path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let list = path.field("additionalPrinterColumns");
     for (index, column) in columns.iter().filter_map(Props::of).enumerate() {
         let path = list.index(index);
@@ -113,8 +113,8 @@ pub fn selectable_fields(
     version: &str,
     options: &Options<'_>,
     path: &Path<'_>,
-) -> Vec<FieldError> {
-    let mut out = Vec::new();
+) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let mut unique = BTreeSet::new();
     let empty = Schema::default();
     for (index, field) in fields.iter().filter_map(Props::of).enumerate() {
@@ -173,16 +173,16 @@ pub fn many_selectable<'a>(new: &Spec<'a>, old: &Spec<'_>) -> BTreeSet<&'a str> 
 }
 
 /// Checks that every version that may hold data is still there.
-pub fn stored(crd: &Value, spec: &Spec<'_>) -> Vec<FieldError> {
+pub fn stored(crd: &Value, spec: &Spec<'_>) -> FieldErrors {
     let path = Path::at("status.storedVersions");
     let status = crd.get("status").and_then(Props::of);
     let stored = status.map(|status| status.texts("storedVersions")).unwrap_or_default();
     if stored.is_empty() {
         // Go prints a list that was never made as null.
         let shown = status.and_then(|status| status.get("storedVersions")).cloned().unwrap_or_default();
-        return vec![FieldError::invalid(path, shown, "must have at least one stored version")];
+        return [FieldError::invalid(path, shown, "must have at least one stored version")].into();
     }
-    let mut out = Vec::new();
+    let mut out = FieldErrors::new();
     for (index, version) in spec.versions.iter().enumerate() {
         // A name counts for its first version only.
         let repeated = spec.versions[..index].iter().any(|v| v.name == version.name);

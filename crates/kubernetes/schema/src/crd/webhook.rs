@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Options;
 use super::props::Props;
 use super::view::Spec;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::golang::quote;
 use crate::meta;
 use crate::path::Path;
@@ -39,9 +39,9 @@ fn ca_bundle_error(bundle: &str) -> Option<&'static str> {
 }
 
 /// Checks `spec.conversion`. Errors name fields as the internal type does.
-pub fn validate(conversion: Option<Props<'_>>, options: &Options<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let Some(conversion) = conversion else { return Vec::new() };
-    let mut out = Vec::new();
+pub fn validate(conversion: Option<Props<'_>>, options: &Options<'_>, path: &Path<'_>) -> FieldErrors {
+    let Some(conversion) = conversion else { return FieldErrors::new() };
+    let mut out = FieldErrors::new();
     let strategy = conversion.text("strategy");
     match strategy {
         "" => out.push(FieldError::required(path.field("strategy"), "")),
@@ -83,11 +83,11 @@ pub fn validate(conversion: Option<Props<'_>>, options: &Options<'_>, path: &Pat
     out
 }
 
-fn review_versions(versions: &[&str], require_recognized: bool, path: &Path<'_>) -> Vec<FieldError> {
+fn review_versions(versions: &[&str], require_recognized: bool, path: &Path<'_>) -> FieldErrors {
     if versions.is_empty() {
-        return vec![FieldError::required(path, "")];
+        return [FieldError::required(path, "")].into();
     }
-    let mut out = Vec::new();
+    let mut out = FieldErrors::new();
     for (index, version) in versions.iter().enumerate() {
         if versions[..index].contains(version) {
             out.push(FieldError::invalid(path.index(index), *version, "duplicate version"));
@@ -107,9 +107,9 @@ fn review_versions(versions: &[&str], require_recognized: bool, path: &Path<'_>)
     out
 }
 
-fn url(text: &str, path: &Path<'_>) -> Vec<FieldError> {
+fn url(text: &str, path: &Path<'_>) -> FieldErrors {
     const FORM: &str = "; desired format: https://host[/path]";
-    let mut out = Vec::new();
+    let mut out = FieldErrors::new();
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (scheme, rest) = match rest.split_once(':') {
@@ -150,8 +150,8 @@ fn url(text: &str, path: &Path<'_>) -> Vec<FieldError> {
     out
 }
 
-fn service(service: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+fn service(service: Props<'_>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     // Upstream passes name and namespace in the wrong order, so that each is reported as the other.
     for (reported, key) in [("name", "namespace"), ("namespace", "name")] {
         if service.text(key).is_empty() {

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::bounded::Texts;
 use crate::embedded::{self, Coerce};
+use crate::memory::{MemoryBudget, Undecodable};
 use crate::path::Path;
 use crate::{Schema, default, golang, meta, prune};
 
@@ -16,8 +18,8 @@ pub struct Decode {
 }
 
 /// Makes a JSON object one of its kind and returns the paths of unknown fields, in upstream's order.
-/// The error is the text of a bad request.
-pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Vec<String>, String> {
+/// A malformed object's error is the text of a bad request.
+pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Texts, Undecodable> {
     for key in ["kind", "apiVersion"] {
         match object.get(key) {
             None | Some(Value::Null | Value::String(_)) => {}
@@ -26,28 +28,29 @@ pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Ve
                     ".{key} accessor error: {} is of the type {}, expected string",
                     golang::display(other),
                     golang::type_name(other)
-                ));
+                )
+                .into());
             }
         }
     }
-    let mut unknown = Vec::new();
+    let mut unknown = Texts::default();
     let mut metadata: Option<Map<String, Value>> = None;
     if let Some(value) = object.get("metadata") {
         let decoded = meta::decode_object_meta(value, options.drop_malformed)?;
-        unknown.extend(decoded.unknown.iter().map(|field| format!("metadata.{field}")));
+        unknown.append(decoded.unknown.below("metadata"));
         metadata = Some(decoded.metadata);
     }
     if !options.preserve_unknown {
-        unknown.extend(prune::prune(object, schema));
+        unknown.append(prune::prune(object, schema));
         default::prune_nulls(object, Some(schema));
     }
     let coerce = Coerce { resource_root: false, drop_malformed: options.drop_malformed };
     let found = embedded::coerce(object, schema, coerce, &Path::ROOT).map_err(|error| error.to_string())?;
-    unknown.extend(found);
+    unknown.append(found);
     if let (Some(metadata), Value::Object(fields)) = (metadata, &mut *object) {
         fields.insert("metadata".into(), metadata.into());
     }
-    default::apply(object, schema);
+    default::apply(object, schema, &MemoryBudget::default())?;
     Ok(unknown)
 }
 
@@ -71,7 +74,7 @@ mod tests {
             "metadata": {"name": "a", "odd": 1, "labels": null},
             "spec": {"n": null, "z": 1, "e": {"metadata": {"odd": 1}}}});
         let unknown = decode(&mut object, &schema, Decode::default()).expect("decodes");
-        assert_eq!(unknown, ["metadata.odd", "extra", "spec.z", "spec.e.metadata.odd"]);
+        assert_eq!(unknown.entries(), ["metadata.odd", "extra", "spec.z", "spec.e.metadata.odd"]);
         assert_eq!(
             object,
             json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"},
@@ -87,7 +90,7 @@ mod tests {
         let schema = Schema::default();
         let error = decode(&mut json!({"kind": {"a": 1}}), &schema, Decode::default()).expect_err("invalid");
         assert_eq!(
-            error,
+            error.to_string(),
             ".kind accessor error: map[a:1] is of the type map[string]interface {}, expected string"
         );
     }

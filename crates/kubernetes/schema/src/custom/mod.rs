@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::Schema;
+use crate::bounded::Texts;
 use crate::correlate::Correlated;
-use crate::field::{ErrorKind, FieldError};
+use crate::field::{ErrorKind, FieldError, FieldErrors};
 use crate::path::Path;
 use crate::rules::Rules;
 use crate::validate::{self, Dialect};
@@ -23,9 +24,9 @@ pub use scale::Scale;
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Why the object may not be stored.
-    pub errors: Vec<FieldError>,
+    pub errors: FieldErrors,
     /// What would be wrong with it, were it new.
-    pub warnings: Vec<String>,
+    pub warnings: Texts,
 }
 
 /// Validates objects of one version of a custom resource.
@@ -141,8 +142,8 @@ impl Validator {
         self.with_rules(out, new, Some(old))
     }
 
-    fn identity(&self, object: &Value) -> Vec<FieldError> {
-        let mut out = Vec::new();
+    fn identity(&self, object: &Value) -> FieldErrors {
+        let mut out = FieldErrors::new();
         for (key, expected) in [("kind", &self.kind), ("apiVersion", &self.api_version)] {
             let found = object.get(key).and_then(Value::as_str).unwrap_or_default();
             if found != expected {
@@ -153,8 +154,8 @@ impl Validator {
     }
 
     /// Rules rely on what the schema promises, so that they do not run on an object that breaks it.
-    fn with_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Verdict {
-        let Some(rules) = &self.rules else { return Verdict { errors, warnings: Vec::new() } };
+    fn with_rules(&self, mut errors: FieldErrors, new: &Value, old: Option<&Value>) -> Verdict {
+        let Some(rules) = &self.rules else { return Verdict { errors, warnings: Texts::default() } };
         let blocking = |error: &FieldError| {
             matches!(
                 error.kind,
@@ -165,14 +166,15 @@ impl Validator {
                     | ErrorKind::TypeInvalid
             )
         };
-        if errors.iter().any(blocking) {
+        // Of errors that were not kept nobody knows what they say.
+        if errors.more() > 0 || errors.iter().any(blocking) {
             errors.push(FieldError::invalid(
                 Path::ROOT,
                 Value::Null,
                 "some validation rules were not checked because the object was invalid; correct the existing errors \
                  to complete validation",
             ));
-            return Verdict { errors, warnings: Vec::new() };
+            return Verdict { errors, warnings: Texts::default() };
         }
         let outcome = rules.validate(new, old);
         errors.extend(outcome.errors);

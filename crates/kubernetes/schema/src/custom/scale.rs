@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::golang;
 
 /// Where a custom resource keeps what its scale subresource shows.
@@ -18,12 +18,12 @@ pub struct Scale {
 
 impl Scale {
     /// Checks the wanted number of replicas.
-    pub fn validate_spec(&self, object: &Value) -> Vec<FieldError> {
+    pub fn validate_spec(&self, object: &Value) -> FieldErrors {
         replicas(object, &self.spec_replicas)
     }
 
     /// Checks the actual number of replicas and the selector.
-    pub fn validate_status(&self, object: &Value) -> Vec<FieldError> {
+    pub fn validate_status(&self, object: &Value) -> FieldErrors {
         let mut out = replicas(object, &self.status_replicas);
         if let Some(path) = &self.label_selector
             && let Err(error) = nested(object, path, "string", Value::is_string)
@@ -34,18 +34,18 @@ impl Scale {
     }
 }
 
-fn replicas(object: &Value, path: &str) -> Vec<FieldError> {
+fn replicas(object: &Value, path: &str) -> FieldErrors {
     let detail = match nested(object, path, "int64", Value::is_i64) {
-        Err(error) => return vec![FieldError::invalid(path, 0, error)],
-        Ok(None) => return Vec::new(),
+        Err(error) => return [FieldError::invalid(path, 0, error)].into(),
+        Ok(None) => return FieldErrors::new(),
         Ok(Some(value)) => match value.as_i64().unwrap_or_default() {
             i64::MIN..=-1 => "should be a non-negative integer".to_owned(),
-            0..=0x7fff_ffff => return Vec::new(),
+            0..=0x7fff_ffff => return FieldErrors::new(),
             _ => format!("should be less than or equal to {}", i32::MAX),
         },
     };
     let value = nested(object, path, "int64", Value::is_i64).ok().flatten().cloned().unwrap_or_default();
-    vec![FieldError::invalid(path, value, detail)]
+    [FieldError::invalid(path, value, detail)].into()
 }
 
 /// The value at a dotted path, if it is there; an error if the way or the value has another type.

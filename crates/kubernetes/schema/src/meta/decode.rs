@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::time::{format_rfc3339, parse_rfc3339};
+use crate::bounded::Texts;
 use crate::golang;
 
 /// What decoding `metadata` gives.
@@ -13,7 +14,7 @@ pub struct Decoded {
     /// The normalised metadata.
     pub metadata: Map<String, Value>,
     /// Paths of unknown fields below `metadata`, in order.
-    pub unknown: Vec<String>,
+    pub unknown: Texts,
 }
 
 /// Decodes `metadata`; with `drop_malformed`, fields of the wrong type are dropped like unknown ones
@@ -27,7 +28,7 @@ pub fn decode_object_meta(metadata: &Value, drop_malformed: bool) -> Result<Deco
                 let single = Value::Object(Map::from_iter([(key.clone(), value.clone())]));
                 if let Ok(decoded) = decode(&single) {
                     out.metadata.extend(decoded.metadata);
-                    out.unknown.extend(decoded.unknown);
+                    out.unknown.append(decoded.unknown);
                 }
             }
             Ok(out)
@@ -132,7 +133,7 @@ struct Decoder {
     path: String,
     /// Where the decoder is, for errors: field names only.
     fields: Vec<&'static str>,
-    unknown: Vec<String>,
+    unknown: Texts,
     /// encoding/json goes on after a type error and reports the first of them…
     error: Option<String>,
     /// … but an error of a custom decoder ends it at once.
@@ -149,7 +150,7 @@ impl Decoder {
         }
         for (key, value) in fields {
             let Ok(index) = target.fields.binary_search_by(|(name, _)| (*name).cmp(key)) else {
-                self.unknown.push(format!("{}{key}", self.path));
+                self.unknown.push(format_args!("{}{key}", self.path));
                 continue;
             };
             let (name, kind) = target.fields[index];
@@ -300,7 +301,7 @@ mod tests {
                 "ownerReferences": [{"apiVersion": "", "kind": "K", "name": "", "uid": "", "controller": false}],
             })
         );
-        assert_eq!(decoded.unknown, ["foo", "ownerReferences[0].x"]);
+        assert_eq!(decoded.unknown.entries(), ["foo", "ownerReferences[0].x"]);
     }
 
     #[test]
@@ -337,7 +338,7 @@ mod tests {
     fn malformed_fields_can_be_dropped() {
         let decoded = decode_object_meta(&json!({"name": "a", "labels": 1, "y": 2}), true).expect("drops");
         assert_eq!(Value::Object(decoded.metadata), json!({"name": "a"}));
-        assert_eq!(decoded.unknown, ["y"]);
+        assert_eq!(decoded.unknown.entries(), ["y"]);
         assert_eq!(
             decode_object_meta(&json!([]), true),
             Err("invalid metadata: expected object, got []interface {}".into())

@@ -1,5 +1,6 @@
 //! Checks of `metadata`, on create and on update.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 use super::IMMUTABLE;
 use super::names::{dns1123_label, label_value, qualified_name};
 use super::time::parse_rfc3339;
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::bounded::{MAX_TEXT, Texts, cut_text};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::golang::{self, quote};
 use crate::path::Path;
 
@@ -16,6 +18,8 @@ use crate::path::Path;
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_FIELD_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
+/// Owners that an error shows.
+const MAX_SHOWN_OWNERS: usize = 100;
 
 fn text<'a>(metadata: &'a Value, key: &str) -> &'a str {
     metadata.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -32,8 +36,8 @@ pub fn validate_object_meta(
     namespaced: bool,
     names: impl Fn(&str, bool) -> Vec<String>,
     path: &Path<'_>,
-) -> Vec<FieldError> {
-    let mut out = Vec::new();
+) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let generate_name = text(metadata, "generateName");
     if !generate_name.is_empty() {
         for message in names(generate_name, true) {
@@ -78,8 +82,8 @@ pub fn validate_object_meta(
 }
 
 /// Checks the `metadata` of a changed object against what it was.
-pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     if old.get("deletionTimestamp").is_some_and(|t| !t.is_null()) {
         let before: BTreeSet<&str> = texts(old, "finalizers").into_iter().collect();
         let after: BTreeSet<&str> = texts(new, "finalizers").into_iter().collect();
@@ -120,12 +124,7 @@ pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) ->
 }
 
 /// Checks any update runs before those of its kind: metadata on its own, then against what it was.
-pub fn validate_common_update(
-    new: &Value,
-    old: &Value,
-    namespaced: bool,
-    path: &Path<'_>,
-) -> Vec<FieldError> {
+pub fn validate_common_update(new: &Value, old: &Value, namespaced: bool, path: &Path<'_>) -> FieldErrors {
     let mut out = validate_object_meta(new, namespaced, super::names::path_segment, path);
     out.extend(validate_object_meta_update(new, old, path));
     out
@@ -142,8 +141,8 @@ fn same_instant(a: &Value, b: &Value) -> bool {
 }
 
 /// Checks keys and values of labels.
-pub fn validate_labels(labels: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_labels(labels: Option<&Value>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         for message in qualified_name(key) {
             out.push(FieldError::invalid(path, key.as_str(), message));
@@ -157,8 +156,8 @@ pub fn validate_labels(labels: Option<&Value>, path: &Path<'_>) -> Vec<FieldErro
 }
 
 /// Checks keys and the total size of annotations.
-pub fn validate_annotations(annotations: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_annotations(annotations: Option<&Value>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let mut size = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         for message in qualified_name(&key.to_lowercase()) {
@@ -173,10 +172,16 @@ pub fn validate_annotations(annotations: Option<&Value>, path: &Path<'_>) -> Vec
 }
 
 /// Checks that owners are named in full and at most one is the controller.
-pub fn validate_owner_references(owners: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_owner_references(owners: Option<&Value>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
+    // All of them are shown with every controller too many.
+    let all = LazyCell::new(|| {
+        let all: Vec<String> = owners.iter().take(MAX_SHOWN_OWNERS).map(owner_json).collect();
+        let more = if owners.len() > MAX_SHOWN_OWNERS { ",..." } else { "" };
+        cut_text(format!("[{}{more}]", all.join(",")), MAX_TEXT)
+    });
     for owner in owners {
         let api_version = text(owner, "apiVersion");
         let (kind, name) = (text(owner, "kind"), text(owner, "name"));
@@ -205,11 +210,10 @@ pub fn validate_owner_references(owners: Option<&Value>, path: &Path<'_>) -> Vec
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let current = format!("{kind}/{name}");
             if let Some(first) = &controller {
-                let all: Vec<String> = owners.iter().map(owner_json).collect();
                 out.push(FieldError::new(
                     ErrorKind::Invalid,
                     path,
-                    BadValue::Text(format!("[{}]", all.join(","))),
+                    BadValue::Text(all.clone()),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
                          and {current}"
@@ -249,8 +253,8 @@ fn owner_json(owner: &Value) -> String {
 }
 
 /// Checks names of finalizers, and that the two built-in ways to treat dependents are not both chosen.
-pub fn validate_finalizers(finalizers: &[&str], path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_finalizers(finalizers: &[&str], path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     for finalizer in finalizers {
         for message in qualified_name(finalizer) {
             out.push(FieldError::invalid(path, *finalizer, message));
@@ -267,8 +271,8 @@ pub fn validate_finalizers(finalizers: &[&str], path: &Path<'_>) -> Vec<FieldErr
 }
 
 /// Checks `metadata.managedFields`.
-pub fn validate_managed_fields(entries: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_managed_fields(entries: Option<&Value>, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     for (index, entry) in entries.and_then(Value::as_array).into_iter().flatten().enumerate() {
         let path = path.index(index);
         let operation = text(entry, "operation");
@@ -288,11 +292,13 @@ pub fn validate_managed_fields(entries: Option<&Value>, path: &Path<'_>) -> Vec<
 }
 
 /// Checks the name of a field manager.
-pub fn validate_field_manager(manager: &str, path: &Path<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
+pub fn validate_field_manager(manager: &str, path: &Path<'_>) -> FieldErrors {
+    let mut out = FieldErrors::new();
     if manager.len() > MAX_FIELD_MANAGER {
         out.push(FieldError::too_long(path, MAX_FIELD_MANAGER as i64));
     }
+    // One that is too long is not looked at to its end: every character is an error that shows all of it.
+    let manager = manager.get(..manager.floor_char_boundary(2 * MAX_FIELD_MANAGER)).unwrap_or_default();
     for (position, c) in manager.char_indices() {
         if !golang::is_print(c) {
             out.push(FieldError::invalid(
@@ -306,12 +312,13 @@ pub fn validate_field_manager(manager: &str, path: &Path<'_>) -> Vec<FieldError>
 }
 
 /// Warnings about finalizers that a custom resource gains.
-pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Texts {
     let before: BTreeSet<&str> =
         old.map(|old| texts(old, "finalizers")).unwrap_or_default().into_iter().collect();
     let after: BTreeSet<&str> = texts(new, "finalizers").into_iter().collect();
-    let mut out = Vec::new();
+    let mut out = Texts::default();
     for finalizer in after.difference(&before) {
+        let finalizer = &finalizer.get(..finalizer.floor_char_boundary(MAX_TEXT)).unwrap_or_default();
         let warning = |message: &str| format!("metadata.finalizers: {}: {message}", quote(finalizer));
         out.extend(qualified_name(finalizer).iter().map(|message| warning(message)));
         if !finalizer.contains('/') && !matches!(*finalizer, "orphan" | "foregroundDeletion" | "kubernetes") {
@@ -436,7 +443,7 @@ mod tests {
     #[test]
     fn unqualified_finalizers_are_warned_about() {
         assert_eq!(
-            finalizer_warnings(&json!({"finalizers": ["mine", "orphan", "a.b/c"]}), None),
+            finalizer_warnings(&json!({"finalizers": ["mine", "orphan", "a.b/c"]}), None).entries(),
             [
                 "metadata.finalizers: \"mine\": prefer a domain-qualified finalizer name to avoid accidental conflicts \
               with other finalizer writers"

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{MAX_DEPTH, PatchError, go};
 use crate::golang;
+use crate::memory::{self, MemoryBudget};
 
 /// Most operations of one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -90,7 +91,8 @@ impl Patch {
     /// # Errors
     /// [`PatchError::Inapplicable`] with upstream's text when an operation does not fit.
     pub fn apply(&self, document: Value) -> Result<Value, PatchError> {
-        let mut work = Work { depth: super::depth(&document), document, copied: 0 };
+        let mut work =
+            Work { depth: super::depth(&document), document, copied: 0, budget: MemoryBudget::default() };
         for operation in &self.operations {
             work.run(operation).map_err(PatchError::Inapplicable)?;
         }
@@ -108,6 +110,8 @@ struct Work {
     /// Upper bound of the nesting of the document.
     depth: usize,
     copied: usize,
+    /// What copies may take in memory, which their text does not bound.
+    budget: MemoryBudget,
 }
 
 impl Work {
@@ -191,6 +195,9 @@ impl Work {
                         self.copied
                     ));
                 }
+                self.budget
+                    .spend(memory::tree(&value))
+                    .map_err(|e| format!("unable to complete the copy: {e}"))?;
                 let nesting = super::depth(&value);
                 if let Some((container, key)) = self.find(path) {
                     add(container, key, value)

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::Schema;
 use crate::correlate::Correlated;
-use crate::field::FieldError;
+use crate::field::FieldErrors;
 use crate::path::Path;
 
 pub use compile::{Compiled, compile};
@@ -67,7 +67,7 @@ impl Rules {
         old: Option<&Value>,
         budget: &mut Budget,
         path: &Path<'_>,
-    ) -> Vec<FieldError> {
+    ) -> FieldErrors {
         run::run(&self.root, value, old, None, budget, path).errors
     }
 }

@@ -5,8 +5,9 @@ use capstan_cel::{Activation, Budget, EvalError, Program};
 use serde_json::Value;
 
 use super::{Compiled, Node};
+use crate::bounded::Texts;
 use crate::correlate::{Correlated, Entries};
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::golang::quote;
 use crate::path::Path;
 use crate::schema::{Rule, TypeName};
@@ -18,9 +19,9 @@ const OUT_OF_BUDGET: &str =
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Failures.
-    pub errors: Vec<FieldError>,
+    pub errors: FieldErrors,
     /// Failures that are forgiven because nothing changed.
-    pub warnings: Vec<String>,
+    pub warnings: Texts,
 }
 
 pub fn run(
@@ -255,7 +256,7 @@ impl Run<'_> {
 
     fn report(&mut self, compiled: &Compiled, ratchet: &Ratchet<'_>, error: FieldError) {
         if !compiled.uses_old_self && ratchet.forgives() {
-            self.out.warnings.push(error.to_string());
+            self.out.warnings.push(error);
         } else {
             self.out.errors.push(error);
         }

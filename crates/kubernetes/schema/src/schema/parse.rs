@@ -6,20 +6,20 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Additional, Checks, ListType, MAX_DEPTH, MapType, Pattern, Rule, Schema, TypeName};
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 
 impl Schema {
     /// Parses an `openAPIV3Schema`. Errors name the fields below it whose JSON type is wrong, or that
     /// structural schemas do not have.
-    pub fn from_json(props: &Value) -> Result<Self, Vec<FieldError>> {
-        let mut parser = Parser { errors: Vec::new() };
+    pub fn from_json(props: &Value) -> Result<Self, FieldErrors> {
+        let mut parser = Parser { errors: FieldErrors::new() };
         let schema = parser.schema(props, &mut String::new(), 0);
         if parser.errors.is_empty() { Ok(schema) } else { Err(parser.errors) }
     }
 }
 
 struct Parser {
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 /// Runs `body` with `path` extended, and restores it.

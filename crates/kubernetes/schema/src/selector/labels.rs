@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::SelectorError;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrors};
 use crate::golang::quote;
 use crate::meta;
 use crate::path::Path;
@@ -246,7 +246,7 @@ fn expression_parts(expression: &Value) -> (&str, &str, Vec<&str>) {
 }
 
 /// Checks a `LabelSelector` object field by field.
-pub fn validate(selector: &Value, path: &Path<'_>) -> Vec<FieldError> {
+pub fn validate(selector: &Value, path: &Path<'_>) -> FieldErrors {
     let mut out = meta::validate_labels(selector.get("matchLabels"), &path.field("matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     let list = path.field("matchExpressions");

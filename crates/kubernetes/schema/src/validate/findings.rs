@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::field::{BadValue, ErrorKind, FieldError};
+use crate::bounded::{MAX_TEXT, cut};
+use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::path::Path;
 
 /// A place as the OpenAPI validator writes it: `spec.list[0].key`, map keys like fields.
@@ -44,10 +45,10 @@ impl<'a> Name<'a> {
     }
 }
 
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Name<'_> {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
-            parent.fmt(f)?;
+            parent.write(f)?;
         }
         match self.part {
             Part::Root => Ok(()),
@@ -58,16 +59,31 @@ impl fmt::Display for Name<'_> {
     }
 }
 
+/// As with [`Path`], no more than [`MAX_TEXT`] bytes are shown.
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&cut(Whole(self), MAX_TEXT))
+    }
+}
+
+struct Whole<'a>(&'a Name<'a>);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f)
+    }
+}
+
 /// Errors found so far.
 #[derive(Debug)]
 pub struct Findings<'a> {
     at: &'a Path<'a>,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 impl<'a> Findings<'a> {
     pub fn new(at: &'a Path<'a>) -> Self {
-        Self { at, errors: Vec::new() }
+        Self { at, errors: FieldErrors::new() }
     }
 
     /// An empty list for a branch that may not count.
@@ -79,21 +95,22 @@ impl<'a> Findings<'a> {
         self.errors.is_empty()
     }
 
+    /// How many errors were found, kept or not.
     pub fn len(&self) -> usize {
-        self.errors.len()
+        self.errors.found()
     }
 
     pub fn truncate(&mut self, len: usize) {
         self.errors.truncate(len);
     }
 
-    pub fn append(&mut self, mut other: Self) {
-        self.errors.append(&mut other.errors);
+    pub fn append(&mut self, other: Self) {
+        self.errors.extend(other.errors);
     }
 
     /// The errors, each once.
-    pub fn into_errors(mut self) -> Vec<FieldError> {
-        if self.errors.len() > 1 {
+    pub fn into_errors(mut self) -> FieldErrors {
+        if self.errors.found() > 1 {
             let mut seen = HashSet::new();
             self.errors.retain(|error| seen.insert(error.to_string()));
         }

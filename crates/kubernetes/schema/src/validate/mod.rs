@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::Schema;
 use crate::correlate::Correlated;
-use crate::field::FieldError;
+use crate::field::FieldErrors;
 use crate::format::Format;
 use crate::golang;
 use crate::path::Path;
@@ -28,7 +28,7 @@ pub enum Dialect {
 }
 
 /// Checks a value; errors are placed below `at`.
-pub fn validate(schema: &Schema, value: &Value, dialect: Dialect, at: &Path<'_>) -> Vec<FieldError> {
+pub fn validate(schema: &Schema, value: &Value, dialect: Dialect, at: &Path<'_>) -> FieldErrors {
     let mut findings = Findings::new(at);
     Walk { dialect }.node(schema, value, &Name::ROOT, None, &mut findings);
     findings.into_errors()
@@ -36,7 +36,7 @@ pub fn validate(schema: &Schema, value: &Value, dialect: Dialect, at: &Path<'_>)
 
 /// Checks a changed value. Errors in parts that did not change are forgiven, so that an object written
 /// under an older schema can still be changed elsewhere.
-pub fn validate_update(pair: Correlated<'_>, schema: &Schema, at: &Path<'_>) -> Vec<FieldError> {
+pub fn validate_update(pair: Correlated<'_>, schema: &Schema, at: &Path<'_>) -> FieldErrors {
     let mut findings = Findings::new(at);
     Walk { dialect: Dialect::Object }.ratcheted(schema, &pair, &Name::ROOT, &mut findings);
     findings.into_errors()

@@ -20,6 +20,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use capstan_schema::memory::{self, MemoryBudget};
 use capstan_schema::patch::json::Patch;
 use conditions::Input;
 use form::Form;
@@ -137,7 +138,7 @@ impl Webhooks {
         }
         let undecodable =
             |why: String| Failure::Calling(format!("received undecodable patch in webhook response: {why}"));
-        let body: Value = serde_json::from_slice(&verdict.patch).map_err(|error| {
+        let body = memory::from_slice(&verdict.patch, &MemoryBudget::default()).map_err(|error| {
             undecodable(match error.is_eof() {
                 true => "unexpected end of JSON input".into(),
                 false => error.to_string(),

@@ -2,12 +2,21 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use capstan_schema::bounded::cut;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource};
 use crate::auth::review::user_info;
 use crate::status::{Cause, Details, Status};
+
+/// Warnings of one answer that are looked at, and bytes of each: more cannot be sent on.
+const MAX_WARNINGS: usize = 1_000;
+const MAX_WARNING: usize = 32 * 1024;
+/// Bytes of a text in a refusal.
+const MAX_DENIAL: usize = 16 * 1024;
+/// Causes of a refusal that are handed on.
+const MAX_CAUSES: usize = 100;
 
 /// The request part of a review without uid and objects: what `matchConditions` see.
 pub(super) fn request(
@@ -160,14 +169,15 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, answer: &Value) 
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|warning| warning.as_str().map(str::to_owned))
+            .filter_map(|warning| warning.as_str().map(|text| cut(text, MAX_WARNING)))
+            .take(MAX_WARNINGS)
             .collect(),
     })
 }
 
 /// A refusal by a webhook, with the webhook's own code, reason and details.
 pub(super) fn denial(webhook: &str, result: &Value) -> Status {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value| cut(value.as_str().unwrap_or_default(), MAX_DENIAL);
     let denied = format!("admission webhook {webhook:?} denied the request");
     let reason = text(&result["reason"]);
     let message = match (text(&result["message"]).as_str(), reason.as_str()) {
@@ -193,6 +203,7 @@ pub(super) fn denial(webhook: &str, result: &Value) -> Status {
                 kind: text(&details["kind"]),
                 uid: text(&details["uid"]),
                 causes: causes
+                    .take(MAX_CAUSES)
                     .map(|cause| Cause {
                         reason: text(&cause["reason"]),
                         message: text(&cause["message"]),

@@ -30,7 +30,7 @@ impl ServiceAccountTokens {
             let given = request["metadata"][field].as_str().unwrap_or_default();
             if !given.is_empty() && given != own {
                 let error = FieldError::invalid(format!("metadata.{field}"), given, what);
-                return Err(Status::invalid(GROUP, KIND, name, &[error]));
+                return Err(Status::invalid(GROUP, KIND, name, [error]));
             }
         }
         let account = self
@@ -73,7 +73,7 @@ impl ServiceAccountTokens {
             _ => "may not specify a duration larger than 2^32 seconds",
         };
         let error = FieldError::invalid("spec.expirationSeconds", seconds, too);
-        Err(Status::invalid(GROUP, KIND, "", &[error]))
+        Err(Status::invalid(GROUP, KIND, "", [error]))
     }
 
     /// Answers a prepared request with a token.

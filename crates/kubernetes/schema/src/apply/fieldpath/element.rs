@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::value;
+use crate::bounded::{MAX_TEXT, cut};
 
 /// How to select one child of a value.
 #[derive(Debug, Clone)]
@@ -98,11 +99,19 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`.
+/// A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`, no more than [`MAX_TEXT`] bytes of it.
 #[derive(Debug, Clone, Copy)]
 pub struct PathText<'a>(pub &'a [PathElement]);
 
 impl fmt::Display for PathText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&cut(Whole(self.0), MAX_TEXT))
+    }
+}
+
+struct Whole<'a>(&'a [PathElement]);
+
+impl fmt::Display for Whole<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|element| element.fmt(f))
     }

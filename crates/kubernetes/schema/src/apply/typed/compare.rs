@@ -41,7 +41,7 @@ impl Comparison {
 pub fn compare(old: &Value, new: &Value, of: Type<'_>) -> Result<Comparison, TypedErrors> {
     let mut walk = Compare { path: Path::new(), out: Comparison::default(), errors: TypedErrors::default() };
     walk.values(Some(old), Some(new), of);
-    if walk.errors.0.is_empty() { Ok(walk.out) } else { Err(walk.errors) }
+    if walk.errors.is_empty() { Ok(walk.out) } else { Err(walk.errors) }
 }
 
 struct Compare {
@@ -105,8 +105,7 @@ impl Compare {
     }
 
     fn error(&mut self, message: String) {
-        let mut error = TypedErrors::one(PathText(&self.path).to_string(), message);
-        self.errors.0.append(&mut error.0);
+        self.errors.push(|| PathText(&self.path).to_string(), message);
     }
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {

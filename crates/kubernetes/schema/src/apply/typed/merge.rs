@@ -16,7 +16,7 @@ use crate::apply::fieldpath::{Path, PathElement, PathText};
 pub fn merge(live: &Value, config: &Value, of: Type<'_>) -> Result<Option<Value>, TypedErrors> {
     let mut walk = Merge { path: Path::new(), errors: TypedErrors::default() };
     let out = walk.values(Some(live), Some(config), of);
-    if walk.errors.0.is_empty() { Ok(out) } else { Err(walk.errors) }
+    if walk.errors.is_empty() { Ok(out) } else { Err(walk.errors) }
 }
 
 struct Merge {
@@ -74,8 +74,7 @@ impl Merge {
     }
 
     fn error(&mut self, message: String) {
-        let mut error = TypedErrors::one(PathText(&self.path).to_string(), message);
-        self.errors.0.append(&mut error.0);
+        self.errors.push(|| PathText(&self.path).to_string(), message);
     }
 
     fn map(
@@ -101,10 +100,10 @@ impl Merge {
     /// Merges entry by entry. Shared entries take the order of the configuration; an entry only the
     /// live list has stays where it stands relative to its neighbours.
     fn list(&mut self, live: &[Value], config: &[Value], atom: ListAtom<'_>) -> Option<Value> {
-        let before = self.errors.0.len();
+        let before = self.errors.found();
         let right = self.index(config, atom, false);
         let left = self.index(live, atom, true);
-        if self.errors.0.len() > before {
+        if self.errors.found() > before {
             return None;
         }
         let shared = |e: &&PathElement| left.by_element.contains_key(*e);
@@ -159,11 +158,11 @@ impl Merge {
         config: Option<&Value>,
         atom: ListAtom<'_>,
     ) -> Option<Value> {
-        let before = self.errors.0.len();
+        let before = self.errors.found();
         self.path.push(element.clone());
         let out = self.values(live, config, atom.element);
         self.path.pop();
-        self.errors.0.truncate(before);
+        self.errors.truncate(before);
         out
     }
 

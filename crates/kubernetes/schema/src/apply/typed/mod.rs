@@ -28,6 +28,7 @@ pub use reconcile::reconcile;
 pub use validate::{Duplicates, validate};
 
 use super::metadata;
+use crate::bounded::{MAX_TEXT, Texts, cut_text};
 use crate::schema::{Additional, ListType, MapType, Schema, TypeName};
 
 /// The type of a value.
@@ -297,11 +298,36 @@ pub struct TypedError {
 
 /// Everything found wrong with a value; never empty when returned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TypedErrors(pub Vec<TypedError>);
+pub struct TypedErrors {
+    errors: Vec<TypedError>,
+    /// Found, but one too many to be kept.
+    more: usize,
+}
 
 impl TypedErrors {
-    fn one(path: String, message: impl Into<String>) -> Self {
-        Self(vec![TypedError { path, message: message.into() }])
+    /// Adds an error about what is at a path, or counts it if there are too many.
+    fn push(&mut self, path: impl FnOnce() -> String, message: impl Into<String>) {
+        if self.errors.len() >= Texts::MAX_ENTRIES {
+            self.more += 1;
+            return;
+        }
+        let message = cut_text(message.into(), MAX_TEXT);
+        self.errors.push(TypedError { path: path(), message });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// How many errors were found, kept or not.
+    fn found(&self) -> usize {
+        self.errors.len() + self.more
+    }
+
+    /// Forgets all but the first errors that were found.
+    fn truncate(&mut self, found: usize) {
+        self.errors.truncate(found);
+        self.more = self.more.min(found - self.errors.len());
     }
 }
 
@@ -317,11 +343,12 @@ impl fmt::Display for TypedError {
 
 impl fmt::Display for TypedErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [one] = self.0.as_slice() {
+        if let [one] = self.errors.as_slice() {
             return one.fmt(f);
         }
         f.write_str("errors:")?;
-        self.0.iter().try_for_each(|error| write!(f, "\n  {error}"))
+        self.errors.iter().try_for_each(|error| write!(f, "\n  {error}"))?;
+        if self.more > 0 { write!(f, "\n  and {} more", self.more) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{AtomKind, ListAtom, MapAtom, Scalar, Type, TypedError, TypedErrors};
+use super::{AtomKind, ListAtom, MapAtom, Scalar, Type, TypedErrors};
 use crate::apply::fieldpath::{Path, PathElement, PathText};
 use crate::patch::go;
 
@@ -23,15 +23,15 @@ pub enum Duplicates {
 /// Everything that is wrong, except that an undeclared field ends the search in its object and an entry
 /// that cannot be told apart ends it in its list.
 pub fn validate(value: &Value, of: Type<'_>, duplicates: Duplicates) -> Result<(), TypedErrors> {
-    let mut walk = Validate { duplicates, path: Vec::new(), errors: Vec::new() };
+    let mut walk = Validate { duplicates, path: Vec::new(), errors: TypedErrors::default() };
     walk.value(value, of);
-    if walk.errors.is_empty() { Ok(()) } else { Err(TypedErrors(walk.errors)) }
+    if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
 
 struct Validate<'v> {
     duplicates: Duplicates,
     path: Vec<Step<'v>>,
-    errors: Vec<TypedError>,
+    errors: TypedErrors,
 }
 
 /// One step of a path that nobody may ever want to see: nearly every value is of its type.
@@ -46,8 +46,8 @@ impl<'v> Validate<'v> {
             Step::Field(name) => PathElement::field(*name),
             Step::Element(element) => element.clone(),
         };
-        let path: Path = self.path.iter().map(element).collect();
-        self.errors.push(TypedError { path: PathText(&path).to_string(), message: message.into() });
+        let path = || PathText(&self.path.iter().map(element).collect::<Path>()).to_string();
+        self.errors.push(path, message);
     }
 
     fn below(&mut self, step: Step<'v>, value: &'v Value, of: Type<'_>) {
