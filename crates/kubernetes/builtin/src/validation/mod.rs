@@ -31,6 +31,7 @@ use serde_json::Value;
 
 use crate::kinds;
 use crate::strategy;
+pub use rbac::role_limits;
 use report::{Report, texts};
 
 /// What is wrong with an object of a built-in kind: on create without `old`, on update of the resource or

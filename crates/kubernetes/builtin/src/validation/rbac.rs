@@ -1,5 +1,6 @@
 //! Roles and bindings.
 
+use capstan_schema::field::FieldErrors;
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use capstan_schema::selector::{LabelSelector, labels};
@@ -9,6 +10,10 @@ use super::Subject;
 use super::report::{Report, get, internal, list, text};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+/// Rules of a role, and entries of each list of a rule. Upstream has no limit but the object's size; every rule a
+/// user holds is looked at with every request.
+const MAX_RULES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
     // Updates are checked like new objects first; the rules of updates come after.
@@ -35,9 +40,28 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
+/// What of a Role or ClusterRole is too long: checked before anybody compares its rules.
+pub fn role_limits(role: &Value) -> FieldErrors {
+    let mut report = Report::default();
+    let (path, rules) = (Path::at("rules"), list(role, "rules"));
+    if rules.len() > MAX_RULES {
+        report.too_many(path, rules.len(), MAX_RULES);
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        for field in ["apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs"] {
+            let entries = list(rule, field).len();
+            if entries > MAX_ENTRIES {
+                report.too_many(path.index(index).field(field), entries, MAX_ENTRIES);
+            }
+        }
+    }
+    report.errors
+}
+
 fn role(subject: &Subject<'_>, report: &mut Report) {
     let namespaced = subject.kind == "Role";
     let rules = Path::at("rules");
+    report.extend(role_limits(subject.new));
     for (index, rule) in list(subject.new, "rules").iter().enumerate() {
         policy_rule(rule, namespaced, &rules.index(index), report);
     }

@@ -76,7 +76,7 @@ impl Conditions {
         match (errors.is_empty(), self.ignore_failure) {
             (true, _) => Ok(true),
             (false, true) => Ok(false),
-            (false, false) => Err(crate::auth::aggregate_text(errors)),
+            (false, false) => Err(crate::auth::aggregate_text(errors.into_iter().collect())),
         }
     }
 }

@@ -1,15 +1,20 @@
 //! Nobody grants what they do not hold. Checked when Roles and bindings are written, before validation.
 
+use capstan_builtin::validation::role_limits;
+use capstan_schema::bounded::Texts;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::coverage::{TooComplex, uncovered};
 use super::policy::{RoleError, text};
-use super::rule::{PolicyRule, compacted, quoted_list, uncovered};
+use super::rule::{PolicyRule, compacted, quoted_list};
 use super::{Rbac, aggregate};
 use crate::auth::{Attributes, Authorizer, MASTERS};
 use crate::status::{Result, Status};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+/// Missing permissions that a refusal names.
+const MAX_SHOWN: usize = 500;
 
 impl Rbac {
     /// Checks a create or update of an RBAC object; requests about anything else pass. `request` is what was
@@ -48,7 +53,12 @@ impl Rbac {
         if authorizer.authorize(&may_escalate).allowed() {
             return Ok(());
         }
-        self.holds(request, &PolicyRule::list_from_json(role)).map_err(|why| refused(request, role, why))?;
+        let errors = role_limits(role);
+        if !errors.is_empty() {
+            return Err(Status::invalid(GROUP, text(&role["kind"]), text(&role["metadata"]["name"]), errors));
+        }
+        self.holds(request, &PolicyRule::list_from_json(role))
+            .map_err(|why| why.refused(request, role, "rules"))?;
         let aggregates = |role: &Value| {
             let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
             selectors.is_some_and(|selectors| !selectors.is_empty())
@@ -56,11 +66,7 @@ impl Rbac {
         // An aggregating role gathers anything anybody labels, so it takes all rights to make or change one.
         if request.resource == "clusterroles" && (aggregates(role) || old.is_some_and(aggregates)) {
             self.holds(request, &everything()).map_err(|_| {
-                refused(
-                    request,
-                    role,
-                    "must have cluster-admin privileges to use the aggregationRule".to_owned(),
-                )
+                forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
             })?;
         }
         Ok(())
@@ -101,34 +107,67 @@ impl Rbac {
                 Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.in_escalation(&request.resource))
             }
         })?;
-        self.holds(request, &rules).map_err(|why| refused(request, binding, why))
+        self.holds(request, &rules).map_err(|why| why.refused(request, binding, "roleRef"))
     }
 
     /// Whether the user holds every permission of some rules in the namespace of the request.
-    fn holds(&self, request: &Attributes, wanted: &[PolicyRule]) -> Result<(), String> {
+    fn holds(&self, request: &Attributes, wanted: &[PolicyRule]) -> Result<(), NotHeld> {
         let (held, errors) = self.rules(&request.user, &request.namespace);
-        let missing = uncovered(&held, wanted);
+        let missing = uncovered(held.iter().flat_map(|rules| rules.iter()), wanted)?;
         if missing.is_empty() {
             return Ok(());
         }
-        let mut missing: Vec<String> = compacted(missing).iter().map(PolicyRule::compact).collect();
-        missing.sort();
-        missing.dedup();
+        let shown = missing.atoms(MAX_SHOWN);
+        let unnamed = missing.count() - shown.len();
+        let mut lines: Vec<String> = compacted(shown).iter().map(PolicyRule::compact).collect();
+        lines.sort();
+        lines.dedup();
+        let mut lines = lines.into_iter().collect::<Texts>().into_lines();
+        if unnamed > 0 {
+            lines.push(format!("and {unnamed} more permissions"));
+        }
         let mut why = format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
             request.user.name,
             quoted_list(&request.user.groups),
-            missing.join("\n"),
+            lines.join("\n"),
         );
         if !errors.is_empty() {
             let errors = aggregate(errors.iter().map(|e| e.in_escalation(&request.resource)).collect());
             why += &format!("; resolution errors: [{errors}]");
         }
-        Err(why)
+        Err(NotHeld::Missing(why))
     }
 }
 
-fn refused(request: &Attributes, object: &Value, why: String) -> Status {
+/// Why somebody may not grant some rules.
+enum NotHeld {
+    /// They do not hold all of them.
+    Missing(String),
+    /// Nobody can say within reason.
+    TooComplex,
+}
+
+impl From<TooComplex> for NotHeld {
+    fn from(_: TooComplex) -> Self {
+        Self::TooComplex
+    }
+}
+
+impl NotHeld {
+    fn refused(self, request: &Attributes, object: &Value, field: &str) -> Status {
+        match self {
+            Self::Missing(why) => forbidden(request, object, &why),
+            Self::TooComplex => Status::too_large(format!(
+                "{field}: the rules overlap in too many ways with those that user {:?} holds to be compared: grant them in \
+                 several smaller roles",
+                request.user.name
+            )),
+        }
+    }
+}
+
+fn forbidden(request: &Attributes, object: &Value, why: &str) -> Status {
     Status::forbidden(GROUP, &request.resource, text(&object["metadata"]["name"]), why)
 }
 

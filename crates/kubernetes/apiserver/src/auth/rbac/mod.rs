@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod bootstrap;
+mod coverage;
 mod escalation;
 mod policy;
 mod reconcile;
@@ -12,9 +13,11 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use capstan_schema::bounded::Texts;
 use parking_lot::Mutex;
 
 pub use aggregation::aggregated_rules;
@@ -56,13 +59,16 @@ impl Rbac {
         })
     }
 
-    /// All rules that apply to a user in a namespace, and what could not be read.
-    fn rules(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<policy::RoleError>) {
+    /// The rules of every role that applies to a user in a namespace, each role once however often it is bound,
+    /// and what could not be read.
+    fn rules(&self, user: &User, namespace: &str) -> (Vec<Arc<[PolicyRule]>>, Vec<policy::RoleError>) {
         let policy = self.policy();
+        let mut seen = HashSet::new();
         let (mut rules, mut errors) = (Vec::new(), Vec::new());
         for binding in policy.applying(user, namespace) {
             match &binding.rules {
-                Ok(own) => rules.extend(own.iter().cloned()),
+                Ok(own) if seen.insert(Arc::as_ptr(own)) => rules.push(own.clone()),
+                Ok(_) => {}
                 Err(error) => errors.push(error.clone()),
             }
         }
@@ -75,7 +81,7 @@ impl Authorizer for Rbac {
         if attributes.user.in_group(MASTERS) {
             return Decision::Allow { reason: String::new() };
         }
-        let mut errors = Vec::new();
+        let mut errors = Texts::default();
         for binding in self.policy().applying(&attributes.user, &attributes.namespace) {
             match &binding.rules {
                 Ok(rules) => {
@@ -100,7 +106,8 @@ impl Authorizer for Rbac {
             evaluation_error: aggregate(errors.iter().map(policy::RoleError::in_denial).collect()),
             ..RulesForUser::default()
         };
-        for rule in rules {
+        for rule in rules.iter().flat_map(|rules| rules.iter()) {
+            let rule = rule.clone();
             if !rule.resources.is_empty() {
                 out.resource_rules.push(ResourceRule {
                     verbs: rule.verbs.clone(),
@@ -119,8 +126,9 @@ impl Authorizer for Rbac {
 }
 
 /// Several errors as one text, as Go's aggregate prints them: each once, in brackets if more than one.
-pub(crate) fn aggregate(mut texts: Vec<String>) -> String {
-    let mut seen = std::collections::HashSet::new();
+pub(crate) fn aggregate(texts: Texts) -> String {
+    let mut seen = HashSet::new();
+    let mut texts = texts.into_lines();
     texts.retain(|text| seen.insert(text.clone()));
     match &texts[..] {
         [] => String::new(),

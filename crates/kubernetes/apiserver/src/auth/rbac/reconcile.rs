@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::coverage::uncovered;
 use super::policy::text;
-use super::rule::{PolicyRule, uncovered};
+use super::rule::PolicyRule;
 
 /// Objects with this annotation set to `false` are left alone.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -39,7 +40,15 @@ pub fn reconcile(existing: Option<&Value>, expected: &Value) -> Reconciliation {
         Some(_) => add_items(&mut reconciled, "subjects", items(&expected["subjects"])),
         None => {
             let (held, wanted) = (PolicyRule::list_from_json(existing), PolicyRule::list_from_json(expected));
-            let missing = uncovered(&held, &wanted).iter().map(PolicyRule::to_json).collect::<Vec<_>>();
+            let Ok(missing) = uncovered(&held, &wanted) else {
+                tracing::warn!(
+                    role = text(&expected["metadata"]["name"]),
+                    "its rules are too many to be compared"
+                );
+                return Reconciliation::Nothing;
+            };
+            // Bootstrap policy is ours: all of it can be written out.
+            let missing: Vec<Value> = missing.atoms(usize::MAX).iter().map(PolicyRule::to_json).collect();
             add_items(&mut reconciled, "rules", &missing);
             reconcile_selectors(&mut reconciled, expected);
         }

@@ -21,7 +21,7 @@ pub struct PolicyRule {
     pub non_resource_urls: Vec<String>,
 }
 
-const ALL: &str = "*";
+pub(super) const ALL: &str = "*";
 
 impl PolicyRule {
     /// Reads the JSON form; what is absent or null is empty.
@@ -75,8 +75,10 @@ impl PolicyRule {
             && (self.resource_names.is_empty() || self.resource_names.contains(&request.name))
     }
 
-    /// The same permissions as rules that each name one verb and one thing.
-    fn atoms(&self) -> Vec<Self> {
+    /// The same permissions as rules that each name one verb and one thing. There are as many as the product of
+    /// all lists: see [`coverage`](super::coverage) for what a server may do.
+    #[cfg(test)]
+    pub(super) fn atoms(&self) -> Vec<Self> {
         let one = |s: &String| vec![s.clone()];
         let mut atoms = Vec::new();
         for group in &self.api_groups {
@@ -109,7 +111,8 @@ impl PolicyRule {
     }
 
     /// Whether everything an atom allows is allowed by this rule.
-    fn covers_atom(&self, atom: &Self) -> bool {
+    #[cfg(test)]
+    pub(super) fn covers_atom(&self, atom: &Self) -> bool {
         let names = self.resource_names.is_empty()
             || (!atom.resource_names.is_empty()
                 && atom.resource_names.iter().all(|name| self.resource_names.contains(name)));
@@ -144,15 +147,6 @@ impl PolicyRule {
 pub(in crate::auth) fn quoted_list(items: &[String]) -> String {
     let quoted: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
     format!("[{}]", quoted.join(" "))
-}
-
-/// What of `wanted` no rule of `held` covers, atom by atom.
-pub fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
-    wanted
-        .iter()
-        .flat_map(PolicyRule::atoms)
-        .filter(|atom| !held.iter().any(|rule| rule.covers_atom(atom)))
-        .collect()
 }
 
 /// Joins atoms about the same resource and name into one rule with all their verbs; the rest comes first.
@@ -196,6 +190,7 @@ fn resource_matches(rule: &str, request: &Attributes) -> bool {
     }
 }
 
+#[cfg(test)]
 fn covers_resource(held: &[String], wanted: &str) -> bool {
     has_or_all(held, wanted)
         || wanted.split_once('/').is_some_and(|(_, subresource)| {
@@ -208,12 +203,13 @@ fn path_matches(rule: &str, path: &str) -> bool {
 }
 
 /// Whether a rule ending in `*` takes in a path. All trailing stars go, as upstream trims them.
-fn prefix_matches(rule: &str, path: &str) -> bool {
+pub(super) fn prefix_matches(rule: &str, path: &str) -> bool {
     rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::coverage::uncovered;
     use super::*;
 
     fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> PolicyRule {
@@ -317,10 +313,8 @@ mod tests {
             (vec![], rule(&[], &[""], &["a"], &[]), &[]),
         ];
         for (held, wanted, missing) in table {
-            let mut found: Vec<String> = compacted(uncovered(&held, std::slice::from_ref(&wanted)))
-                .iter()
-                .map(PolicyRule::compact)
-                .collect();
+            let uncovered = uncovered(&held, std::slice::from_ref(&wanted)).unwrap().atoms(usize::MAX);
+            let mut found: Vec<String> = compacted(uncovered).iter().map(PolicyRule::compact).collect();
             found.sort();
             assert_eq!(found, missing, "{}", wanted.compact());
         }

@@ -2,6 +2,7 @@
 //! memory: one that is not bounded ends that process, and the test fails.
 
 mod bodies;
+mod roles;
 
 use std::future::Future;
 use std::process::Command;
