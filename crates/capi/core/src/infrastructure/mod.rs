@@ -1,19 +1,15 @@
-//! What providers of infrastructure have in common: the frame of their decisions, what a machine waits for, its boot data.
+//! What providers of infrastructure have in common: the frame of their decisions, what a machine waits for, its
+//! boot data, orders in the journal.
 
+mod boot_data;
 pub mod console;
 mod frame;
+pub mod order;
 
+pub use boot_data::{BootData, BootDataError, BootDataRef, boot_data};
 pub use frame::{decide_cluster, decide_machine};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use capstan_capi_types::core::{Cluster, Machine, label, reason};
-use capstan_controller::{KindName, View};
-use capstan_object::Key;
-use serde_json::Value;
-
-/// Largest boot data that a machine takes: what an API server keeps in a Secret.
-const MOST_BOOT_DATA: usize = 1 << 20;
 
 /// What must be there before a machine is made: a reason and words for it.
 pub fn waits_for(machine: &Machine, cluster: &Cluster) -> Option<(&'static str, &'static str)> {
@@ -33,17 +29,4 @@ pub fn waits_for(machine: &Machine, cluster: &Cluster) -> Option<(&'static str, 
         ));
     }
     Some((reason::WAITING_FOR_BOOTSTRAP_DATA, "the boot data of the machine"))
-}
-
-/// The boot data in a Secret.
-pub async fn boot_data(secret: &Key, view: &View) -> Result<Vec<u8>, String> {
-    let secrets = KindName::namespaced("", "v1", "Secret", "secrets");
-    let read = view.client().get_raw(&secrets, secret).await;
-    let reply = read.map_err(|error| format!("Secret {secret} cannot be read: {error}"))?;
-    let reply = reply.ok_or_else(|| format!("there is no Secret {secret}"))?;
-    let object: Value = reply.parse().map_err(|_| format!("Secret {secret} cannot be read"))?;
-    let text = object["data"]["value"].as_str();
-    let data = text.and_then(|text| STANDARD.decode(text).ok());
-    data.filter(|data| data.len() <= MOST_BOOT_DATA)
-        .ok_or_else(|| format!("Secret {secret} has no boot data in its key \"value\""))
 }

@@ -10,6 +10,7 @@
 mod call;
 mod decide;
 mod observe;
+mod order;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::types::{KVMCluster, KVMMachine};
 
 pub use call::MachineCall;
 pub use observe::Seen;
+pub use order::Order;
 
 /// Keeps a KVMMachine until its machine is gone.
 pub const FINALIZER: &str = "kvmmachine.infrastructure.cluster.x-k8s.io";
@@ -89,6 +91,7 @@ impl Controller for KVMMachines {
         if let Ok(id) = id_of(object) {
             seen.instance = self.look_up(&id).await?;
         }
+        observe::boot_data(object, &mut seen, view).await;
         Ok(seen)
     }
 

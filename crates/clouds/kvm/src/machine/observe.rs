@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataError};
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
 use capstan_object::Key;
 
-use crate::backend::{Id, Instance};
+use super::decide;
+use crate::backend::{Id, Instance, Phase};
 use crate::cluster;
 use crate::types::{KVMCluster, KVMMachine};
 
@@ -22,6 +24,8 @@ pub struct Seen {
     pub network: Option<Id>,
     /// The machine on this host.
     pub instance: Option<Instance>,
+    /// What the machine is to boot with; `None` while none is to be made.
+    pub boot_data: Option<Result<BootData, BootDataError>>,
 }
 
 /// The cluster that an object belongs to, by its Machine or, without one, by its label.
@@ -46,5 +50,21 @@ pub(super) fn observe(object: &KVMMachine, view: &View) -> Result<Seen, ObserveE
         network: infrastructure.and_then(|it| cluster::network_of(&it).try_into().ok()),
         cluster,
         instance: None,
+        boot_data: None,
     })
+}
+
+/// Observes the boot data of a machine that may have to be made.
+pub(super) async fn boot_data(object: &KVMMachine, seen: &mut Seen, view: &View) {
+    let runs = seen.instance.as_ref().is_some_and(|it| it.phase != Phase::Stopped);
+    let made = runs || object.status.initialization.provisioned == Some(true);
+    if let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster)
+        && !made
+        && !object.metadata.is_deleting()
+        && decide::waits(seen, machine, cluster).is_none()
+    {
+        let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
+        let key = Key::new(object.metadata.namespace.as_str(), secret);
+        seen.boot_data = Some(BootData::observe(&key, view).await);
+    }
 }

@@ -3,14 +3,15 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataError, BootDataRef};
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType};
 use capstan_controller::{Concluded, Decision, Effect, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::decide::decide;
-use super::{FINALIZER, KVMMachines, MachineCall, Seen};
+use super::{FINALIZER, KVMMachines, MachineCall, Order, Seen};
 use crate::backend::{Id, Instance, Phase};
 use crate::types::KVMMachine;
 
@@ -52,7 +53,17 @@ fn seen(instance: Option<Instance>) -> Seen {
     let mut cluster = Cluster::default();
     cluster.status.initialization.infrastructure_provisioned = Some(true);
     let network = Some("n-1".to_owned().try_into().expect("an id"));
-    Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), network, instance }
+    let boot_data = Some(Ok(BootData { reference: boot_data(), ignition: false }));
+    Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), network, instance, boot_data }
+}
+
+fn boot_data() -> BootDataRef {
+    BootDataRef {
+        secret: "m-data".to_owned(),
+        key: "value".to_owned(),
+        uid: "su".to_owned(),
+        resource_version: "7".to_owned(),
+    }
 }
 
 fn look(object: KVMMachine, seen: Seen) -> Look<KVMMachines> {
@@ -71,8 +82,84 @@ fn ready(decision: &Decision<KVMMachines>) -> &Condition {
     decision.object.status.conditions.condition("Ready").expect("Ready")
 }
 
+fn order() -> Order {
+    Order {
+        name: "m".to_owned(),
+        network: "n-1".to_owned().try_into().expect("an id"),
+        image: "kubernetes-".to_owned(),
+        cpus: None,
+        memory_mib: None,
+        dns_servers: Vec::new(),
+        host_volumes: Vec::new(),
+        node_labels: Default::default(),
+        node_taints: Vec::new(),
+        boot_data: boot_data(),
+    }
+}
+
 fn create() -> MachineCall {
-    MachineCall::Create { id: id() }
+    MachineCall::Create { id: id(), order: Some(Box::new(order())) }
+}
+
+fn journaled(call: &MachineCall) -> Value {
+    serde_json::to_value(call).expect("JSON")
+}
+
+#[test]
+fn the_order_is_complete_when_it_is_decided_and_holds_no_boot_data() {
+    let mut object = object();
+    object.spec = serde_json::from_value(json!({
+        "cpus": 2, "memoryMiB": 2048, "dnsServers": ["9.9.9.9"], "nodeLabels": {"a": "b"},
+        "hostVolumes": [{"hostPath": "/srv", "guestPath": "/data", "readOnly": true}],
+        "nodeTaints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+    }))
+    .expect("a spec");
+    let mut seen = seen(None);
+    seen.machine = seen.machine.map(|machine| {
+        let mut machine = Machine::clone(&machine);
+        machine.spec.version = "v1.36.0".to_owned();
+        Arc::new(machine)
+    });
+    let decision = decide(&look(object, seen));
+    let [call] = calls(&decision).try_into().expect("one call");
+    let wanted = json!({"verb": "create", "id": "u-1", "order": {
+        "v": 1, "name": "m", "network": "n-1", "image": "kubernetes-v1.36.0", "cpus": 2, "memoryMiB": 2048,
+        "dnsServers": ["9.9.9.9"], "nodeLabels": {"a": "b"},
+        "hostVolumes": [{"hostPath": "/srv", "guestPath": "/data", "readOnly": true}],
+        "nodeTaints": ["k=v:NoSchedule"],
+        "bootData": {"secret": "m-data", "key": "value", "uid": "su", "resourceVersion": "7"},
+    }});
+    assert_eq!(journaled(&call), wanted);
+    assert_eq!(serde_json::from_value::<MachineCall>(wanted).expect("a call"), call);
+}
+
+#[test]
+fn a_machine_that_cannot_be_ordered_says_why_and_nothing_is_called() {
+    let gone = BootDataError::Unreadable("there is no Secret ns/m-data".to_owned());
+    let mut long = seen(None);
+    let name = "m".repeat(64);
+    let mut machine = Machine { metadata: ObjectMeta::named("ns", name.as_str()), ..Machine::default() };
+    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
+    long.machine = Some(Arc::new(machine));
+    for (seen, why) in [
+        (Seen { boot_data: Some(Err(gone)), ..seen(None) }, "there is no Secret ns/m-data"),
+        (long, "longer than the 63 letters"),
+    ] {
+        let decision = decide(&look(object(), seen));
+        assert_eq!(calls(&decision), []);
+        assert!(ready(&decision).message.starts_with("E-KVM-BOOT-DATA: "), "{}", ready(&decision).message);
+        assert!(ready(&decision).message.contains(why), "{}", ready(&decision).message);
+        assert!(decision.look_again.is_some());
+    }
+}
+
+#[test]
+fn an_intent_of_the_release_before_is_still_read_and_its_end_still_counts() {
+    let call: MachineCall = serde_json::from_value(json!({"verb": "create", "id": "u-1"})).expect("a call");
+    let mut moved = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
+    moved.concluded = vec![Concluded { call, result: Some(Value::Null) }];
+    let decision = decide(&moved);
+    assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
 }
 
 #[test]

@@ -1,16 +1,22 @@
 //! What is done about a SimMachine.
 
+use std::time::Duration;
+
 use capstan_capi_core::conditions::{Verdict, state};
 use capstan_capi_core::infrastructure::{console, decide_machine, waits_for};
 use capstan_capi_types::core::{Cluster, Machine, MachineAddress, MachineAddressType, condition, reason};
-use capstan_controller::{Effect, Look, Note, Wait};
+use capstan_controller::{Call, Effect, Look, Note, Wait};
 use capstan_guest::vm::{Phase, Vm};
 use capstan_object::ConditionStatus::{self, False, True};
 
 use super::observe::is_ours;
-use super::{FINALIZER, MachineCall, SCHEME, SimMachines, id_of};
+use super::{FINALIZER, MachineCall, Order, SCHEME, SimMachines, id_of};
+use crate::code;
 
 type Decision = capstan_controller::Decision<SimMachines>;
+
+/// How soon boot data that cannot be read is looked at again: nobody tells when it can.
+const UNREADABLE: Duration = Duration::from_secs(10);
 
 /// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<SimMachines>) -> Decision {
@@ -34,9 +40,7 @@ fn ready(
 
 fn keep(look: &Look<SimMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
-    let call = MachineCall::Create { id: id_of(&look.object) };
-    let was_there =
-        look.object.status.initialization.provisioned == Some(true) || look.result_of(&call).is_some();
+    let was_there = look.object.status.initialization.provisioned == Some(true) || was_created(look);
     match &look.seen.vm {
         Some(vm) if !is_ours(vm) => {
             let message = format!("machine {} exists and does not carry our mark", vm.id);
@@ -52,20 +56,38 @@ fn keep(look: &Look<SimMachines>, machine: &Machine, cluster: &Cluster, decision
                 decision.wait(Wait::on(reason, what));
                 ready(look, decision, False, reason, format!("Waiting for {what}"));
             }
-            None => create(look, call, decision),
+            None => create(look, machine, decision),
         },
     }
 }
 
-fn create(look: &Look<SimMachines>, call: MachineCall, decision: &mut Decision) {
-    let MachineCall::Create { id } = &call else { return };
-    decision.object.spec.provider_id = format!("{SCHEME}{id}");
-    let message = match look.failure_of(&call) {
-        Some(failure) => failure.error.to_string(),
-        None => String::new(),
+/// A call that created the machine has come to its end.
+fn was_created(look: &Look<SimMachines>) -> bool {
+    let own = id_of(&look.object);
+    look.concluded.iter().any(|known| {
+        matches!(&known.call, MachineCall::Create { id, .. } if *id == own) && known.result.is_some()
+    })
+}
+
+fn create(look: &Look<SimMachines>, machine: &Machine, decision: &mut Decision) {
+    let id = id_of(&look.object);
+    let order = match &look.seen.boot_data {
+        Some(Ok(boot_data)) => Order::of(&id, &look.object, machine, boot_data),
+        Some(Err(error)) => {
+            decision.wait(Wait::on("BootDataUnreadable", error.to_string()).code(code::BOOT_DATA));
+            decision.again_in(UNREADABLE);
+            let message = format!("{}: {error}", code::BOOT_DATA);
+            return ready(look, decision, False, "Creating", message);
+        }
+        None => return ready(look, decision, False, "Creating", ""),
     };
-    ready(look, decision, False, "Creating", message);
+    decision.object.spec.provider_id = format!("{SCHEME}{id}");
     let note = Note::normal("MachineCreated", "Create", format!("machine {id} is created"));
+    let call = MachineCall::Create { id, order: Some(Box::new(order)) };
+    // The order may differ from that of the try before: it is the same effect.
+    let failure = look.failures.iter().find(|failure| failure.effect == call.summary());
+    let message = failure.map(|failure| failure.error.to_string()).unwrap_or_default();
+    ready(look, decision, False, "Creating", message);
     decision.then_noting(Effect::Call(call), note);
 }
 

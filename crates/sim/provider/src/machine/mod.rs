@@ -11,6 +11,7 @@ mod call;
 mod decide;
 mod follow;
 mod observe;
+mod order;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,9 @@ use crate::types::SimMachine;
 use follow::Follower;
 
 pub use call::MachineCall;
-pub(crate) use call::{CPUS, MEMORY_MIB};
+pub(crate) use order::{CPUS, MEMORY_MIB};
 pub use observe::Seen;
+pub use order::Order;
 
 /// Keeps a SimMachine until its machine is gone.
 pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";

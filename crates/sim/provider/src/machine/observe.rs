@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataError, waits_for};
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{ObserveError, View};
@@ -22,6 +23,8 @@ pub struct Seen {
     pub cluster: Option<Arc<Cluster>>,
     /// The machine in the site.
     pub vm: Option<Vm>,
+    /// What the machine is to boot with; `None` while none is to be made.
+    pub boot_data: Option<Result<BootData, BootDataError>>,
 }
 
 /// The machine carries our mark.
@@ -40,9 +43,21 @@ pub(super) fn cluster_of(object: &SimMachine, view: &View) -> Result<Option<Arc<
 }
 
 pub(super) async fn observe(object: &SimMachine, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
-    Ok(Seen {
+    let mut seen = Seen {
         machine: owners::of::<Machine>(&object.metadata, view)?,
         cluster: cluster_of(object, view)?,
         vm: ground.vm(&id_of(object)).await.map_err(site::unseen)?,
-    })
+        boot_data: None,
+    };
+    let unmade = seen.vm.is_none() && object.status.initialization.provisioned != Some(true);
+    if let (Some(machine), Some(cluster)) = (&seen.machine, &seen.cluster)
+        && unmade
+        && !object.metadata.is_deleting()
+        && waits_for(machine, cluster).is_none()
+    {
+        let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
+        let key = Key::new(object.metadata.namespace.as_str(), secret);
+        seen.boot_data = Some(BootData::observe(&key, view).await);
+    }
+    Ok(seen)
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataError, BootDataRef};
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
 use capstan_controller::{Concluded, Decision, Effect, Look};
 use capstan_guest::vm::{Phase, Vm};
 use capstan_object::{Condition, Conditions, ObjectMeta};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::decide::decide;
 use super::{FINALIZER, MACHINE_TAG, MachineCall, Seen, SimMachines};
@@ -65,7 +66,49 @@ fn cluster() -> Cluster {
 }
 
 fn seen(vm: Option<Vm>) -> Seen {
-    Seen { machine: Some(Arc::new(owner())), cluster: Some(Arc::new(cluster())), vm }
+    let boot_data = Some(Ok(BootData { reference: boot_data(), ignition: false }));
+    Seen { machine: Some(Arc::new(owner())), cluster: Some(Arc::new(cluster())), vm, boot_data }
+}
+
+fn boot_data() -> BootDataRef {
+    BootDataRef {
+        secret: "m-data".to_owned(),
+        key: "value".to_owned(),
+        uid: "su".to_owned(),
+        resource_version: "7".to_owned(),
+    }
+}
+
+/// A call as it was journaled before orders were.
+fn create_without_order() -> MachineCall {
+    serde_json::from_value(json!({"verb": "create", "id": ID})).expect("a call")
+}
+
+#[test]
+fn the_order_is_complete_when_it_is_decided_and_holds_no_boot_data() {
+    let mut object = object();
+    object.spec.cpus = Some(8);
+    let mut machine = owner();
+    machine.spec.version = "v1.36.0".to_owned();
+    machine.spec.cluster_name = "c".to_owned();
+    let seen = Seen { machine: Some(Arc::new(machine)), ..seen(None) };
+    let [call] = calls(&decide(&look(object, seen))).try_into().expect("one call");
+    let wanted = json!({"verb": "create", "id": ID, "order": {
+        "v": 1, "name": "m", "kubernetes": "v1.36.0", "cpus": 8, "memoryMiB": 4096,
+        "tags": {MACHINE_TAG: ID, label::CLUSTER_NAME: "c"},
+        "bootData": {"secret": "m-data", "key": "value", "uid": "su", "resourceVersion": "7"},
+    }});
+    assert_eq!(serde_json::to_value(&call).expect("JSON"), wanted);
+    assert_eq!(serde_json::from_value::<MachineCall>(wanted).expect("a call"), call);
+}
+
+#[test]
+fn boot_data_that_cannot_be_read_is_reported_and_looked_at_again() {
+    let gone = BootDataError::Unreadable("there is no Secret ns/m-data".to_owned());
+    let decision = decide(&look(object(), Seen { boot_data: Some(Err(gone)), ..seen(None) }));
+    assert_eq!(calls(&decision), []);
+    assert_eq!(ready(&decision).message, "E-SIM-BOOT-DATA: there is no Secret ns/m-data");
+    assert!(decision.look_again.is_some());
 }
 
 fn look(object: SimMachine, seen: Seen) -> Look<SimMachines> {
@@ -99,14 +142,20 @@ fn a_machine_is_made_when_everything_it_needs_is_there_and_waits_with_a_reason_u
         ("no control plane", empty, uninitialised.clone(), "WaitingForControlPlaneInitialized"),
         ("the first of the control plane", first, uninitialised, "WaitingForBootstrapData"),
     ] {
-        let seen = Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), vm: None };
+        let seen = Seen {
+            machine: Some(Arc::new(machine)),
+            cluster: Some(Arc::new(cluster)),
+            vm: None,
+            boot_data: None,
+        };
         let decision = decide(&look(object(), seen));
         assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], reason), "{what}");
         assert_eq!(decision.waits[0].reason, reason, "{what}");
         assert_eq!(decision.object.spec.provider_id, "", "{what}");
     }
     let decision = decide(&look(object(), seen(None)));
-    assert_eq!(calls(&decision), [MachineCall::Create { id: ID.to_owned() }]);
+    let made = calls(&decision);
+    assert!(matches!(&made[..], [MachineCall::Create { id, order: Some(_) }] if id == ID), "{made:?}");
     assert_eq!(decision.object.spec.provider_id, "sim://ns/m/u", "written with the intent");
     let ownerless = decide(&look(object(), Seen::default()));
     assert_eq!((calls(&ownerless), ownerless.waits[0].reason.as_str()), (vec![], "WaitingForOwner"));
@@ -160,8 +209,7 @@ fn a_machine_that_vanished_is_told_and_never_made_again() {
     moved.status = Default::default();
     let mut look = look(moved, seen(None));
     assert_eq!(calls(&decide(&look)).len(), 1);
-    look.concluded =
-        vec![Concluded { call: MachineCall::Create { id: ID.to_owned() }, result: Some(Value::Null) }];
+    look.concluded = vec![Concluded { call: create_without_order(), result: Some(Value::Null) }];
     let decision = decide(&look);
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
     assert_eq!(decision.object.status.initialization.provisioned, Some(true));

@@ -50,18 +50,21 @@ pub use templates::{ListTemplates, TemplateFilter};
 pub use volumes::{AttachVolume, CreateVolume, DeleteVolume, DetachVolume, ListVolumes};
 pub use zones::ListZones;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{DomainId, ProjectId};
 
 /// For whom something is made. Nothing given means the caller's own account.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// An account, which needs a domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// The account's domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub domainid: Option<DomainId>,
     /// A project, which excludes an account.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub projectid: Option<ProjectId>,
 }
 
@@ -69,6 +72,11 @@ impl Owner {
     /// Somebody else's account.
     pub fn account(account: impl Into<String>, domain: DomainId) -> Self {
         Self { account: Some(account.into()), domainid: Some(domain), projectid: None }
+    }
+
+    /// Nothing is given.
+    pub fn is_caller(&self) -> bool {
+        *self == Self::default()
     }
 
     /// A project.
