@@ -22,7 +22,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
                 ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
             }
             Some(Ok(Some(group))) if deleting => {
-                let call = GroupCall::Delete { id: group.id.to_string() };
+                let call = GroupCall::Delete { id: group.id.to_string(), owner: look.seen.owner.clone() };
                 ask(look, &mut decision, reason::DELETING, call);
             }
             Some(Ok(None)) if deleting => {
@@ -38,7 +38,8 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
             Some(Ok(None)) => {
                 decision.add_finalizer(FINALIZER);
                 let (name, kind) = (look.object.spec.name.clone(), look.object.spec.kind.clone());
-                ask(look, &mut decision, "Creating", GroupCall::Create { name, kind });
+                let call = GroupCall::Create { name, kind, owner: look.seen.owner.clone() };
+                ask(look, &mut decision, "Creating", call);
             }
             None if look.object.status.ready => {}
             None => {

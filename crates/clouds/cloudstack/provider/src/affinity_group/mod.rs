@@ -13,7 +13,9 @@ use std::sync::Arc;
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::core::condition;
 use capstan_cloudstack_client::Code;
-use capstan_cloudstack_client::commands::{CreateAffinityGroup, DeleteAffinityGroup, ListAffinityGroups};
+use capstan_cloudstack_client::commands::{
+    CreateAffinityGroup, DeleteAffinityGroup, ListAffinityGroups, Owner,
+};
 use capstan_cloudstack_client::model::AffinityGroup;
 use capstan_cloudstack_types::v1beta3::{CloudStackAffinityGroup, CloudStackFailureDomain};
 use capstan_controller::{
@@ -46,6 +48,8 @@ pub struct Seen {
     pub domain: Option<Arc<CloudStackFailureDomain>>,
     /// The group in the cloud; `None` if nobody had to ask.
     pub group: Option<Result<Option<AffinityGroup>, Trouble>>,
+    /// For whom groups are made.
+    pub owner: Owner,
 }
 
 /// What is asked of the cloud.
@@ -58,11 +62,17 @@ pub enum GroupCall {
         name: String,
         /// `host affinity` or `host anti-affinity`.
         kind: String,
+        /// The account or project, unless it is that of the keys.
+        #[serde(default, skip_serializing_if = "Owner::is_caller")]
+        owner: Owner,
     },
     /// Delete a group.
     Delete {
         /// Its id.
         id: String,
+        /// The account or project, unless it is that of the keys.
+        #[serde(default, skip_serializing_if = "Owner::is_caller")]
+        owner: Owner,
     },
 }
 
@@ -70,7 +80,7 @@ impl Call for GroupCall {
     fn idempotency_key(&self) -> String {
         match self {
             Self::Create { name, .. } => name.clone(),
-            Self::Delete { id } => id.clone(),
+            Self::Delete { id, .. } => id.clone(),
         }
     }
 
@@ -81,7 +91,7 @@ impl Call for GroupCall {
     fn summary(&self) -> String {
         match self {
             Self::Create { name, .. } => format!("create-group {name}"),
-            Self::Delete { id } => format!("delete-group {id}"),
+            Self::Delete { id, .. } => format!("delete-group {id}"),
         }
     }
 }
@@ -113,12 +123,15 @@ impl Controller for AffinityGroups {
         view: &View,
     ) -> Result<Seen, ObserveError> {
         let domain = owners::of::<CloudStackFailureDomain>(&object.metadata, view)?;
-        let mut seen = Seen { domain, group: None };
+        let mut seen = Seen { domain, ..Seen::default() };
         if let Some(domain) = &seen.domain
             && (!object.status.ready || object.metadata.is_deleting())
         {
             seen.group = Some(match self.clouds.access(&domain.spec, view).await {
-                Ok(access) => find(object, &access).await,
+                Ok(access) => {
+                    seen.owner = access.owner.clone();
+                    find(object, &access).await
+                }
                 Err(trouble) => Err(trouble),
             });
         }
@@ -135,17 +148,17 @@ impl Controller for AffinityGroups {
             Err(trouble) => return trouble.outcome(),
         };
         let done = match call {
-            GroupCall::Create { name, kind } => {
+            GroupCall::Create { name, kind, owner } => {
                 let request = CreateAffinityGroup {
                     name: name.clone(),
                     r#type: kind.clone(),
                     description: None,
-                    owner: access.owner.clone(),
+                    owner: owner.clone(),
                 };
                 access.client.run(&request).await.map(drop)
             }
-            GroupCall::Delete { id } => {
-                let request = DeleteAffinityGroup { id: id.as_str().into(), owner: access.owner.clone() };
+            GroupCall::Delete { id, owner } => {
+                let request = DeleteAffinityGroup { id: id.as_str().into(), owner: owner.clone() };
                 match access.client.run(&request).await {
                     // What is not known any more is gone.
                     Err(error) if error.code() == Some(Code::Parameter) => Ok(()),

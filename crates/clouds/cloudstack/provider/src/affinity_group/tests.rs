@@ -24,7 +24,7 @@ fn decided(
     object.metadata.finalizers.push(names::finalizer::AFFINITY_GROUP.to_owned());
     object.metadata.deletion_timestamp = deleting.then(|| now.into());
     object.spec.name = "G".to_owned();
-    decide(&Look::new(Arc::new(object), Seen { domain: None, group }, now))
+    decide(&Look::new(Arc::new(object), Seen { group, ..Seen::default() }, now))
 }
 
 fn group() -> AffinityGroup {

@@ -1,30 +1,24 @@
-//! What is asked of the cloud for a network.
+//! What is asked of the cloud for a network. Each call is one request that was complete when it was decided.
 
 use std::net::IpAddr;
 
+use capstan_capi_core::infrastructure::order;
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
     CreateTags, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DeleteNetwork,
-    DeleteTags, DisassociateIpAddress, ListNetworkOfferings, ListNetworks, TagPair,
+    DeleteTags, DisassociateIpAddress, Owner, TagPair,
 };
 use capstan_cloudstack_client::model::ResourceType;
-use capstan_cloudstack_client::{Code, Error, NetworkOfferingId};
-use capstan_cloudstack_types::v1beta3::{
-    CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
-};
+use capstan_cloudstack_client::{Code, Error};
 use capstan_controller::{Call, Intent, Outcome, Resolution};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::RULE;
 use super::facts::{Change, Facts};
-use super::mark::{is_tagged, mark};
+use super::{NetworkOrder, RULE};
 use crate::clouds::Access;
 use crate::code;
-use crate::trouble::{Trouble, failed};
-
-/// The offering of networks whose manifest names none.
-const USUAL_OFFERING: &str = "DefaultIsolatedNetworkOfferingWithSourceNatService";
+use crate::trouble::failed;
 
 /// Port that API servers listen on.
 const API_PORT: u16 = 6443;
@@ -40,6 +34,9 @@ pub enum NetworkCall {
     Create {
         /// Its name.
         name: String,
+        /// Everything else; none in intents of releases that did not journal it.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
+        order: Option<Box<NetworkOrder>>,
     },
     /// Put tags on the network or an address.
     Tag {
@@ -63,6 +60,9 @@ pub enum NetworkCall {
         network: String,
         /// This one; any if none.
         address: Option<IpAddr>,
+        /// The account or project, unless it is that of the keys.
+        #[serde(default, skip_serializing_if = "Owner::is_caller")]
+        owner: Owner,
     },
     /// Have a port of the address lead to the API servers.
     Balance {
@@ -119,7 +119,7 @@ pub enum NetworkCall {
 impl Call for NetworkCall {
     fn idempotency_key(&self) -> String {
         match self {
-            Self::Create { name } => format!("network/{name}"),
+            Self::Create { name, .. } => format!("network/{name}"),
             Self::Tag { id, .. } | Self::Untag { id, .. } => format!("tags/{id}"),
             Self::Associate { network, .. } => format!("address-of/{network}"),
             Self::Balance { address, port, .. } => format!("rule/{address}/{port}"),
@@ -139,13 +139,13 @@ impl Call for NetworkCall {
 
     fn summary(&self) -> String {
         match self {
-            Self::Create { name } => format!("create-network {name}"),
+            Self::Create { name, .. } => format!("create-network {name}"),
             Self::Tag { id, tags, .. } => format!("tag {id} [{}]", tags.join(" ")),
             Self::Untag { id, tag } => format!("untag {id} {tag}"),
-            Self::Associate { network, address: Some(address) } => {
+            Self::Associate { network, address: Some(address), .. } => {
                 format!("take-address {address} for {network}")
             }
-            Self::Associate { network, address: None } => format!("take-address for {network}"),
+            Self::Associate { network, address: None, .. } => format!("take-address for {network}"),
             Self::Balance { address, port, .. } => format!("create-rule {address} {port}"),
             Self::Open { address, port, cidr } => format!("let-in {cidr} to {address} {port}"),
             Self::Close { rule } => format!("delete-opening {rule}"),
@@ -207,51 +207,35 @@ pub(super) fn resolve(intent: &Intent<NetworkCall>, facts: &Facts, now: Timestam
 }
 
 /// Makes a call; what it changed, or how it ended without.
-pub(super) async fn make(
-    call: &NetworkCall,
-    object: &CloudStackIsolatedNetwork,
-    domain: &CloudStackFailureDomain,
-    cluster: &CloudStackCluster,
-    access: &Access,
-) -> Result<Change, Outcome> {
-    let (client, owner) = (&access.client, &access.owner);
+pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, Outcome> {
+    let client = &access.client;
     let lost = |error: Error| failed(&error, &access.secret);
     match call {
-        NetworkCall::Create { name } => {
-            let spec = &object.spec;
+        NetworkCall::Create { name, order } => {
+            let Some(order) = order else {
+                return Err(Outcome::failed(code::FAILED, format!("network {name} has no order")));
+            };
             let request = CreateNetwork {
                 name: name.clone(),
-                displaytext: Some(mark(cluster)),
-                networkofferingid: offering(&spec.offering, domain, access)
-                    .await
-                    .map_err(Trouble::outcome)?,
-                zoneid: domain.spec.zone.id.as_str().into(),
-                gateway: spec.gateway.parse().ok(),
-                netmask: Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty()),
+                displaytext: Some(order.text.clone()),
+                networkofferingid: order.offering.clone(),
+                zoneid: order.zone.clone(),
+                gateway: order.gateway,
+                netmask: order.netmask.clone(),
                 vpcid: None,
                 aclid: None,
-                owner: owner.clone(),
+                owner: order.owner.clone(),
             };
             let network = client.call(&request).await.map_err(lost)?;
             Ok(Change::Network(Some(Box::new(network))))
         }
         NetworkCall::Tag { id, address, tags } => {
-            let resourcetype = if *address { ResourceType::PublicIpAddress } else { ResourceType::Network };
-            let put = |tags: &[String]| CreateTags {
+            let request = CreateTags {
                 resourceids: vec![id.clone()],
-                resourcetype: resourcetype.clone(),
+                resourcetype: if *address { ResourceType::PublicIpAddress } else { ResourceType::Network },
                 tags: tags.iter().map(|tag| TagPair::new(tag.as_str(), "1")).collect(),
             };
-            if let Err(error) = client.run(&put(tags)).await {
-                // All are refused if one is there already: one that a try put there of which nobody heard, or somebody else.
-                let missing = if *address { tags.clone() } else { missing(id, tags, access).await };
-                if missing.len() == tags.len() {
-                    return Err(lost(error));
-                }
-                if !missing.is_empty() {
-                    client.run(&put(&missing)).await.map_err(lost)?;
-                }
-            }
+            client.run(&request).await.map_err(lost)?;
             Ok(if *address { Change::Other } else { Change::Tags(tags.clone()) })
         }
         NetworkCall::Untag { id, tag } => {
@@ -263,7 +247,7 @@ pub(super) async fn make(
             client.run(&request).await.map_err(lost)?;
             Ok(Change::Other)
         }
-        NetworkCall::Associate { network, address } => {
+        NetworkCall::Associate { network, address, owner } => {
             let request = AssociateIpAddress {
                 ipaddress: *address,
                 networkid: Some(network.as_str().into()),
@@ -344,38 +328,10 @@ pub(super) async fn make(
     }
 }
 
-/// Those of some tags that a network lacks: all, if nobody says.
-async fn missing(id: &str, tags: &[String], access: &Access) -> Vec<String> {
-    let question = ListNetworks { id: Some(id.into()), scope: access.scope(), ..ListNetworks::default() };
-    let found = access.client.list(&question).await.unwrap_or_default();
-    let has = |key: &&String| found.first().is_some_and(|network| is_tagged(network, key));
-    tags.iter().filter(|key| !has(key)).cloned().collect()
-}
-
 /// What is not known any more is gone, which is what was wanted.
 fn gone(done: Result<(), Error>, access: &Access) -> Result<(), Outcome> {
     match done {
         Err(error) if error.code() != Some(Code::Parameter) => Err(failed(&error, &access.secret)),
         _ => Ok(()),
     }
-}
-
-/// The offering of a network, by its name.
-async fn offering(
-    name: &str,
-    domain: &CloudStackFailureDomain,
-    access: &Access,
-) -> Result<NetworkOfferingId, Trouble> {
-    let name = if name.is_empty() { USUAL_OFFERING } else { name };
-    let question = ListNetworkOfferings { name: Some(name.to_owned()), ..ListNetworkOfferings::default() };
-    let found = access.client.cached(&question).await.map_err(|error| access.trouble(&error))?;
-    // Look-ups by name find every name that contains it.
-    let offering = found.iter().find(|offering| offering.name == name);
-    offering.map(|offering| offering.id.clone()).ok_or_else(|| {
-        let message = format!(
-            "there is no network offering {name:?}: correct network.offering of failure domain {}",
-            domain.spec.name
-        );
-        Trouble::new(code::NOT_FOUND, "OfferingNotFound", message)
-    })
 }

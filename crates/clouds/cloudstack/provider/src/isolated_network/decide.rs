@@ -1,6 +1,7 @@
 //! What is done about a CloudStackIsolatedNetwork.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use capstan_capi_core::conditions::{Verdict, state};
@@ -10,12 +11,12 @@ use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, 
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
-use capstan_controller::{Look, Wait};
+use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
 use super::mark::{self, is_ours};
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, delete};
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, NetworkOrder, delete};
 use crate::annotation;
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
@@ -36,6 +37,7 @@ pub(super) fn must_ask(object: &CloudStackIsolatedNetwork, cluster: &CloudStackC
         || !object.status.ready
         || !object.status.conditions.is_condition_true(condition::READY)
         || settled != Some(&allowed(cluster).join(","))
+        || Made::of(&object.metadata).tag_failed
 }
 
 /// The cluster fell ill after everything was there: somebody may have taken away what leads to its API server. Whether
@@ -111,7 +113,9 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
                 delete::delete(look, facts, cluster, &mut decision)
             }
             (Some(Ok(facts)), Some(cluster)) => keep(look, facts, cluster, &mut decision),
-            (None, Some(cluster)) if look.object.status.ready => mark::keep(look, cluster, &mut decision),
+            (None, Some(cluster)) if look.object.status.ready => {
+                mark::keep(look, None, cluster, &mut decision);
+            }
             (None, Some(_)) if !deleting || look.seen.domain.is_some() => {
                 decision.add_finalizer(FINALIZER);
                 waiting(look, &mut decision, "WaitingForZone", "the zone of the failure domain");
@@ -143,7 +147,9 @@ pub(super) fn ask(
     reason: &str,
     calls: Vec<NetworkCall>,
 ) {
-    let failure = calls.iter().find_map(|call| look.failure_of(call));
+    // The order of a call may differ from that of the try before: it is the same effect.
+    let failed = |failure: &&Failure<NetworkCall>| calls.iter().any(|it| it.summary() == failure.effect);
+    let failure = look.failures.iter().find(failed);
     let message = match failure {
         Some(failure) => match &failure.call {
             Some(NetworkCall::Associate { address: Some(address), .. }) => format!(
@@ -153,7 +159,7 @@ pub(super) fn ask(
             ),
             _ => failure.error.to_string(),
         },
-        None => calls.iter().map(capstan_controller::Call::summary).collect::<Vec<_>>().join(", "),
+        None => calls.iter().map(Call::summary).collect::<Vec<_>>().join(", "),
     };
     ready(look, decision, Verdict::new(False, reason, message));
     for call in calls {
@@ -170,13 +176,14 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
             decision.object.status.ready = false;
             return ready(look, decision, Verdict::new(False, "Gone", message));
         }
-        return ask(look, decision, "CreatingNetwork", vec![NetworkCall::Create { name: spec.name.clone() }]);
+        return create(look, facts, cluster, decision);
     };
     let mut made = Made::of(&look.object.metadata);
     let ours = is_ours(network);
     let id = network.id.to_string();
     decision.object.spec.id.clone_from(&id);
-    if ours && look.result_of(&NetworkCall::Create { name: spec.name.clone() }).is_some() {
+    let created = |call: &NetworkCall| matches!(call, NetworkCall::Create { name, .. } if *name == spec.name);
+    if ours && happened(look, created) {
         made.network = Some(id.clone());
     }
     let mut calls = Vec::new();
@@ -205,7 +212,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
                 decision.again_in(crate::trouble::PATIENCE);
                 return ready(look, decision, Verdict::new(False, "NoAddress", message));
             }
-            if !wanted.is_empty() && wanted.parse::<std::net::IpAddr>().is_err() {
+            if !wanted.is_empty() && wanted.parse::<IpAddr>().is_err() {
                 let message = format!(
                     "spec.controlPlaneEndpoint.host is {wanted:?}, which is no address; \
                                        leave it empty to have one chosen"
@@ -230,7 +237,41 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     if look.seen.ill {
         decision.again_in(UNWELL);
     }
-    mark::keep(look, cluster, decision);
+    mark::keep(look, Some(network), cluster, decision);
+}
+
+/// A call came to a good end, whatever its details were.
+fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCall) -> bool) -> bool {
+    look.concluded.iter().any(|known| known.result.is_some() && which(&known.call))
+}
+
+/// An address was taken for a network by a call that asked for it.
+fn took(look: &Look<IsolatedNetworks>, network: &Network, wanted: Option<IpAddr>) -> bool {
+    happened(look, |call| {
+        matches!(call, NetworkCall::Associate { network: of, address, .. }
+            if *of == network.id.as_str() && *address == wanted)
+    })
+}
+
+/// Has the network made.
+fn create(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    cluster: &CloudStackCluster,
+    decision: &mut Decision,
+) {
+    let Some(domain) = &look.seen.domain else { return };
+    match NetworkOrder::of(&look.object, domain, cluster, facts) {
+        Ok(order) => {
+            let call =
+                NetworkCall::Create { name: look.object.spec.name.clone(), order: Some(Box::new(order)) };
+            ask(look, decision, "CreatingNetwork", vec![call]);
+        }
+        Err(trouble) => {
+            trouble.wait(decision);
+            ready(look, decision, Verdict::new(False, trouble.reason, trouble.text()));
+        }
+    }
 }
 
 /// The address of the endpoint, or the call that gets one.
@@ -242,7 +283,11 @@ fn address<'a>(
     ours: bool,
 ) -> Result<&'a PublicIpAddress, NetworkCall> {
     let find = |is: &dyn Fn(&PublicIpAddress) -> bool| facts.addresses.iter().find(|address| is(address));
-    let call = |address| NetworkCall::Associate { network: network.id.to_string(), address };
+    let call = |address| NetworkCall::Associate {
+        network: network.id.to_string(),
+        address,
+        owner: facts.owner.clone(),
+    };
     let known = &look.object.status.public_ip_id;
     if let Some(address) = find(&|address| !known.is_empty() && address.id.as_str() == known) {
         return Ok(address);
@@ -252,9 +297,7 @@ fn address<'a>(
         return find(&|address| Some(address.ipaddress) == wanted).ok_or_else(|| call(wanted));
     }
     let tag = names::cluster_tag(&cluster.metadata.uid);
-    let taken: Vec<_> = look.concluded.iter().filter(|known| known.result.is_some()).collect();
-    let took =
-        |address: &PublicIpAddress| taken.iter().any(|known| known.call == call(Some(address.ipaddress)));
+    let took = |address: &PublicIpAddress| took(look, network, Some(address.ipaddress));
     find(&|address| address.tags.iter().any(|known| known.key.eq_ignore_ascii_case(&tag)))
         .or_else(|| find(&took))
         .or_else(|| find(&|address| ours && address.issourcenat))
@@ -277,8 +320,7 @@ fn served(
     let id = address.id.to_string();
     let ours = is_ours(network);
     for wanted in [Some(address.ipaddress), None] {
-        let taken = NetworkCall::Associate { network: network.id.to_string(), address: wanted };
-        if look.result_of(&taken).is_some() {
+        if took(look, network, wanted) {
             made.address = Some(id.clone());
         }
     }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_cloudstack_client::commands::{
-    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListPublicIpAddresses,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRules, ListNetworkOfferings,
+    ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
-    AddressState, FirewallRule, LoadBalancerRule, Network, PublicIpAddress, RuleState,
+    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkOffering, PublicIpAddress, RuleState,
 };
 use capstan_cloudstack_client::{Error, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
@@ -19,6 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::mark::{is_ours, mark};
+use super::order::offering_name;
 use crate::clouds::Access;
 use crate::code;
 use crate::sight::JUST_NOW;
@@ -42,6 +45,10 @@ pub struct Facts {
     pub exits: Vec<FirewallRule>,
     /// A free address, where one has to be chosen.
     pub free: Option<IpAddr>,
+    /// Offerings by the name that the network asks for, where the network has to be made.
+    pub offerings: Arc<Vec<NetworkOffering>>,
+    /// For whom things are made.
+    pub owner: Owner,
 }
 
 /// What a call changed.
@@ -75,7 +82,10 @@ impl Ledger {
         let mut all = self.0.lock();
         let Some((_, facts)) = all.get_mut(key) else { return };
         match change {
-            Change::Network(network) => *facts = Facts { network: network.map(|it| *it), ..Facts::default() },
+            Change::Network(network) => {
+                let (network, owner) = (network.map(|it| *it), std::mem::take(&mut facts.owner));
+                *facts = Facts { network, owner, ..Facts::default() };
+            }
             Change::Tags(keys) => {
                 let tag = |key: String| capstan_cloudstack_client::model::Tag {
                     key,
@@ -115,6 +125,11 @@ impl Ledger {
             return Ok(facts.clone());
         }
         let facts = ask(object, domain, cluster, access).await?;
+        // An offering that is missing may be there at the next look.
+        if facts.network.is_none() && facts.offerings.is_empty() {
+            self.forget(&key);
+            return Ok(facts);
+        }
         self.0.lock().insert(key, (Instant::now(), facts.clone()));
         Ok(facts)
     }
@@ -128,8 +143,15 @@ async fn ask(
 ) -> Result<Facts, Trouble> {
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
     let trouble = |error: Error| access.trouble(&error);
-    let mut facts = Facts::default();
-    let Some(network) = network(object, cluster, &zone, access).await? else { return Ok(facts) };
+    let mut facts = Facts { owner: access.owner.clone(), ..Facts::default() };
+    let Some(network) = network(object, cluster, &zone, access).await? else {
+        if object.spec.id.is_empty() && !object.metadata.is_deleting() {
+            let name = Some(offering_name(object).to_owned());
+            let offerings = ListNetworkOfferings { name, ..ListNetworkOfferings::default() };
+            facts.offerings = access.client.cached(&offerings).await.map_err(trouble)?;
+        }
+        return Ok(facts);
+    };
     let (client, scope, id) = (&access.client, access.scope(), network.id.clone());
     let addresses = ListPublicIpAddresses {
         associatednetworkid: Some(id.clone()),

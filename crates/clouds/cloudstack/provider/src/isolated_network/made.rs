@@ -17,6 +17,9 @@ pub struct Made {
     /// The network has its tags.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tagged: bool,
+    /// The network could not be given its tags: which it lacks is looked up before the next try.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tag_failed: bool,
     /// The public address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

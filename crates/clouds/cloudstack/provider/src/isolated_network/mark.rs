@@ -7,7 +7,7 @@ use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_client::model::Network;
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::Look;
+use capstan_controller::{Concluded, Look};
 use capstan_object::ConditionStatus::True;
 use capstan_object::{Condition, Conditions};
 use jiff::SignedDuration;
@@ -61,13 +61,25 @@ pub(super) fn missing(network: &Network, cluster: &CloudStackCluster) -> Vec<Str
     wanted.into_iter().filter(|key| !is_tagged(network, key)).collect()
 }
 
-/// Has a network that was made here and is ready get its tags when their time has come.
-pub(super) fn keep(look: &Look<IsolatedNetworks>, cluster: &CloudStackCluster, decision: &mut Decision) {
+/// Has a network that was made here and is ready get its tags when their time has come. `network` is what the cloud
+/// has, if it was asked: without it the network has none of its tags yet, as CloudStack refuses all if one is there.
+pub(super) fn keep(
+    look: &Look<IsolatedNetworks>,
+    network: Option<&Network>,
+    cluster: &CloudStackCluster,
+    decision: &mut Decision,
+) {
     let mut made = Made::of(&decision.object.metadata);
     let Some(id) = made.network.clone().filter(|_| !made.tagged) else { return };
-    let call = NetworkCall::Tag { id, address: false, tags: tags(cluster) };
-    if look.result_of(&call).is_some() {
+    let mut lacking = tags(cluster);
+    lacking.retain(|key| network.is_none_or(|network| !is_tagged(network, key)));
+    let put = |known: &Concluded<NetworkCall>| {
+        let of_network = |call: &NetworkCall| matches!(call, NetworkCall::Tag { id: of, .. } if *of == id);
+        of_network(&known.call) && known.result.is_some()
+    };
+    if lacking.is_empty() || look.concluded.iter().any(put) {
         made.tagged = true;
+        made.tag_failed = false;
         made.put(&mut decision.object.metadata);
         return ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
     }
@@ -78,7 +90,10 @@ pub(super) fn keep(look: &Look<IsolatedNetworks>, cluster: &CloudStackCluster, d
         decision.again_in(Duration::try_from(left).unwrap_or_default());
         return;
     }
+    let call = NetworkCall::Tag { id, address: false, tags: lacking };
     if let Some(failure) = look.failure_of(&call) {
+        made.tag_failed = true;
+        made.put(&mut decision.object.metadata);
         let message = format!("its tags are still missing: {}", failure.error);
         ready(look, decision, Verdict::new(True, reason::PROVISIONED, message));
     }

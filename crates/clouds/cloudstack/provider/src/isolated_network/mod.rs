@@ -18,6 +18,7 @@ mod delete;
 mod facts;
 mod made;
 mod mark;
+mod order;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +46,7 @@ pub use facts::Facts;
 use facts::Ledger;
 pub use made::Made;
 pub(crate) use mark::is_ours;
+pub use order::NetworkOrder;
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";
@@ -165,18 +167,16 @@ impl Controller for IsolatedNetworks {
         object: &Arc<CloudStackIsolatedNetwork>,
         view: &View,
     ) -> Outcome {
-        let (domain, cluster) = match context(object, view) {
-            Ok((Some(domain), Some(cluster))) => (domain, cluster),
-            Ok(_) => {
-                return Outcome::failed(crate::code::FAILED, "the failure domain or its cluster is gone");
-            }
+        let domain = match owners::of::<CloudStackFailureDomain>(&object.metadata, view) {
+            Ok(Some(domain)) => domain,
+            Ok(None) => return Outcome::failed(crate::code::FAILED, "its failure domain is gone"),
             Err(error) => return Trouble::from(error).outcome(),
         };
         let access = match self.clouds.access(&domain.spec, view).await {
             Ok(access) => access,
             Err(trouble) => return trouble.outcome(),
         };
-        let made = call::make(call, object, &domain, &cluster, &access).await;
+        let made = call::make(call, &access).await;
         access.sight.networks_changed().await;
         match made {
             Ok(done) => {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, condition};
+use capstan_cloudstack_client::commands::Owner;
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
-use capstan_controller::{Concluded, Decision, Effect, Intent, Look, Resolution};
+use capstan_controller::{Concluded, Decision, Effect, Failure, Intent, Look, Resolution};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -91,6 +92,14 @@ fn calls(decision: &Decision<IsolatedNetworks>) -> Vec<String> {
     decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
+/// No network is there, and an offering to make it from.
+fn absent() -> Facts {
+    let named = |id: &str, name: &str| read(json!({"id": id, "name": name}));
+    let usual = "DefaultIsolatedNetworkOfferingWithSourceNatService";
+    let offerings = vec![named("o2", &format!("{usual}-2")), named("o1", usual), named("o3", "fast")];
+    Facts { offerings: Arc::new(offerings), owner: Owner::project("p1".into()), ..Facts::default() }
+}
+
 const BOTH: &[&str] = &["created_by_CAPC", "CAPC_cluster_cu"];
 const IP: &str = "192.0.2.7";
 
@@ -112,10 +121,10 @@ fn what_is_missing_is_made_step_by_step() {
         rules: vec![rule(IP)],
         openings,
         exits: vec![exit()],
-        free: None,
+        ..Facts::default()
     };
     let rows: Vec<(&str, CloudStackCluster, Facts, Vec<&str>)> = vec![
-        ("nothing is there", cluster(), Facts::default(), vec!["create-network net"]),
+        ("nothing is there", cluster(), absent(), vec!["create-network net"]),
         (
             "a fresh network of our own",
             cluster(),
@@ -174,7 +183,11 @@ fn what_was_made_in_somebody_elses_network_is_recorded_and_only_that_is_taken_ba
         openings: vec![opening("f1", IP, "0.0.0.0/0")],
         ..Facts::default()
     };
-    let taken = NetworkCall::Associate { network: "n1".to_owned(), address: IP.parse().ok() };
+    let taken = NetworkCall::Associate {
+        network: "n1".to_owned(),
+        address: IP.parse().ok(),
+        owner: Owner::project("p1".into()),
+    };
     let balanced = NetworkCall::Balance {
         network: "n1".to_owned(),
         address: format!("id-{IP}"),
@@ -293,7 +306,8 @@ fn a_network_that_vanished_is_told_and_not_made_again() {
 #[test]
 fn a_call_that_nobody_heard_of_is_waited_for_before_it_is_made_again() {
     let intent = |call| Intent { key: String::new(), call, at: now().into() };
-    let create = intent(NetworkCall::Create { name: "net".to_owned() });
+    // As releases wrote it that did not journal orders.
+    let create = intent(read(json!({"verb": "create", "name": "net"})));
     let later = now() + SignedDuration::from_secs(31);
     let there = Facts { network: Some(ours(&[])), ..Facts::default() };
     assert_eq!(resolve(&create, &there, now()), Resolution::happened());
@@ -360,4 +374,90 @@ fn an_endpoint_that_is_another_networks_address_is_not_taken_and_an_own_address_
     settled.status.public_ip_id = format!("id-{IP}");
     let decision = decide(&look(settled, chosen, facts));
     assert_eq!(decision.object.spec.control_plane_endpoint.host, IP, "{:?}", calls(&decision));
+}
+
+#[test]
+fn the_order_of_a_network_is_complete_when_it_is_decided() {
+    let mut placed = look(object(), cluster(), absent());
+    let mut domain = CloudStackFailureDomain::default();
+    domain.spec.zone.id = "z1".to_owned();
+    placed.seen.domain = Some(Arc::new(domain));
+    let plain = json!({"v": 1, "zone": "z1", "offering": "o1", "owner": {"projectid": "p1"},
+        "text": "Kubernetes cluster ns/c (CAPC_cluster_cu)"});
+    let order = |look: &Look<IsolatedNetworks>| {
+        let decision = decide(look);
+        let [planned] = decision.effects.as_slice() else { panic!("{:?}", calls(&decision)) };
+        let Effect::Call(call) = &planned.effect else { panic!("a call") };
+        let written = serde_json::to_value(call).expect("JSON");
+        assert_eq!(read::<NetworkCall>(written.clone()), *call, "it reads back as it was written");
+        written["order"].clone()
+    };
+    assert_eq!(order(&placed), plain);
+    let mut wishes = object();
+    wishes.spec.offering = "fast".to_owned();
+    wishes.spec.gateway = "10.1.0.1".to_owned();
+    wishes.spec.netmask = "255.255.0.0".to_owned();
+    placed.object = Arc::new(wishes);
+    let mut wanted = plain;
+    wanted["offering"] = "o3".into();
+    wanted["gateway"] = "10.1.0.1".into();
+    wanted["netmask"] = "255.255.0.0".into();
+    assert_eq!(order(&placed), wanted);
+}
+
+#[test]
+fn an_offering_that_is_missing_is_named_by_field_and_looked_for_again() {
+    let mut wishes = object();
+    wishes.spec.offering = "none".to_owned();
+    let decision = decide(&look(wishes, cluster(), absent()));
+    assert!(decision.effects.is_empty() && decision.look_again.is_some());
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert_eq!(ready.reason, "OfferingNotFound");
+    assert!(ready.message.starts_with("E-CS-NOTFOUND") && ready.message.contains("network.offering"));
+}
+
+#[test]
+fn tags_that_could_not_be_put_are_looked_up_before_the_next_try() {
+    let mut made = object();
+    made.spec.id = "n1".to_owned();
+    made.status.ready = true;
+    Made { network: Some("n1".to_owned()), ..Made::default() }.put(&mut made.metadata);
+    let condition = look(made.clone(), cluster(), Facts::default()).condition(
+        condition::READY,
+        ConditionStatus::True,
+        "Provisioned",
+        "",
+    );
+    made.status.conditions.push(condition);
+    let mut due = look(made.clone(), cluster(), Facts::default());
+    due.seen.facts = None;
+    due.now = now() + SignedDuration::from_secs(600);
+    let [planned] = decide(&due).effects.try_into().expect("one call");
+    let call = match &planned.effect {
+        Effect::Call(call) => call.clone(),
+        other => panic!("{other:?}"),
+    };
+    let error = capstan_controller::Error { code: crate::code::FAILED, message: "a tag is there".to_owned() };
+    let effect = Effect::summary(&planned.effect);
+    due.failures.push(Failure { effect, call: Some(call), error, since: now(), attempts: 1 });
+    let failed = decide(&due).object;
+    assert!(Made::of(&failed.metadata).tag_failed && must_ask(&failed, &cluster()));
+
+    let complete = |keys: &[&str]| Facts {
+        network: Some(ours(keys)),
+        addresses: vec![address(IP, true, &[])],
+        rules: vec![rule(IP)],
+        openings: vec![opening("f1", IP, "0.0.0.0/0")],
+        exits: vec![exit()],
+        ..Facts::default()
+    };
+    let later = |keys: &[&str]| {
+        let mut later = look(failed.clone(), cluster(), complete(keys));
+        later.now = due.now;
+        decide(&later)
+    };
+    assert_eq!(calls(&later(&["created_by_CAPC"])), ["tag n1 [CAPC_cluster_cu]"]);
+    let done = later(BOTH);
+    let made = Made::of(&done.object.metadata);
+    assert!(done.effects.is_empty() && made.tagged && !made.tag_failed);
 }
