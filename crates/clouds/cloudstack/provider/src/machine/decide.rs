@@ -4,23 +4,31 @@ use std::time::Duration;
 
 use capstan_capi_core::conditions::{Verdict, state};
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, condition, label, reason};
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
-use capstan_cloudstack_types::v1beta3::{Address, CloudStackFailureDomain};
-use capstan_controller::{Effect, Look, Note, Wait};
+use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
+use capstan_controller::{Call, Effect, Failure, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
-use capstan_object::{Condition, ConditionStatus, Conditions, Time};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, Time};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, delete, placement, ssh};
+use super::{
+    ATTACHED, CloudStackMachines, Instance, MachineCall, Order, Seen, delete, placement, prerequisites, ssh,
+};
 use crate::annotation;
 use crate::code;
 use crate::sight::SETTLED;
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
+
+/// The order was refused, or cannot be made up.
+pub(super) const ORDER_FAILED: &str = "OrderFailed";
+/// The machine could not be added to the load balancer.
+pub(super) const ATTACH_FAILED: &str = "AttachFailed";
 
 /// How soon something under way is looked at again.
 pub(super) const SOON: Duration = Duration::from_secs(3);
@@ -43,23 +51,41 @@ pub(super) struct FailedDeployment {
 }
 
 impl FailedDeployment {
-    pub(super) fn of(look: &Look<CloudStackMachines>) -> Option<Self> {
-        let text = look.object.metadata.annotations.get(annotation::DEPLOY_FAILED)?;
+    pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
+        let text = meta.annotations.get(annotation::DEPLOY_FAILED)?;
         serde_json::from_str(text).ok()
     }
 
     /// When it is tried again.
-    fn next(&self) -> Timestamp {
+    pub(super) fn next(&self) -> Timestamp {
         let doubled = FIRST_PAUSE.checked_mul(1 << self.attempts.saturating_sub(1).min(8));
         let pause = doubled.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
         self.at.timestamp().checked_add(pause).unwrap_or(self.at.timestamp())
     }
 }
 
-/// The call that orders the machine of an object.
-pub(super) fn deploy_call(look: &Look<CloudStackMachines>) -> MachineCall {
-    let attempt = FailedDeployment::of(look).map_or(0, |failed| failed.attempts);
-    MachineCall::Deploy { name: look.object.metadata.name.clone(), attempt }
+/// How many orders of a machine failed before.
+fn attempt(look: &Look<CloudStackMachines>) -> u32 {
+    FailedDeployment::of(&look.object.metadata).map_or(0, |failed| failed.attempts)
+}
+
+/// What CloudStack said when it took the order that is under way. The order itself may look different by now: what it
+/// was chosen from has changed, or another release wrote it.
+pub(super) fn taken(look: &Look<CloudStackMachines>) -> Option<&Value> {
+    let (own, now) = (&look.object.metadata.name, attempt(look));
+    look.concluded.iter().rev().find_map(|known| match &known.call {
+        MachineCall::Deploy { name, attempt, .. } if name == own && *attempt == now => known.result.as_ref(),
+        _ => None,
+    })
+}
+
+/// The failure of a call, whatever its details were at the last try.
+pub(super) fn failure_of<'a>(
+    look: &'a Look<CloudStackMachines>,
+    call: &MachineCall,
+) -> Option<&'a Failure<MachineCall>> {
+    let effect = call.summary();
+    look.failures.iter().find(|failure| failure.effect == effect)
 }
 
 /// What is to be done. Depends on nothing but what was seen.
@@ -100,9 +126,7 @@ pub(super) fn waiting(look: &Look<CloudStackMachines>, decision: &mut Decision, 
 fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
     let provisioned = look.object.status.initialization.provisioned == Some(true);
-    if let Some(result) = look.result_of(&deploy_call(look))
-        && look.object.spec.instance_id.is_none()
-    {
+    if let Some(result) = taken(look).filter(|_| look.object.spec.instance_id.is_none()) {
         return ordered(look, result, decision);
     }
     match &look.seen.instance {
@@ -142,60 +166,29 @@ fn ordered(look: &Look<CloudStackMachines>, result: &serde_json::Value, decision
     waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
 }
 
-/// Nothing was ordered: what must be there before.
+/// Nothing was ordered: what must be there before, then the order.
 fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
-    let done = &cluster.status.initialization;
-    if done.infrastructure_provisioned != Some(true) {
-        let why = reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY;
-        return waiting(look, decision, why, "the infrastructure of the cluster");
-    }
-    let Some(infrastructure) = &look.seen.infrastructure else {
-        return waiting(look, decision, "WaitingForCloudStackCluster", "the CloudStackCluster");
+    let (object, seen) = (&*look.object, &look.seen);
+    let place = match prerequisites::place(object, seen, machine, cluster) {
+        Ok(place) => place,
+        Err(missing) => return waiting(look, decision, missing.reason, &missing.what),
     };
-    let place = placement::failure_domain(&look.object, machine, infrastructure, &look.seen.placed);
-    let Some(place) = place.map(str::to_owned) else {
-        return waiting(look, decision, "NoFailureDomain", "a failure domain in the CloudStackCluster");
-    };
-    if !infrastructure.spec.failure_domains.iter().any(|domain| domain.name == place) {
-        let what = format!("failure domain {place}, which the CloudStackCluster does not have");
-        return waiting(look, decision, "NoFailureDomain", &what);
-    }
-    let object = &mut decision.object;
-    object.spec.failure_domain_name.clone_from(&place);
-    let label = names::failure_domain_object(&place, &cluster.metadata.name);
-    object.metadata.labels.insert(FAILURE_DOMAIN_LABEL.to_owned(), label);
-    object
-        .metadata
-        .labels
-        .entry(label::CLUSTER_NAME.to_owned())
-        .or_insert_with(|| cluster.metadata.name.clone());
-    let Some(domain) = look.seen.domain.as_ref().filter(|domain| domain.status.ready) else {
-        return waiting(look, decision, "WaitingForFailureDomain", &format!("failure domain {place}"));
-    };
-    let named = machine.spec.bootstrap.data_secret_name.as_ref().is_some_and(|name| !name.is_empty());
-    if !named {
-        let worker = !machine.metadata.labels.contains_key(label::CONTROL_PLANE);
-        if worker && done.control_plane_initialized != Some(true) {
-            let why = reason::WAITING_FOR_CONTROL_PLANE_INITIALIZED;
-            return waiting(look, decision, why, "the first machine of the control plane");
+    let spec = &mut decision.object.spec;
+    place.clone_into(&mut spec.failure_domain_name);
+    let labels = &mut decision.object.metadata.labels;
+    let domain = names::failure_domain_object(place, &cluster.metadata.name);
+    labels.insert(FAILURE_DOMAIN_LABEL.to_owned(), domain);
+    labels.entry(label::CLUSTER_NAME.to_owned()).or_insert_with(|| cluster.metadata.name.clone());
+    if let Some(missing) = prerequisites::missing(object, seen, machine, cluster, place) {
+        if let Some(group) = &missing.group {
+            decision.then(Effect::create(&**group));
         }
-        return waiting(look, decision, reason::WAITING_FOR_BOOTSTRAP_DATA, "the boot data of the machine");
+        return waiting(look, decision, missing.reason, &missing.what);
     }
-    if let Some(wanted) = placement::group(&look.object, machine, cluster, domain) {
-        match &look.seen.group {
-            None => {
-                decision.then(Effect::create(&wanted));
-                return waiting(look, decision, "WaitingForAffinityGroup", "the affinity group");
-            }
-            // Its id may be written a moment later than that it is ready.
-            Some(group) if !group.status.ready || group.spec.id.is_empty() => {
-                return waiting(look, decision, "WaitingForAffinityGroup", "the affinity group");
-            }
-            Some(group) => decision.object.spec.cloudstack_affinity_ref = Some(placement::reference(group)),
-        }
+    if let Some(group) = &seen.group {
+        decision.object.spec.cloudstack_affinity_ref = Some(placement::reference(group));
     }
-    let call = deploy_call(look);
-    if let Some(failed) = FailedDeployment::of(look) {
+    if let Some(failed) = FailedDeployment::of(&look.object.metadata) {
         let next = failed.next();
         let message = format!("{}: {}; next try at {next:.0}", code::DEPLOY, failed.message);
         ready(look, decision, False, "DeployFailed", message);
@@ -209,8 +202,22 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
     } else {
         ready(look, decision, False, "Ordering", "");
     }
-    if let Some(failure) = look.failure_of(&call) {
-        ready(look, decision, False, "OrderFailed", failure.error.to_string());
+    let order = match Order::of(object, seen) {
+        Some(Ok(order)) => Box::new(order),
+        Some(Err(trouble)) => {
+            trouble.wait(decision);
+            return ready(look, decision, False, ORDER_FAILED, trouble.text());
+        }
+        // What it is chosen from is observed at the next look.
+        None => {
+            decision.again_in(SOON);
+            return;
+        }
+    };
+    let (name, attempt) = (object.metadata.name.clone(), attempt(look));
+    let call = MachineCall::Deploy { name, attempt, order: Some(order) };
+    if let Some(failure) = failure_of(look, &call) {
+        ready(look, decision, False, ORDER_FAILED, failure.error.to_string());
     }
     let note = Note::normal(
         "Ordered",
@@ -223,7 +230,7 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
 /// The machine never came up: it goes, and another is ordered later.
 fn remove_failed(look: &Look<CloudStackMachines>, why: &str, decision: &mut Decision) {
     let Some(id) = look.object.spec.instance_id.clone() else { return };
-    let before = FailedDeployment::of(look);
+    let before = FailedDeployment::of(&look.object.metadata);
     let annotations = &mut decision.object.metadata.annotations;
     // The job goes from the object when its failure is written down: it is counted once.
     let counted = annotations.remove(annotation::DEPLOY_JOB).is_none() && before.is_some();
@@ -235,18 +242,40 @@ fn remove_failed(look: &Look<CloudStackMachines>, why: &str, decision: &mut Deci
     if let Ok(text) = serde_json::to_string(&failed) {
         annotations.insert(annotation::DEPLOY_FAILED.to_owned(), text);
     }
-    let call = MachineCall::Destroy { id };
-    let message = match look.failure_of(&call) {
-        Some(failure) => failure.error.to_string(),
-        None => format!("{}: {}", code::DEPLOY, failed.message),
+    let text = format!("{}: {}", code::DEPLOY, failed.message);
+    let Some(call) = destroy_call(look, id, decision) else {
+        return ready(look, decision, False, "DeployFailed", text);
     };
+    let message = failure_of(look, &call).map_or(text, |failure| failure.error.to_string());
     ready(look, decision, False, "DeployFailed", message.clone());
     decision.then_noting(Effect::Call(call), Note::warning("DeployFailed", "Create", message));
 }
 
+/// The call that destroys a machine, unless the cloud cannot say how.
+pub(super) fn destroy_call(
+    look: &Look<CloudStackMachines>,
+    id: String,
+    decision: &mut Decision,
+) -> Option<MachineCall> {
+    match &look.seen.teardown {
+        Some(Ok(teardown)) => {
+            let disks = teardown.disks.clone();
+            Some(MachineCall::Destroy { id, expunge: teardown.expunge, disks })
+        }
+        Some(Err(trouble)) => {
+            trouble.wait(decision);
+            None
+        }
+        None => {
+            decision.again_in(SOON);
+            None
+        }
+    }
+}
+
 /// The machine that never came up is gone.
 fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
-    let failed = FailedDeployment::of(look).unwrap_or_else(|| FailedDeployment {
+    let failed = FailedDeployment::of(&look.object.metadata).unwrap_or_else(|| FailedDeployment {
         attempts: 1,
         at: look.now.into(),
         message: "the virtual machine vanished before it ran".to_owned(),
@@ -302,36 +331,32 @@ fn tell(look: &Look<CloudStackMachines>, vm: &VirtualMachine, age: Duration, dec
 }
 
 /// The rule of the load balancer that a machine of the control plane belongs to.
-pub(super) fn rule(look: &Look<CloudStackMachines>) -> Option<&str> {
-    let own = look.object.metadata.labels.contains_key(label::CONTROL_PLANE);
-    let machine = look.seen.machine.as_ref();
+pub(super) fn rule<'a>(object: &CloudStackMachine, seen: &'a Seen) -> Option<&'a str> {
+    let own = object.metadata.labels.contains_key(label::CONTROL_PLANE);
+    let machine = seen.machine.as_ref();
     let control_plane =
         own || machine.is_some_and(|it| it.metadata.labels.contains_key(label::CONTROL_PLANE));
-    let network = look.seen.network.as_ref().filter(|_| control_plane)?;
+    let network = seen.network.as_ref().filter(|_| control_plane)?;
     Some(network.status.load_balancer_rule_id.as_str()).filter(|rule| !rule.is_empty())
 }
 
 /// Has API servers reached through the load balancer.
 fn attach(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
-    let Some(rule) = rule(look) else { return };
+    let Some(rule) = rule(&look.object, &look.seen) else { return };
     let is_attached = |condition: &Condition| condition.is_true() && condition.message == rule;
     if look.object.status.conditions.condition(ATTACHED).is_some_and(is_attached) {
         return;
     }
     let call = MachineCall::Attach { rule: rule.to_owned(), id: vm.id.to_string() };
-    let verdict = match (look.result_of(&call), look.failure_of(&call)) {
-        (Some(_), _) => Verdict::new(True, "Attached", rule),
-        (None, Some(failure)) => Verdict::new(False, "AttachFailed", failure.error.to_string()),
-        (None, None) => Verdict::new(False, "Attaching", ""),
+    let is_member = look.result_of(&call).is_some() || look.seen.is_member == Some(true);
+    let verdict = match (is_member, failure_of(look, &call)) {
+        (true, _) => Verdict::new(True, "Attached", rule),
+        (false, Some(failure)) => Verdict::new(False, ATTACH_FAILED, failure.error.to_string()),
+        (false, None) => Verdict::new(False, "Attaching", ""),
     };
     let attached = verdict.status == True;
     state(look, &mut decision.object.status.conditions, ATTACHED, verdict, None);
     if !attached {
         decision.call(call);
     }
-}
-
-/// The failure domain's name, for messages.
-pub(super) fn domain_name(domain: Option<&CloudStackFailureDomain>) -> &str {
-    domain.map_or("(unknown)", |domain| domain.spec.name.as_str())
 }

@@ -8,10 +8,12 @@ use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
-use super::decide::{Decision, SOON, deploy_call, ready, rule, told_state, waiting};
+use super::decide::{Decision, SOON, destroy_call, failure_of, ready, rule, taken, told_state, waiting};
+use super::ssh::Ending;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, ssh};
 use crate::balancers::{self, Balancer};
 use crate::code;
+use crate::trouble::Trouble;
 
 pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
@@ -19,7 +21,7 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     }
     if look.object.spec.instance_id.is_none() {
         // An order whose end nobody had heard of turned out to have been taken.
-        let ordered = look.result_of(&deploy_call(look)).and_then(|result| result["id"].as_str());
+        let ordered = taken(look).and_then(|result| result["id"].as_str());
         match ordered {
             Some(id) => {
                 decision.object.spec.instance_id = Some(id.to_owned());
@@ -64,7 +66,8 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
     }
     match &vm.state {
         // Nothing more can be done about it by this account.
-        Some(MachineState::Destroyed) if look.seen.may_expunge == Some(false) => {
+        Some(MachineState::Destroyed) if matches!(&look.seen.teardown, Some(Ok(teardown)) if !teardown.expunge) =>
+        {
             decision.remove_finalizer(FINALIZER);
             return;
         }
@@ -85,10 +88,10 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         }
     }
     let attached = look.object.status.conditions.condition(ATTACHED).is_some_and(|it| it.status == True);
-    if let Some(rule) = rule(look).filter(|_| attached) {
+    if let Some(rule) = rule(&look.object, &look.seen).filter(|_| attached) {
         let call = MachineCall::Detach { rule: rule.to_owned(), id: vm.id.to_string() };
         if look.result_of(&call).is_none()
-            && look.failure_of(&call).is_none_or(|failure| failure.attempts < 3)
+            && failure_of(look, &call).is_none_or(|failure| failure.attempts < 3)
         {
             ready(look, decision, False, reason::DELETING, "it is taken out of the load balancer");
             decision.call(call);
@@ -103,13 +106,26 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
         );
     }
     // The rule outlives a machine that is only destroyed, until the server expunges it.
-    if let Some(call) = ssh::pending_end(look, vm) {
-        ready(look, decision, False, reason::DELETING, "its port for SSH is given back");
-        decision.call(call);
-        return;
+    match ssh::ending(look, vm) {
+        Ending::Nothing => {}
+        Ending::Calls(calls) => {
+            ready(look, decision, False, reason::DELETING, "its port for SSH is given back");
+            for call in calls {
+                decision.call(call);
+            }
+            return;
+        }
+        Ending::Wait(trouble) => {
+            trouble.wait(decision);
+            return ready(look, decision, False, reason::DELETING, trouble.text());
+        }
     }
-    let call = MachineCall::Destroy { id: vm.id.to_string() };
-    let message = look.failure_of(&call).map(|failure| failure.error.to_string()).unwrap_or_default();
+    let Some(call) = destroy_call(look, vm.id.to_string(), decision) else {
+        let trouble = look.seen.teardown.as_ref().and_then(|teardown| teardown.as_ref().err());
+        let message = trouble.map(Trouble::text).unwrap_or_default();
+        return ready(look, decision, False, reason::DELETING, message);
+    };
+    let message = failure_of(look, &call).map(|failure| failure.error.to_string()).unwrap_or_default();
     ready(look, decision, False, reason::DELETING, message);
     let note = Note::normal("Destroyed", "Delete", format!("virtual machine {} is destroyed", vm.id));
     decision.then_noting(Effect::Call(call), note);

@@ -5,27 +5,39 @@
 //! owns it, its Cluster, failure domain and network, the Secret with its boot data, the cloud.
 //!
 //! ```text
-//! placed ─▶ ordered: intent, deployVirtualMachine ─▶ {id, job} on the object ─▶ job ends ─▶ runs ─▶ looked at each minute
+//! placed ─▶ order decided ─▶ intent with the order, deployVirtualMachine ─▶ {id, job} on the object ─▶ job ends ─▶ runs ─▶ looked at each minute
 //!              │ nobody heard: looked up by name and boot data              └─ failed: removed, ordered again later
 //! ```
 //!
 //! A machine that ran once and has gone is told, never made again: whoever manages the Machine replaces it.
 
 mod call;
+mod catalog;
 mod decide;
 mod delete;
-mod deploy;
+mod forwarding;
 mod observe;
+mod order;
+#[cfg(test)]
+mod order_tests;
 mod placement;
 mod preflight;
+mod prerequisites;
+mod recent;
+mod resolve;
 mod ssh;
 #[cfg(test)]
+mod ssh_tests;
+mod teardown;
+#[cfg(test)]
 mod tests;
+mod user_data;
 
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::VolumeId;
 use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -38,10 +50,13 @@ use capstan_object::{Key, Object, ObjectMeta};
 use capstan_provider_kit::SecretOutline;
 
 use crate::clouds::Clouds;
+use forwarding::AddressRules;
+use recent::Recent;
 
 pub use call::MachineCall;
-pub(crate) use deploy::{fits, service_offering};
+pub(crate) use catalog::{fits, service_offering};
 pub use observe::{Instance, Seen};
+pub use order::Order;
 pub use ssh::FORWARDED;
 
 /// The machine is a member of the load balancer of its cluster.
@@ -50,12 +65,22 @@ pub const ATTACHED: &str = "LoadBalancerAttached";
 /// The controller of CloudStackMachines.
 pub struct CloudStackMachines {
     clouds: Clouds,
+    answers: Answers,
+}
+
+/// Answers of the cloud that several looks share.
+#[derive(Default)]
+struct Answers {
+    /// Rules by the id of their address.
+    rules: Recent<AddressRules>,
+    /// Disks by the id of their machine.
+    disks: Recent<Vec<VolumeId>>,
 }
 
 impl CloudStackMachines {
     /// A controller of machines in these clouds.
     pub fn new(clouds: Clouds) -> Self {
-        Self { clouds }
+        Self { clouds, answers: Answers::default() }
     }
 }
 
@@ -117,7 +142,7 @@ impl Controller for CloudStackMachines {
     }
 
     async fn observe(&self, object: &Arc<CloudStackMachine>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, &self.clouds).await
+        observe::observe(object, view, &self.clouds, &self.answers).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -125,7 +150,7 @@ impl Controller for CloudStackMachines {
     }
 
     async fn call(&self, call: &MachineCall, object: &Arc<CloudStackMachine>, view: &View) -> Outcome {
-        call::make(call, object, view, &self.clouds).await
+        call::make(call, object, view, &self.clouds, &self.answers).await
     }
 
     async fn resolve(
@@ -134,7 +159,7 @@ impl Controller for CloudStackMachines {
         object: &Arc<CloudStackMachine>,
         view: &View,
     ) -> Result<Resolution, ObserveError> {
-        call::resolve(intent, object, view, &self.clouds).await
+        resolve::resolve(intent, object, view, &self.clouds, &self.answers).await
     }
 }
 

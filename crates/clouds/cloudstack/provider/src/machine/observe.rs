@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataError};
 use capstan_capi_core::owners;
-use capstan_capi_types::core::{Cluster, Machine, label};
-use capstan_cloudstack_client::commands::ListLoadBalancerRules;
+use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::commands::{ListLoadBalancerRuleInstances, ListLoadBalancerRules};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_client::{Code, JobId, VirtualMachineId};
 use capstan_cloudstack_types::names;
@@ -15,9 +16,13 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackMachine,
 };
 use capstan_controller::{ObserveError, View};
-use capstan_object::Key;
+use capstan_object::{Conditions, Key};
 
-use super::placement;
+use super::catalog::Catalog;
+use super::decide::{ATTACH_FAILED, ORDER_FAILED};
+use super::ssh::SshRules;
+use super::teardown::{self, Teardown};
+use super::{ATTACHED, Answers, decide, forwarding, placement, prerequisites, ssh};
 use crate::annotation;
 use crate::balancers::Balancer;
 use crate::clouds::{Access, Clouds};
@@ -71,8 +76,16 @@ pub struct Seen {
     pub instance: Instance,
     /// Load balancers of a cluster that goes, on a network that stays, as far as they lead to this machine.
     pub balancers: Vec<Balancer>,
-    /// The account may expunge machines, where somebody had to ask.
-    pub may_expunge: Option<bool>,
+    /// What an order is chosen from; `None` while none is to be made.
+    pub catalog: Option<Result<Catalog, Trouble>>,
+    /// What the machine is to boot with; `None` while none is to be ordered.
+    pub boot_data: Option<Result<BootData, BootDataError>>,
+    /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice.
+    pub is_member: Option<bool>,
+    /// Rules for SSH; `None` if nothing is to be done about them.
+    pub ssh: Option<Result<SshRules, Trouble>>,
+    /// How the machine would be destroyed; `None` if it stays.
+    pub teardown: Option<Result<Teardown, Trouble>>,
 }
 
 /// The cluster that an object belongs to, by its Machine or, without one, by its label.
@@ -92,30 +105,81 @@ pub(super) async fn observe(
     object: &CloudStackMachine,
     view: &View,
     clouds: &Clouds,
+    answers: &Answers,
 ) -> Result<Seen, ObserveError> {
     let mut seen = surroundings(object, view)?;
-    let Some(domain) = &seen.domain else { return Ok(seen) };
-    let Some(id) = &object.spec.instance_id else { return Ok(seen) };
-    match clouds.access(&domain.spec, view).await {
-        Ok(access) => {
-            seen.instance = match instance(object, &id.as_str().into(), &access).await {
-                Ok(instance) => instance,
-                Err(trouble) => Instance::Unknown(trouble),
-            };
-            let destroyed = matches!(&seen.instance, Instance::There { machine, .. }
-                if machine.state == Some(MachineState::Destroyed));
-            if let Some(id) = balanced(object, &seen) {
-                seen.balancers = balancers(id, &access)
-                    .await
-                    .map_err(|trouble| ObserveError::outside(trouble.code, trouble.message))?;
-            }
-            if object.metadata.is_deleting() && destroyed {
-                seen.may_expunge = access.sight.may_expunge(&access.client).await.ok();
-            }
+    let Some(domain) = seen.domain.clone() else { return Ok(seen) };
+    let ordered = object.spec.instance_id.as_deref();
+    if ordered.is_none() && !prerequisites::may_order(object, &seen, view.now()) {
+        return Ok(seen);
+    }
+    match (clouds.access(&domain.spec, view).await, ordered) {
+        (Ok(access), Some(id)) => existing(object, &id.into(), &mut seen, &access, view, answers).await?,
+        (Ok(access), None) => {
+            let told = object.status.conditions.condition(condition::READY);
+            let refused = told.is_some_and(|told| told.reason == ORDER_FAILED);
+            seen.catalog = Some(Catalog::look_up(&object.spec, &domain.spec, refused, &access).await);
+            let machine = seen.machine.as_ref();
+            let secret = machine.and_then(|machine| machine.spec.bootstrap.data_secret_name.clone());
+            let secret = Key::new(object.metadata.namespace.as_str(), secret.unwrap_or_default());
+            seen.boot_data = Some(BootData::observe(&secret, view).await);
         }
-        Err(trouble) => seen.instance = Instance::Unknown(trouble),
+        (Err(trouble), Some(_)) => seen.instance = Instance::Unknown(trouble),
+        (Err(trouble), None) => seen.catalog = Some(Err(trouble)),
     }
     Ok(seen)
+}
+
+/// What the cloud says about a machine that was ordered.
+async fn existing(
+    object: &CloudStackMachine,
+    id: &VirtualMachineId,
+    seen: &mut Seen,
+    access: &Access,
+    view: &View,
+    answers: &Answers,
+) -> Result<(), ObserveError> {
+    seen.instance = match instance(object, id, access).await {
+        Ok(instance) => instance,
+        Err(trouble) => Instance::Unknown(trouble),
+    };
+    if let Some(id) = balanced(object, seen) {
+        seen.balancers = balancers(id, access)
+            .await
+            .map_err(|trouble| ObserveError::outside(trouble.code, trouble.message))?;
+    }
+    if let Some(due) = teardown::due(object, seen) {
+        seen.teardown = Some(teardown::observe(due, object, access, &answers.disks).await);
+    }
+    let Instance::There { machine: vm, .. } = &seen.instance else { return Ok(()) };
+    let told = object.status.conditions.condition(ATTACHED);
+    if let Some(rule) = decide::rule(object, seen)
+        && told.is_some_and(|told| told.reason == ATTACH_FAILED)
+    {
+        let members = ListLoadBalancerRuleInstances { id: rule.into(), applied: None };
+        let members = access.client.list(&members).await.ok();
+        seen.is_member = members.map(|members| members.iter().any(|member| member.id == vm.id));
+    }
+    if let Some(question) = ssh::question(object, seen, vm) {
+        let before = before(object, view)?;
+        let rules = forwarding::observe(&question, access, &answers.rules).await;
+        let rules = rules.map_err(|error| access.trouble(&error));
+        seen.ssh = Some(rules.map(|rules| SshRules { rules, before }));
+    }
+    Ok(())
+}
+
+/// Machines of the same cluster and failure domain whose names come before that of an object.
+fn before(object: &CloudStackMachine, view: &View) -> Result<Vec<String>, ObserveError> {
+    let meta = &object.metadata;
+    let Some(cluster) = meta.labels.get(label::CLUSTER_NAME) else { return Ok(Vec::new()) };
+    let all = view.labelled::<CloudStackMachine>(&meta.namespace, label::CLUSTER_NAME, cluster)?;
+    let beside = all.iter().filter(|other| {
+        other.metadata.name < meta.name
+            && other.spec.failure_domain_name == object.spec.failure_domain_name
+            && !other.metadata.is_deleting()
+    });
+    Ok(beside.filter_map(|other| other.spec.instance_id.clone()).collect())
 }
 
 /// The machine, if something may lead to it that nobody else would remove, or tell: the cluster goes, and the network
@@ -139,8 +203,20 @@ async fn balancers(id: VirtualMachineId, access: &Access) -> Result<Vec<Balancer
     Ok(found.iter().filter_map(Balancer::of).collect())
 }
 
+/// The failure domain that a machine was placed in.
+pub(super) fn domain_of(
+    object: &CloudStackMachine,
+    view: &View,
+) -> Result<Option<Arc<CloudStackFailureDomain>>, ObserveError> {
+    let Some(cluster) = cluster_of(object, view)? else { return Ok(None) };
+    let machine = owners::of::<Machine>(&object.metadata, view)?;
+    let named = machine.as_ref().map(|machine| machine.spec.failure_domain.as_str());
+    let name = named.filter(|name| !name.is_empty()).unwrap_or(&object.spec.failure_domain_name);
+    domain(name, &cluster, view)
+}
+
 /// Everything but the cloud.
-pub(super) fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, ObserveError> {
+fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
     let mut seen = Seen {
         machine: owners::of::<Machine>(meta, view)?,

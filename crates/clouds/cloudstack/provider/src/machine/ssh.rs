@@ -1,50 +1,83 @@
 //! A way in for people: a port of the network's public address that leads to port 22 of a machine.
 
-use std::collections::BTreeSet;
-
 use capstan_capi_core::conditions::{Verdict, state};
-use capstan_cloudstack_client::commands::{
-    CreateFirewallRule, CreatePortForwardingRule, DeleteFirewallRule, DeletePortForwardingRule,
-    ListFirewallRules, ListPortForwardingRules,
-};
-use capstan_cloudstack_client::model::{PortForwardingRule, VirtualMachine};
-use capstan_cloudstack_client::{Code, Error};
+use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::Look;
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, Conditions};
 
-use super::decide::Decision;
-use super::{CloudStackMachines, MachineCall};
+use super::decide::{Decision, failure_of};
+use super::forwarding::{AddressRules, Question};
+use super::{CloudStackMachines, MachineCall, Seen};
 use crate::annotation;
-use crate::clouds::Access;
+use crate::code;
 use crate::isolated_network::{EVERYBODY, allowed};
+use crate::trouble::{PATIENCE, Trouble};
 
 /// The machine's port for SSH is forwarded; the message says where.
 pub const FORWARDED: &str = "SSHForwarded";
 
+/// The port could not be forwarded, so more has to be known of the address.
+const FORWARD_FAILED: &str = "ForwardFailed";
+
 /// The first port that is handed out.
 const FIRST_PORT: u16 = 2222;
 /// Where machines listen.
-const SSH: u16 = 22;
-/// How often another port is tried when somebody else was faster.
-const TRIES: usize = 5;
+pub(super) const SSH: u16 = 22;
+/// How often rules that cannot be deleted are tried before the machine goes without.
+const TRIES: u32 = 3;
+
+/// What was observed for SSH.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SshRules {
+    /// Rules on the address.
+    pub rules: AddressRules,
+    /// Machines that come before this one, by name, on the same address: those without a rule get one too.
+    pub before: Vec<String>,
+}
 
 /// The address that ports of the machine's network are forwarded from: its id, and what people see.
-fn address(look: &Look<CloudStackMachines>) -> Option<(&str, &str)> {
-    let network = look.seen.network.as_ref()?;
+fn address(seen: &Seen) -> Option<(&str, &str)> {
+    let network = seen.network.as_ref()?;
     let id = Some(network.status.public_ip_id.as_str()).filter(|id| !id.is_empty())?;
     Some((id, network.spec.control_plane_endpoint.host.as_str()))
 }
 
-fn is_wanted(look: &Look<CloudStackMachines>) -> bool {
-    let cluster = look.seen.infrastructure.as_ref();
+fn is_wanted(seen: &Seen) -> bool {
+    let cluster = seen.infrastructure.as_ref();
     cluster
         .and_then(|cluster| cluster.metadata.annotations.get(annotation::SSH_FORWARDING))
         .is_some_and(|value| value == "true")
 }
 
-fn told(look: &Look<CloudStackMachines>) -> Option<&Condition> {
-    look.object.status.conditions.condition(FORWARDED)
+/// Who may come in.
+fn sources(seen: &Seen) -> Vec<String> {
+    seen.infrastructure.as_ref().map_or_else(|| vec![EVERYBODY.to_owned()], |cluster| allowed(cluster))
+}
+
+/// The machine is told to be forwarded.
+pub(super) fn is_forwarded(object: &CloudStackMachine) -> bool {
+    object.status.conditions.condition(FORWARDED).is_some_and(Condition::is_true)
+}
+
+/// What has to be known of the rules, if a decision depends on them.
+pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMachine) -> Option<Question> {
+    let (address, _) = address(seen)?;
+    let going = matches!(vm.state, Some(MachineState::Destroyed | MachineState::Expunging));
+    let ends = is_forwarded(object) && (object.metadata.is_deleting() || !is_wanted(seen)) && !going;
+    let begins = !is_forwarded(object)
+        && !object.metadata.is_deleting()
+        && is_wanted(seen)
+        && vm.state == Some(MachineState::Running);
+    let told = object.status.conditions.condition(FORWARDED);
+    let failed = told.is_some_and(|told| told.reason == FORWARD_FAILED);
+    (ends || begins).then(|| Question {
+        address: address.to_owned(),
+        // A load balancer on the port is rare enough to be looked for only after a refusal.
+        balanced: begins && failed,
+        openings: ends || sources(seen) != [EVERYBODY],
+    })
 }
 
 fn tell(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: Verdict) {
@@ -53,19 +86,26 @@ fn tell(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: Verdi
 
 /// Has a machine that runs reached by SSH, or no longer, as its cluster's annotation says.
 pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
-    let forwarded = told(look).is_some_and(Condition::is_true);
-    if !is_wanted(look) {
-        if forwarded && let Some(call) = pending_end(look, vm) {
-            decision.call(call);
-        } else if forwarded {
-            tell(look, decision, Verdict::new(False, "NotWanted", ""));
-        }
-        return;
+    let forwarded = is_forwarded(&look.object);
+    match (is_wanted(&look.seen), forwarded) {
+        (true, true) | (false, false) => {}
+        (false, true) => match ending(look, vm) {
+            Ending::Calls(calls) => {
+                for call in calls {
+                    decision.call(call);
+                }
+            }
+            Ending::Wait(_) => {
+                decision.again_in(PATIENCE);
+            }
+            Ending::Nothing => tell(look, decision, Verdict::new(False, "NotWanted", "")),
+        },
+        (true, false) => begin(look, vm, decision),
     }
-    if forwarded {
-        return;
-    }
-    let Some((address, host)) = address(look) else {
+}
+
+fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
+    let Some((address, host)) = address(&look.seen) else {
         let message = format!(
             "{} is set on the CloudStackCluster, but the machine's network has no public address of its own: only \
              isolated networks forward ports",
@@ -73,142 +113,78 @@ pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decisio
         );
         return tell(look, decision, Verdict::new(False, "NoAddress", message));
     };
-    let call = MachineCall::Forward { address: address.to_owned(), id: vm.id.to_string() };
-    match (look.result_of(&call), look.failure_of(&call)) {
-        (Some(result), _) => {
-            let message = format!("{host}:{}", result["port"]);
-            return tell(look, decision, Verdict::new(True, "Forwarded", message));
+    let ssh = match &look.seen.ssh {
+        Some(Ok(ssh)) => ssh,
+        Some(Err(trouble)) => {
+            decision.again_in(PATIENCE);
+            return tell(look, decision, Verdict::new(False, FORWARD_FAILED, trouble.text()));
         }
-        (None, Some(failure)) => {
-            tell(look, decision, Verdict::new(False, "ForwardFailed", failure.error.to_string()));
+        None => return,
+    };
+    let cidrs = sources(&look.seen);
+    let open = cidrs == [EVERYBODY];
+    let call = match ssh.rules.of(vm.id.as_str()).find_map(|rule| rule.publicport) {
+        None => {
+            let Some(port) = port(ssh) else {
+                let message = format!("no port from {FIRST_PORT} up is free on {host}: delete rules there");
+                return tell(look, decision, Verdict::new(False, FORWARD_FAILED, message));
+            };
+            let (address, id) = (address.to_owned(), vm.id.to_string());
+            MachineCall::Forward { address, id, port: Some(port), open }
         }
-        (None, None) => tell(look, decision, Verdict::new(False, "Forwarding", "")),
-    }
+        Some(port) if !open && ssh.rules.openings_of(port).next().is_none() => {
+            MachineCall::OpenFirewall { address: address.to_owned(), port, cidrs }
+        }
+        Some(port) => {
+            return tell(look, decision, Verdict::new(True, "Forwarded", format!("{host}:{port}")));
+        }
+    };
+    let verdict = match failure_of(look, &call) {
+        Some(failure) => Verdict::new(False, FORWARD_FAILED, failure.error.to_string()),
+        None => Verdict::new(False, "Forwarding", ""),
+    };
+    tell(look, decision, verdict);
     decision.call(call);
 }
 
-/// The call that ends the forwarding of a machine, unless there is none or it cannot be ended.
-pub(super) fn pending_end(look: &Look<CloudStackMachines>, vm: &VirtualMachine) -> Option<MachineCall> {
-    told(look).filter(|told| told.is_true())?;
-    let (address, _) = address(look)?;
-    let call = MachineCall::Unforward { address: address.to_owned(), id: vm.id.to_string() };
-    let tried = look.failure_of(&call).map_or(0, |failure| failure.attempts);
-    (look.result_of(&call).is_none() && tried < 3).then_some(call)
+/// The port of a machine: the first that is free, after those of the machines before it that have none yet. So machines
+/// that come up together rarely want the same one; CloudStack refuses it to all but one of those that do.
+fn port(ssh: &SshRules) -> Option<u16> {
+    let ahead = ssh.before.iter().filter(|machine| ssh.rules.of(machine).next().is_none()).count();
+    (FIRST_PORT..=u16::MAX).filter(|port| !ssh.rules.takes(*port)).nth(ahead)
 }
 
-/// Rules of a machine's SSH on an address, and every port that is taken there.
-async fn rules(
-    address: &str,
-    id: &str,
-    access: &Access,
-) -> Result<(Vec<PortForwardingRule>, BTreeSet<u16>), Error> {
-    let question = ListPortForwardingRules {
-        ipaddressid: Some(address.into()),
-        scope: access.scope(),
-        ..ListPortForwardingRules::default()
-    };
-    let mut all = access.client.list(&question).await?;
-    let range = |rule: &PortForwardingRule| {
-        let first = rule.publicport.unwrap_or_default();
-        first..=rule.publicendport.unwrap_or(first)
-    };
-    let taken = all.iter().flat_map(range).collect();
-    all.retain(|rule| {
-        rule.privateport == Some(SSH)
-            && rule.virtualmachineid.as_ref().is_some_and(|machine| machine.as_str() == id)
-    });
-    Ok((all, taken))
+/// What is left to do before a machine is not forwarded any more.
+pub(super) enum Ending<'a> {
+    /// Nothing, or nothing that can be done.
+    Nothing,
+    /// These calls.
+    Calls(Vec<MachineCall>),
+    /// The cloud cannot be asked now.
+    Wait(&'a Trouble),
 }
 
-/// The port that leads to a machine, if one does.
-pub(super) async fn port_of(address: &str, id: &str, access: &Access) -> Result<Option<u16>, Error> {
-    let (own, _) = rules(address, id, access).await?;
-    Ok(own.first().and_then(|rule| rule.publicport))
-}
-
-/// Forwards the first free port. CloudStack refuses a port that is taken, so no two machines get the same.
-pub(super) async fn forward(address: &str, id: &str, who: &[String], access: &Access) -> Result<u16, Error> {
-    let everybody = who == [EVERYBODY];
-    let (own, mut taken) = rules(address, id, access).await?;
-    let known = own.first().and_then(|rule| rule.publicport);
-    let mut tries = 0;
-    let port = loop {
-        if let Some(port) = known {
-            break port;
-        }
-        let port = (FIRST_PORT..=u16::MAX).find(|port| !taken.contains(port)).unwrap_or(FIRST_PORT);
-        let request = CreatePortForwardingRule {
-            ipaddressid: address.into(),
-            protocol: "tcp".to_owned(),
-            publicport: port,
-            publicendport: None,
-            privateport: SSH,
-            privateendport: None,
-            virtualmachineid: id.into(),
-            networkid: None,
-            openfirewall: Some(everybody),
-        };
-        match access.client.run(&request).await {
-            Ok(_) => break port,
-            // A machine beside this one, or a load balancer, has it.
-            Err(error) if error.code() == Some(Code::RuleConflict) && tries < TRIES => {
-                taken.insert(port);
-                tries += 1;
-            }
-            Err(error) => return Err(error),
-        }
+/// How the forwarding of a machine ends.
+pub(super) fn ending<'a>(look: &'a Look<CloudStackMachines>, vm: &VirtualMachine) -> Ending<'a> {
+    let Some((address, _)) = address(&look.seen).filter(|_| is_forwarded(&look.object)) else {
+        return Ending::Nothing;
     };
-    if !everybody && openings(address, port, access).await?.is_empty() {
-        let request = CreateFirewallRule {
-            ipaddressid: address.into(),
-            protocol: "tcp".to_owned(),
-            startport: Some(port),
-            endport: Some(port),
-            cidrlist: who.to_vec(),
-            icmptype: None,
-            icmpcode: None,
-        };
-        access.client.run(&request).await?;
-    }
-    Ok(port)
-}
-
-/// What lets packets in to exactly this port.
-async fn openings(
-    address: &str,
-    port: u16,
-    access: &Access,
-) -> Result<Vec<capstan_cloudstack_client::FirewallRuleId>, Error> {
-    let question = ListFirewallRules {
-        ipaddressid: Some(address.into()),
-        scope: access.scope(),
-        ..ListFirewallRules::default()
+    let rules = match &look.seen.ssh {
+        Some(Ok(ssh)) => &ssh.rules,
+        Some(Err(trouble)) if trouble.code == code::UNREACHABLE => return Ending::Wait(trouble),
+        // Rules that nobody may list are the operator's.
+        _ => return Ending::Nothing,
     };
-    let found = access.client.list(&question).await?.into_iter();
-    let exact =
-        found.filter(|rule| rule.startport == Some(port) && rule.endport.is_none_or(|end| end == port));
-    Ok(exact.map(|rule| rule.id).collect())
-}
-
-/// Ends the forwarding, with what let packets in.
-pub(super) async fn end(address: &str, id: &str, access: &Access) -> Result<(), Error> {
-    let (own, _) = rules(address, id, access).await?;
-    let gone = |done: Result<(), Error>| match done {
-        // Not known any more.
-        Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
-        done => done,
-    };
-    for rule in own {
+    let mut calls = Vec::new();
+    for rule in rules.of(vm.id.as_str()) {
         // The firewall first: without the rule nobody knows its port any more.
-        for opening in openings(address, rule.publicport.unwrap_or_default(), access).await? {
-            gone(access.client.run(&DeleteFirewallRule { id: opening }).await.map(drop))?;
+        for opening in rules.openings_of(rule.publicport.unwrap_or_default()) {
+            let (address, rule) = (address.to_owned(), opening.id.to_string());
+            calls.push(MachineCall::CloseFirewall { address, rule });
         }
-        gone(access.client.run(&DeletePortForwardingRule { id: rule.id }).await.map(drop))?;
+        let (address, id) = (address.to_owned(), vm.id.to_string());
+        calls.push(MachineCall::Unforward { address, id, rule: Some(rule.id.to_string()) });
     }
-    Ok(())
-}
-
-/// Who may come in.
-pub(super) fn sources(seen: &super::Seen) -> Vec<String> {
-    seen.infrastructure.as_ref().map_or_else(|| vec![EVERYBODY.to_owned()], |cluster| allowed(cluster))
+    let given_up = calls.iter().filter_map(|call| failure_of(look, call)).any(|it| it.attempts >= TRIES);
+    if calls.is_empty() || given_up { Ending::Nothing } else { Ending::Calls(calls) }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_capi_core::infrastructure::{BootData, BootDataRef};
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::names;
@@ -14,19 +15,22 @@ use capstan_cloudstack_types::v1beta3::{
 use capstan_controller::{Concluded, Decision, Effect, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
 use jiff::Timestamp;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
+use super::catalog::Catalog;
 use super::decide::decide;
+use super::teardown::Teardown;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Seen, placement};
 use crate::annotation;
 use crate::code;
 use crate::trouble::Trouble;
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::from_second(1_000_000_000).expect("a moment")
 }
 
-fn object() -> CloudStackMachine {
+pub(super) fn object() -> CloudStackMachine {
     let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "m") };
     let mut machine = CloudStackMachine { metadata, ..CloudStackMachine::default() };
     machine.metadata.finalizers.push(names::finalizer::MACHINE.to_owned());
@@ -39,18 +43,18 @@ fn ordered() -> CloudStackMachine {
     machine
 }
 
-fn provisioned() -> CloudStackMachine {
+pub(super) fn provisioned() -> CloudStackMachine {
     let mut machine = ordered();
     machine.status.initialization.provisioned = Some(true);
     machine
 }
 
-fn deleted(mut machine: CloudStackMachine) -> CloudStackMachine {
+pub(super) fn deleted(mut machine: CloudStackMachine) -> CloudStackMachine {
     machine.metadata.deletion_timestamp = Some(now().into());
     machine
 }
 
-fn vm(state: &str) -> Instance {
+pub(super) fn vm(state: &str) -> Instance {
     let machine: VirtualMachine = serde_json::from_value(json!({
         "id": "v1", "name": "m", "state": state,
         "nic": [{"id": "c1", "ipaddress": "10.1.1.5"}],
@@ -59,7 +63,7 @@ fn vm(state: &str) -> Instance {
     Instance::There { machine: Arc::new(machine), age: Duration::ZERO }
 }
 
-fn owner(control_plane: bool) -> Machine {
+pub(super) fn owner(control_plane: bool) -> Machine {
     let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
     machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
     if control_plane {
@@ -75,7 +79,7 @@ fn domains(names: &[&str]) -> CloudStackCluster {
     cluster
 }
 
-fn seen(instance: Instance) -> Seen {
+pub(super) fn seen(instance: Instance) -> Seen {
     let mut cluster = Cluster { metadata: ObjectMeta::named("ns", "c"), ..Cluster::default() };
     cluster.metadata.uid = "cu".to_owned();
     cluster.status.initialization.infrastructure_provisioned = Some(true);
@@ -89,8 +93,38 @@ fn seen(instance: Instance) -> Seen {
         infrastructure: Some(Arc::new(domains(&["a", "b"]))),
         domain: Some(Arc::new(domain)),
         instance,
+        catalog: Some(Ok(catalog())),
+        boot_data: Some(Ok(BootData { reference: boot_data(), ignition: false })),
+        teardown: Some(Ok(Teardown::default())),
         ..Seen::default()
     }
+}
+
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("as the cloud writes it")
+}
+
+/// What an object without wishes is ordered from.
+pub(super) fn catalog() -> Catalog {
+    Catalog {
+        service_offerings: Arc::new(vec![read(json!({"id": "o1", "name": "small"}))]),
+        templates: Arc::new(vec![read(json!({"id": "t1", "name": "image", "isready": true}))]),
+        ..Catalog::default()
+    }
+}
+
+pub(super) fn boot_data() -> BootDataRef {
+    BootDataRef {
+        secret: "m-data".to_owned(),
+        key: "value".to_owned(),
+        uid: "su".to_owned(),
+        resource_version: "7".to_owned(),
+    }
+}
+
+/// A call as releases wrote it that did not journal orders.
+fn deploy_without_order() -> MachineCall {
+    serde_json::from_value(json!({"verb": "deploy", "name": "m", "attempt": 0})).expect("a call")
 }
 
 fn balanced(mut seen: Seen) -> Seen {
@@ -101,15 +135,15 @@ fn balanced(mut seen: Seen) -> Seen {
     seen
 }
 
-fn look(object: CloudStackMachine, seen: Seen) -> Look<CloudStackMachines> {
+pub(super) fn look(object: CloudStackMachine, seen: Seen) -> Look<CloudStackMachines> {
     Look::new(Arc::new(object), seen, now())
 }
 
-fn calls(decision: &Decision<CloudStackMachines>) -> Vec<String> {
+pub(super) fn calls(decision: &Decision<CloudStackMachines>) -> Vec<String> {
     decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
-fn ready(decision: &Decision<CloudStackMachines>) -> &Condition {
+pub(super) fn ready(decision: &Decision<CloudStackMachines>) -> &Condition {
     decision.object.status.conditions.condition(condition::READY).expect("Ready")
 }
 
@@ -172,7 +206,7 @@ fn a_machine_is_ordered_when_everything_it_needs_is_there_and_waits_with_a_reaso
 #[test]
 fn an_order_that_was_taken_is_on_the_object_before_anything_else() {
     let mut look = look(object(), seen(Instance::None));
-    let call = MachineCall::Deploy { name: "m".to_owned(), attempt: 0 };
+    let call = deploy_without_order();
     look.concluded.push(Concluded { call, result: Some(json!({"id": "v1", "job": "j1"})) });
     let decision = decide(&look);
     assert!(decision.effects.is_empty());
@@ -282,13 +316,16 @@ fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
         ("somebody else's", provisioned(), renamed(), None, vec![], true),
     ];
     for (says, object, instance, may_expunge, wanted, held) in rows {
-        let decision = decide(&look(deleted(object), Seen { may_expunge, ..seen(instance) }));
+        let teardown = may_expunge.map(|expunge| Ok(Teardown { expunge, ..Teardown::default() }));
+        let seen = seen(instance);
+        let teardown = teardown.or(seen.teardown);
+        let decision = decide(&look(deleted(object), Seen { teardown, ..seen }));
         assert_eq!(calls(&decision), wanted, "{says}");
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{says}");
     }
     // An order whose end nobody heard of, found after the machine was given up.
     let mut found = look(deleted(object()), seen(Instance::None));
-    let call = MachineCall::Deploy { name: "m".to_owned(), attempt: 0 };
+    let call = deploy_without_order();
     found.concluded.push(Concluded { call, result: Some(json!({"id": "v1", "job": null})) });
     let decision = decide(&found);
     assert_eq!(decision.object.spec.instance_id.as_deref(), Some("v1"));

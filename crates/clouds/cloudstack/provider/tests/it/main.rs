@@ -4,6 +4,7 @@
 mod check;
 mod cloud;
 mod manifests;
+mod orders;
 mod outlook;
 mod removal;
 mod scenarios;

@@ -1,0 +1,216 @@
+//! Rules on the public address of a machine's network, as far as SSH needs them: observed, and changed one by one.
+
+use capstan_cloudstack_client::commands::{
+    CreateFirewallRule, CreatePortForwardingRule, DeleteFirewallRule, DeletePortForwardingRule,
+    ListFirewallRules, ListLoadBalancerRules, ListPortForwardingRules,
+};
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, PortForwardingRule};
+use capstan_cloudstack_client::{Code, Error, VirtualMachineId};
+use tokio::time::Instant;
+
+use super::recent::Recent;
+use super::ssh::SSH;
+use crate::clouds::Access;
+
+/// Rules on an address. Lists that nobody needed are `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AddressRules {
+    /// Ports that are forwarded.
+    pub forwarded: Vec<PortForwardingRule>,
+    /// Load balancers.
+    pub balanced: Option<Vec<LoadBalancerRule>>,
+    /// What lets packets in.
+    pub openings: Option<Vec<FirewallRule>>,
+}
+
+/// Which rules have to be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    /// On this address.
+    pub address: String,
+    /// Load balancers too.
+    pub balanced: bool,
+    /// What lets packets in too.
+    pub openings: bool,
+}
+
+impl AddressRules {
+    /// The rules that lead to the SSH of a machine.
+    pub(super) fn of<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a PortForwardingRule> {
+        self.forwarded.iter().filter(move |rule| {
+            rule.privateport == Some(SSH)
+                && rule.virtualmachineid.as_ref().is_some_and(|id| id.as_str() == machine)
+        })
+    }
+
+    /// A port has a rule. CloudStack refuses a second one.
+    pub(super) fn takes(&self, port: u16) -> bool {
+        let forwarded = self.forwarded.iter().any(|rule| {
+            let first = rule.publicport.unwrap_or_default();
+            (first..=rule.publicendport.unwrap_or(first)).contains(&port)
+        });
+        let mut balanced = self.balanced.iter().flatten();
+        forwarded || balanced.any(|rule| rule.publicport == Some(port))
+    }
+
+    /// What lets packets in to exactly this port.
+    pub(super) fn openings_of(&self, port: u16) -> impl Iterator<Item = &FirewallRule> {
+        let openings = self.openings.iter().flatten();
+        openings
+            .filter(move |rule| rule.startport == Some(port) && rule.endport.is_none_or(|end| end == port))
+    }
+}
+
+/// The rules on an address, from a moment ago if our own calls kept them up to date since.
+pub(super) async fn observe(
+    question: &Question,
+    access: &Access,
+    recent: &Recent<AddressRules>,
+) -> Result<AddressRules, Error> {
+    let asked = Instant::now();
+    let (client, address) = (&access.client, question.address.as_str());
+    let known = recent.get(address);
+    let fresh = known.is_none();
+    let mut rules = match known {
+        Some(rules) => rules,
+        None => {
+            let forwarded = ListPortForwardingRules {
+                ipaddressid: Some(address.into()),
+                scope: access.scope(),
+                ..ListPortForwardingRules::default()
+            };
+            AddressRules { forwarded: client.list(&forwarded).await?, ..AddressRules::default() }
+        }
+    };
+    if question.balanced && rules.balanced.is_none() {
+        let balanced = ListLoadBalancerRules {
+            publicipid: Some(address.into()),
+            scope: access.scope(),
+            ..ListLoadBalancerRules::default()
+        };
+        rules.balanced = Some(client.list(&balanced).await?);
+        recent.change(address, |known| known.balanced.clone_from(&rules.balanced));
+    }
+    if question.openings && rules.openings.is_none() {
+        let openings = ListFirewallRules {
+            ipaddressid: Some(address.into()),
+            scope: access.scope(),
+            ..ListFirewallRules::default()
+        };
+        rules.openings = Some(client.list(&openings).await?);
+        recent.change(address, |known| known.openings.clone_from(&rules.openings));
+    }
+    if fresh {
+        recent.put(address, asked, rules.clone());
+    }
+    Ok(rules)
+}
+
+/// Carries out one change of an address's rules and has what is known of them follow it.
+async fn changed<T>(
+    address: &str,
+    recent: &Recent<AddressRules>,
+    done: impl Future<Output = Result<T, Error>>,
+    change: impl FnOnce(&mut AddressRules, T),
+) -> Result<(), Error> {
+    match done.await {
+        Ok(result) => {
+            recent.change(address, |known| change(known, result));
+            Ok(())
+        }
+        Err(error) => {
+            recent.forget(address);
+            Err(error)
+        }
+    }
+}
+
+/// What is not known any more is gone, which is what was wanted.
+fn gone(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(error) if error.code() == Some(Code::Parameter) => Ok(()),
+        done => done,
+    }
+}
+
+/// Forwards a port to a machine's SSH. CloudStack refuses a port that is taken.
+pub(super) async fn forward(
+    (address, port): (&str, u16),
+    machine: &str,
+    open: bool,
+    access: &Access,
+    recent: &Recent<AddressRules>,
+) -> Result<(), Error> {
+    let request = CreatePortForwardingRule {
+        ipaddressid: address.into(),
+        protocol: "tcp".to_owned(),
+        publicport: port,
+        publicendport: None,
+        privateport: SSH,
+        privateendport: None,
+        virtualmachineid: machine.into(),
+        networkid: None,
+        openfirewall: Some(open),
+    };
+    let machine: VirtualMachineId = machine.into();
+    changed(address, recent, access.client.run(&request), |known, mut rule| {
+        // What is known of the rule does not depend on how much of it the answer repeats.
+        rule.publicport = Some(port);
+        rule.privateport = Some(SSH);
+        rule.virtualmachineid = Some(machine);
+        known.forwarded.push(rule);
+        if open {
+            known.openings = None;
+        }
+    })
+    .await
+}
+
+/// Lets some in to a port.
+pub(super) async fn open(
+    (address, port): (&str, u16),
+    cidrs: &[String],
+    access: &Access,
+    recent: &Recent<AddressRules>,
+) -> Result<(), Error> {
+    let request = CreateFirewallRule {
+        ipaddressid: address.into(),
+        protocol: "tcp".to_owned(),
+        startport: Some(port),
+        endport: Some(port),
+        cidrlist: cidrs.to_vec(),
+        icmptype: None,
+        icmpcode: None,
+    };
+    changed(address, recent, access.client.run(&request), |known, _| known.openings = None).await
+}
+
+/// Deletes a rule that lets packets in.
+pub(super) async fn close(
+    address: &str,
+    rule: &str,
+    access: &Access,
+    recent: &Recent<AddressRules>,
+) -> Result<(), Error> {
+    let request = DeleteFirewallRule { id: rule.into() };
+    let done = async { gone(access.client.run(&request).await.map(drop)) };
+    changed(address, recent, done, |known, ()| {
+        known.openings.iter_mut().for_each(|openings| openings.retain(|known| known.id.as_str() != rule));
+    })
+    .await
+}
+
+/// Deletes a rule that forwards a port.
+pub(super) async fn end(
+    address: &str,
+    rule: &str,
+    access: &Access,
+    recent: &Recent<AddressRules>,
+) -> Result<(), Error> {
+    let request = DeletePortForwardingRule { id: rule.into() };
+    let done = async { gone(access.client.run(&request).await.map(drop)) };
+    changed(address, recent, done, |known, ()| {
+        known.forwarded.retain(|known| known.id.as_str() != rule);
+    })
+    .await
+}

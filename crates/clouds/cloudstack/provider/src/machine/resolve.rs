@@ -1,0 +1,137 @@
+//! What became of calls that nobody heard the end of.
+
+use std::sync::Arc;
+
+use capstan_capi_core::infrastructure::boot_data;
+use capstan_capi_core::owners;
+use capstan_capi_types::core::Machine;
+use capstan_cloudstack_client::commands::{GetVirtualMachineUserData, ListVirtualMachines};
+use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_client::{Error, UserData, VirtualMachineId};
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_controller::{Intent, ObserveError, Resolution, View};
+use capstan_object::Key;
+use serde_json::json;
+
+use super::forwarding::Question;
+use super::{Answers, MachineCall, Order, call, forwarding, user_data};
+use crate::clouds::{Access, Clouds};
+use crate::isolated_network::SETTLE;
+use crate::trouble::Trouble;
+
+pub(super) async fn resolve(
+    intent: &Intent<MachineCall>,
+    object: &Arc<CloudStackMachine>,
+    view: &View,
+    clouds: &Clouds,
+    answers: &Answers,
+) -> Result<Resolution, ObserveError> {
+    let outside = |trouble: Trouble| ObserveError::outside(trouble.code, trouble.message);
+    let access = call::access(&intent.call, object, view, clouds).await.map_err(outside)?;
+    let lost = |error: Error| outside(access.trouble(&error));
+    match &intent.call {
+        MachineCall::Deploy { name, order, .. } => {
+            let sign = Sign::of(order.as_deref(), object, view).await?;
+            if let Some(machine) = taken(name, &sign, &access).await.map_err(lost)? {
+                return Ok(Resolution::Happened(json!({"id": machine.id, "job": machine.jobid})));
+            }
+            let young = view.now().duration_since(intent.at.timestamp()) < SETTLE;
+            Ok(match young {
+                true => Resolution::NotYetKnown { reason: "it may still appear in CloudStack".to_owned() },
+                false => Resolution::DidNotHappen,
+            })
+        }
+        MachineCall::Destroy { id, .. } => {
+            let id: VirtualMachineId = id.as_str().into();
+            access.sight.changed(&id).await;
+            let question =
+                ListVirtualMachines { id: Some(id), scope: access.scope(), ..ListVirtualMachines::default() };
+            let gone = access.client.list(&question).await.map_err(lost)?.is_empty();
+            Ok(if gone { Resolution::happened() } else { Resolution::DidNotHappen })
+        }
+        MachineCall::Forward { address, id, .. } => {
+            answers.rules.forget(address);
+            let question = Question { address: address.clone(), balanced: false, openings: false };
+            let rules = forwarding::observe(&question, &access, &answers.rules).await.map_err(lost)?;
+            let there = rules.of(id).next().is_some();
+            Ok(if there { Resolution::happened() } else { Resolution::DidNotHappen })
+        }
+        // Decided anew from the rules as they are.
+        MachineCall::Unforward { address, .. }
+        | MachineCall::OpenFirewall { address, .. }
+        | MachineCall::CloseFirewall { address, .. } => {
+            answers.rules.forget(address);
+            Ok(Resolution::DidNotHappen)
+        }
+        MachineCall::Attach { .. } | MachineCall::Detach { .. } => Ok(Resolution::DidNotHappen),
+    }
+}
+
+/// What the machine of an order is known by, beside its name: names are not unique, the boot data of a machine is.
+struct Sign {
+    /// Its user data, as far as that can be made again.
+    user_data: Option<UserData>,
+    /// The boot data is that of the order: other user data is another machine's.
+    certain: bool,
+    /// What people are shown has to do where user data does not tell.
+    display_name: Option<String>,
+}
+
+impl Sign {
+    async fn of(
+        order: Option<&Order>,
+        object: &CloudStackMachine,
+        view: &View,
+    ) -> Result<Self, ObserveError> {
+        let namespace = object.metadata.namespace.as_str();
+        if let Some(order) = order {
+            let secret = Key::new(namespace, order.boot_data.secret.as_str());
+            let read = boot_data(&secret, view).await.ok();
+            let certain = read.as_ref().is_some_and(|(now, _)| now.reference == order.boot_data);
+            // After `clusterctl move` the Secret is another with the same content.
+            let user_data = read.and_then(|(_, data)| order.user_data(data).ok());
+            return Ok(Self { user_data, certain, display_name: Some(order.display_name.clone()) });
+        }
+        // An intent of a release that did not journal orders: what it would have ordered.
+        let Some(machine) = owners::of::<Machine>(&object.metadata, view)? else {
+            return Ok(Self { user_data: None, certain: false, display_name: None });
+        };
+        let name = &machine.metadata.name;
+        let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
+        let domain = super::observe::domain_of(object, view)?;
+        let read = boot_data(&Key::new(namespace, secret), view).await.ok();
+        let user_data = read.zip(domain).and_then(|((seen, data), domain)| {
+            let gzip = !object.spec.uncompressed_user_data.unwrap_or(seen.ignition);
+            user_data::render(data, name, &domain.spec.name, gzip).ok()
+        });
+        Ok(Self { certain: user_data.is_some(), user_data, display_name: Some(name.clone()) })
+    }
+
+    /// A machine of the order's name is the order's.
+    fn fits(&self, machine: &VirtualMachine, theirs: Option<&str>) -> bool {
+        let ours = self.user_data.as_ref().and_then(|data| serde_json::to_value(data).ok());
+        match (ours.as_ref().and_then(|data| data.as_str()), theirs) {
+            (Some(ours), Some(theirs)) if ours == theirs => true,
+            (Some(_), Some(_)) if self.certain => false,
+            _ => machine.displayname == self.display_name,
+        }
+    }
+}
+
+/// The machine that an order made.
+async fn taken(name: &str, sign: &Sign, access: &Access) -> Result<Option<VirtualMachine>, Error> {
+    let question = ListVirtualMachines {
+        name: Some(name.to_owned()),
+        scope: access.scope(),
+        ..ListVirtualMachines::default()
+    };
+    let found = access.client.list(&question).await?;
+    for machine in found.into_iter().filter(|machine| machine.name.as_deref() == Some(name)) {
+        let question = GetVirtualMachineUserData { virtualmachineid: machine.id.clone() };
+        let theirs = access.client.call(&question).await?.userdata;
+        if sign.fits(&machine, theirs.as_ref().map(|data| data.expose())) {
+            return Ok(Some(machine));
+        }
+    }
+    Ok(None)
+}

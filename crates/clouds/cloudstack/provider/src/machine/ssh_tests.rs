@@ -1,0 +1,160 @@
+//! Decisions about ports for SSH, as a table.
+
+use std::sync::Arc;
+
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
+use capstan_object::{Condition, ConditionStatus, Conditions};
+use serde_json::{Value, json};
+
+use super::decide::decide;
+use super::forwarding::AddressRules;
+use super::ssh::{SshRules, question};
+use super::tests::{calls, deleted, look, now, provisioned, read, ready, seen, vm};
+use super::{FORWARDED, Instance, Seen};
+use crate::annotation;
+use crate::code;
+use crate::trouble::Trouble;
+
+fn cluster(wanted: bool, cidrs: &str) -> Option<Arc<CloudStackCluster>> {
+    let mut cluster = CloudStackCluster::default();
+    let annotations = &mut cluster.metadata.annotations;
+    annotations.insert(annotation::SSH_FORWARDING.to_owned(), wanted.to_string());
+    annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), cidrs.to_owned());
+    Some(Arc::new(cluster))
+}
+
+fn observed(wanted: bool, cidrs: &str, ssh: Result<SshRules, Trouble>) -> Seen {
+    let mut network = CloudStackIsolatedNetwork::default();
+    network.status.public_ip_id = "a1".to_owned();
+    network.spec.control_plane_endpoint.host = "192.0.2.7".to_owned();
+    Seen {
+        infrastructure: cluster(wanted, cidrs),
+        network: Some(Arc::new(network)),
+        ssh: Some(ssh),
+        ..seen(vm("Running"))
+    }
+}
+
+fn forwarded(to: &[(&str, u16)]) -> AddressRules {
+    let rule = |(machine, port): &(&str, u16)| {
+        read(
+            json!({"id": format!("p{port}"), "publicport": port, "privateport": 22, "virtualmachineid": machine}),
+        )
+    };
+    AddressRules { forwarded: to.iter().map(rule).collect(), ..AddressRules::default() }
+}
+
+fn told(mut machine: CloudStackMachine, status: ConditionStatus, reason: &str) -> CloudStackMachine {
+    machine.status.conditions.push(Condition {
+        kind: FORWARDED.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: String::new(),
+        last_transition_time: now().into(),
+        observed_generation: None,
+    });
+    machine
+}
+
+fn openings(ports: &[u16]) -> Option<Vec<capstan_cloudstack_client::model::FirewallRule>> {
+    let rule = |port: &u16| read(json!({"id": format!("f{port}"), "startport": port, "endport": port}));
+    Some(ports.iter().map(rule).collect())
+}
+
+#[test]
+fn the_port_is_chosen_from_the_rules_that_were_observed() {
+    let range: Value = json!({"id": "p", "publicport": 2222, "publicendport": 2230, "privateport": 80});
+    let ranged = AddressRules { forwarded: vec![read(range)], ..AddressRules::default() };
+    let balanced = AddressRules {
+        balanced: Some(vec![read(json!({"id": "b", "publicport": "2222"}))]),
+        ..AddressRules::default()
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let rows = [
+        ("nothing is there", forwarded(&[]), names(&[]), 2222),
+        ("others are forwarded", forwarded(&[("v8", 2222), ("v9", 2224)]), names(&[]), 2223),
+        ("a range is forwarded", ranged, names(&[]), 2231),
+        ("a load balancer has the first", balanced, names(&[]), 2223),
+        ("two come before and have none", forwarded(&[]), names(&["v7", "v8"]), 2224),
+        ("one of two has one by now", forwarded(&[("v7", 2222)]), names(&["v7", "v8"]), 2224),
+        ("both have one", forwarded(&[("v7", 2223), ("v8", 2222)]), names(&["v7", "v8"]), 2224),
+    ];
+    for (says, rules, before, port) in rows {
+        let seen = observed(true, "", Ok(SshRules { rules, before }));
+        let decision = decide(&look(provisioned(), seen));
+        assert_eq!(calls(&decision), [format!("forward-ssh a1 {port} to v1")], "{says}");
+    }
+}
+
+#[test]
+fn a_machine_that_is_forwarded_says_where_and_others_are_let_in_first() {
+    let rules = |openings| AddressRules { openings, ..forwarded(&[("v1", 2225)]) };
+    let rows = [
+        ("everybody", "", rules(None), vec![], Some("192.0.2.7:2225")),
+        (
+            "somebody, not let in yet",
+            "10.0.0.0/8",
+            rules(openings(&[6443])),
+            vec!["open-firewall a1 2225 to 10.0.0.0/8"],
+            None,
+        ),
+        ("somebody, let in", "10.0.0.0/8", rules(openings(&[2225])), vec![], Some("192.0.2.7:2225")),
+    ];
+    for (says, cidrs, rules, wanted, at) in rows {
+        let seen = observed(true, cidrs, Ok(SshRules { rules, before: Vec::new() }));
+        let decision = decide(&look(provisioned(), seen));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        let told = decision.object.status.conditions.condition(FORWARDED).expect("told");
+        assert_eq!(told.is_true().then_some(told.message.as_str()), at, "{says}");
+    }
+}
+
+#[test]
+fn forwarding_ends_with_what_let_packets_in_when_it_is_not_wanted_or_the_machine_goes() {
+    let rules =
+        || AddressRules { openings: openings(&[2225, 6443]), ..forwarded(&[("v1", 2225), ("v2", 2226)]) };
+    let ended = ["close-firewall a1 f2225", "unforward-ssh a1 to v1"];
+    let known = || told(provisioned(), ConditionStatus::True, "Forwarded");
+    let ssh = |rules| Ok(SshRules { rules, before: Vec::new() });
+    assert_eq!(calls(&decide(&look(known(), observed(false, "", ssh(rules()))))), ended);
+    assert_eq!(calls(&decide(&look(deleted(known()), observed(true, "", ssh(rules()))))), ended);
+
+    let over = decide(&look(known(), observed(false, "", ssh(forwarded(&[])))));
+    assert_eq!(
+        over.object.status.conditions.condition(FORWARDED).map(|it| it.reason.as_str()),
+        Some("NotWanted")
+    );
+    let gone = decide(&look(deleted(known()), observed(true, "", ssh(forwarded(&[])))));
+    assert_eq!(calls(&gone), ["destroy-vm v1"]);
+}
+
+#[test]
+fn a_machine_does_not_go_before_its_port_if_the_cloud_may_answer_soon() {
+    let known = || deleted(told(provisioned(), ConditionStatus::True, "Forwarded"));
+    for (code, wanted) in [(code::UNREACHABLE, vec![]), (code::PERMISSION, vec!["destroy-vm v1"])] {
+        let trouble = Trouble::new(code, "Reason", "no");
+        let decision = decide(&look(known(), observed(true, "", Err(trouble))));
+        assert_eq!(calls(&decision), wanted, "{code}");
+        assert_eq!(ready(&decision).message.starts_with(code.id()), wanted.is_empty(), "{code}");
+    }
+}
+
+#[test]
+fn rules_are_asked_for_only_when_something_depends_on_them() {
+    let asked = |object: &CloudStackMachine, wanted: bool, cidrs: &str, state: &str| {
+        let seen = Seen { instance: vm(state), ..observed(wanted, cidrs, Ok(SshRules::default())) };
+        let Instance::There { machine, .. } = &seen.instance else { panic!("there") };
+        question(object, &seen, machine).map(|question| (question.balanced, question.openings))
+    };
+    let known = told(provisioned(), ConditionStatus::True, "Forwarded");
+    let failed = told(provisioned(), ConditionStatus::False, "ForwardFailed");
+    assert_eq!(asked(&provisioned(), false, "", "Running"), None, "not wanted");
+    assert_eq!(asked(&known, true, "", "Running"), None, "as it should be");
+    assert_eq!(asked(&provisioned(), true, "", "Stopped"), None, "it does not run");
+    assert_eq!(asked(&provisioned(), true, "", "Running"), Some((false, false)));
+    assert_eq!(asked(&provisioned(), true, "10.0.0.0/8", "Running"), Some((false, true)));
+    assert_eq!(asked(&failed, true, "", "Running"), Some((true, false)), "a load balancer may have the port");
+    assert_eq!(asked(&known, false, "", "Running"), Some((false, true)), "it ends");
+    assert_eq!(asked(&deleted(known.clone()), true, "", "Running"), Some((false, true)), "it goes");
+    assert_eq!(asked(&deleted(known), true, "", "Expunging"), None, "rules go with it");
+}

@@ -1,0 +1,119 @@
+//! Orders in the journal: what a release before this one wrote is still resolved, and what an order costs in calls.
+
+use capstan_capi_types::core::Machine;
+use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_controller::{INTENTS, KindName};
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use serde_json::{Value, json};
+
+use crate::cloud::Cloud;
+use crate::manifests::NAMESPACE;
+use crate::story::Act::{Check, Create, Delete};
+use crate::story::{Story, failed, patch};
+use crate::trouble::Told;
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("order", what)
+}
+
+fn worker(world: &World<'_>) -> Result<Value, Violation> {
+    let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+    let is_worker =
+        |machine: &&Value| machine["metadata"]["name"].as_str().is_some_and(|name| name.contains("workers"));
+    machines.iter().find(is_worker).cloned().ok_or_else(|| failed("no worker"))
+}
+
+/// The process died after the order of a worker was taken and before that was written down.
+async fn forget_order(world: &mut World<'_>, cloud: &Cloud, call: Value) -> Result<(), Violation> {
+    let before = worker(world)?;
+    let name = before["metadata"]["name"].as_str().unwrap_or_default();
+    let intent = json!([{"key": name, "call": call, "at": "2026-01-01T00:00:00Z"}]).to_string();
+    let annotation = format!("{INTENTS}cloudstackmachine");
+    let change =
+        json!({"metadata": {"annotations": {annotation.as_str(): intent}}, "spec": {"instanceID": null}});
+    let running = cloud.names("virtualmachine");
+    patch::<CloudStackMachine>(world, name, change).await?;
+    world.rest().await?;
+    let after = worker(world)?;
+    if after["spec"]["instanceID"] != before["spec"]["instanceID"] {
+        return Err(wrong(format!("{} became {}", before["spec"], after["spec"])));
+    }
+    if after["metadata"]["annotations"].get(&annotation).is_some() {
+        return Err(wrong(format!("an intent is open: {}", after["metadata"])));
+    }
+    match cloud.names("virtualmachine") == running {
+        true => Ok(()),
+        false => Err(wrong(format!("there were {running:?}, and now {:?}", cloud.names("virtualmachine")))),
+    }
+}
+
+fn the_release_before_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let name = worker(world)?["metadata"]["name"].clone();
+        forget_order(world, cloud, json!({"verb": "deploy", "name": name, "attempt": 0})).await
+    })
+}
+
+/// As after `clusterctl move`: the boot data is the same, its Secret another.
+fn another_plane_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let worker = worker(world)?;
+        let name = worker["metadata"]["name"].as_str().unwrap_or_default();
+        let machine = world.objects()?.get(&KindName::of::<Machine>(), &Key::new(NAMESPACE, name));
+        let machine = machine.ok_or_else(|| failed("no Machine"))?;
+        let order = json!({
+            "v": 1, "cluster": machine["spec"]["clusterName"],
+            "failureDomain": worker["spec"]["failureDomainName"], "zone": "z", "offering": "o", "template": "t",
+            "networks": [], "displayName": name, "gzip": true,
+            "bootData": {
+                "secret": machine["spec"]["bootstrap"]["dataSecretName"], "key": "value",
+                "uid": "another", "resourceVersion": "1",
+            },
+        });
+        let call = json!({"verb": "deploy", "name": name, "attempt": 0, "order": order});
+        forget_order(world, cloud, call).await
+    })
+}
+
+#[test]
+fn an_order_that_another_release_or_plane_made_is_found_and_not_made_again() {
+    let acts = [Create, Check(the_release_before_ordered), Check(another_plane_ordered), Delete];
+    let report = run(&Story { bare: true, ..Story::of(&acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
+
+/// What a cluster of one and one takes, looks at running machines aside: 19 calls until it is Available, and two for its
+/// tags ten minutes later.
+const CALLS: [(&str, u64); 13] = [
+    ("assignToLoadBalancerRule", 1),
+    ("associateIpAddress", 1),
+    ("createEgressFirewallRule", 1),
+    ("createLoadBalancerRule", 1),
+    ("createNetwork", 1),
+    ("createTags", 1),
+    ("deployVirtualMachine", 2),
+    ("listNetworkOfferings", 1),
+    ("listNetworks", 1),
+    ("listServiceOfferings", 2),
+    ("listTemplates", 1),
+    ("listZones", 1),
+    ("queryAsyncJobResult", 7),
+];
+
+fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+    Box::pin(async move {
+        let mut calls = cloud.calls();
+        calls.remove("listVirtualMachines");
+        match calls.iter().map(|(command, count)| (command.as_str(), *count)).eq(CALLS) {
+            true => Ok(()),
+            false => Err(wrong(format!("{calls:?}"))),
+        }
+    })
+}
+
+#[test]
+fn a_cluster_asks_for_what_it_names_once_and_makes_each_thing_with_one_call() {
+    let report = run(&Story::of(&[Create, Check(the_calls_are_these)]), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.story());
+}
