@@ -18,9 +18,9 @@ use capstan_object::Key;
 use capstan_provider_kit::{Secret, SecretOutline};
 use parking_lot::Mutex;
 
+use crate::account_cache::AccountCache;
 use crate::code;
-use crate::sight::Sight;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// How servers are reached.
 pub trait Connect: Send + Sync {
@@ -85,7 +85,7 @@ impl Tenancy {
 #[derive(Clone)]
 struct Tenant {
     owner: Owner,
-    sight: Arc<Sight>,
+    cache: Arc<AccountCache>,
 }
 
 /// The cloud, as one failure domain sees it.
@@ -94,7 +94,7 @@ pub(crate) struct Access {
     pub client: Client,
     /// For whom things are made.
     pub owner: Owner,
-    pub sight: Arc<Sight>,
+    pub cache: Arc<AccountCache>,
     /// Where the keys are from.
     pub secret: Key,
 }
@@ -106,8 +106,8 @@ impl Access {
     }
 
     /// What an error means.
-    pub fn trouble(&self, error: &capstan_cloudstack_client::Error) -> Trouble {
-        Trouble::of(error, &self.secret)
+    pub fn explain(&self, error: &capstan_cloudstack_client::Error) -> CloudError {
+        CloudError::of(error, &self.secret)
     }
 }
 
@@ -137,7 +137,7 @@ impl Clouds {
         &self,
         domain: &CloudStackFailureDomainSpec,
         view: &View,
-    ) -> Result<Access, Trouble> {
+    ) -> Result<Access, CloudError> {
         let secret = secret_of(&domain.acs_endpoint);
         let held = self.held(&secret, view).await?;
         let tenancy = Tenancy::of(domain);
@@ -146,11 +146,11 @@ impl Clouds {
             Some(tenant) => tenant,
             None => {
                 let owner = owner(&held.client, &tenancy, &secret).await?;
-                let fresh = Tenant { owner, sight: Arc::default() };
+                let fresh = Tenant { owner, cache: Arc::default() };
                 held.tenants.lock().entry(tenancy).or_insert(fresh).clone()
             }
         };
-        Ok(Access { client: held.client, owner: tenant.owner, sight: tenant.sight, secret })
+        Ok(Access { client: held.client, owner: tenant.owner, cache: tenant.cache, secret })
     }
 
     /// A client with the keys of a Secret, and for whom a failure domain works. Nothing is held.
@@ -158,7 +158,7 @@ impl Clouds {
         &self,
         domain: &CloudStackFailureDomainSpec,
         content: &Secret,
-    ) -> Result<(Client, Owner), Trouble> {
+    ) -> Result<(Client, Owner), CloudError> {
         let secret = secret_of(&domain.acs_endpoint);
         let (url, keys, verify) = parse(content, &secret)?;
         let client = Client::new(self.endpoint(&(url, verify), &secret)?, Arc::new(Rotating::new(keys)));
@@ -168,12 +168,12 @@ impl Clouds {
     }
 
     /// What is held for a Secret, with its keys of this moment.
-    async fn held(&self, secret: &Key, view: &View) -> Result<Held, Trouble> {
+    async fn held(&self, secret: &Key, view: &View) -> Result<Held, CloudError> {
         let missing = || {
             let message = format!(
                 "there is no Secret {secret}: make it with the fields api-url, api-key and secret-key, or correct acsEndpoint"
             );
-            Trouble::new(code::SECRET, "SecretMissing", message)
+            CloudError::new(code::SECRET, "SecretMissing", message)
         };
         let outline = view.get::<SecretOutline>(secret)?.ok_or_else(missing)?;
         let version = &outline.metadata.resource_version;
@@ -182,7 +182,11 @@ impl Clouds {
         }
         let read = view.client().get::<Secret>(secret).await;
         let read = read.map_err(|error| {
-            Trouble::new(code::SECRET, "SecretUnreadable", format!("Secret {secret} cannot be read: {error}"))
+            CloudError::new(
+                code::SECRET,
+                "SecretUnreadable",
+                format!("Secret {secret} cannot be read: {error}"),
+            )
         })?;
         let content = read.ok_or_else(missing)?;
         let (url, keys, verify) = parse(&content, secret)?;
@@ -208,14 +212,14 @@ impl Clouds {
         }
     }
 
-    fn endpoint(&self, door: &(String, bool), secret: &Key) -> Result<Arc<Endpoint>, Trouble> {
+    fn endpoint(&self, door: &(String, bool), secret: &Key) -> Result<Arc<Endpoint>, CloudError> {
         let mut doors = self.0.doors.lock();
         if let Some(endpoint) = doors.get(door) {
             return Ok(endpoint.clone());
         }
         let (url, verify) = door;
         let wrong = |why: String| {
-            Trouble::new(code::SECRET, "SecretInvalid", format!("field api-url of Secret {secret}: {why}"))
+            CloudError::new(code::SECRET, "SecretInvalid", format!("field api-url of Secret {secret}: {why}"))
         };
         let trust = if *verify { Trust::System } else { Trust::Anyone };
         let transport = self.0.connect.transport(url, trust).map_err(wrong)?;
@@ -228,13 +232,13 @@ impl Clouds {
 }
 
 /// URL, keys, and whether certificates are checked, as CAPC reads them: only `false` means no.
-fn parse(content: &Secret, secret: &Key) -> Result<(String, Credentials, bool), Trouble> {
+fn parse(content: &Secret, secret: &Key) -> Result<(String, Credentials, bool), CloudError> {
     let field = |name: &str| {
         let text = content.data.get(name).and_then(|bytes| std::str::from_utf8(bytes).ok());
         let text = text.map(str::trim).filter(|text| !text.is_empty());
         text.map(str::to_owned).ok_or_else(|| {
             let message = format!("Secret {secret} has no text in its field {name}: fill it in");
-            Trouble::new(code::SECRET, "SecretIncomplete", message)
+            CloudError::new(code::SECRET, "SecretIncomplete", message)
         })
     };
     let keys = Credentials::new(field("api-key")?, field("secret-key")?);
@@ -243,12 +247,12 @@ fn parse(content: &Secret, secret: &Key) -> Result<(String, Credentials, bool), 
 }
 
 /// For whom things are made. Asks nothing that an ordinary user may not ask.
-async fn owner(client: &Client, tenancy: &Tenancy, secret: &Key) -> Result<Owner, Trouble> {
-    let trouble = |error: capstan_cloudstack_client::Error| Trouble::of(&error, secret);
-    let not_found = |what: String| Trouble::new(code::NOT_FOUND, "NotFound", what);
+async fn owner(client: &Client, tenancy: &Tenancy, secret: &Key) -> Result<Owner, CloudError> {
+    let explain = |error: capstan_cloudstack_client::Error| CloudError::of(&error, secret);
+    let not_found = |what: String| CloudError::new(code::NOT_FOUND, "NotFound", what);
     if !tenancy.project.is_empty() {
         let question = ListProjects { name: Some(tenancy.project.clone()), ..ListProjects::default() };
-        let found = client.list(&question).await.map_err(trouble)?;
+        let found = client.list(&question).await.map_err(explain)?;
         let project = found.into_iter().find(|project| project.name == tenancy.project);
         return project.map(|project| Owner::project(project.id)).ok_or_else(|| {
             not_found(format!(
@@ -262,7 +266,7 @@ async fn owner(client: &Client, tenancy: &Tenancy, secret: &Key) -> Result<Owner
     }
     let name = Some(tenancy.account.clone());
     let question = ListAccounts { name, listall: Some(true), ..ListAccounts::default() };
-    let found = client.list(&question).await.map_err(trouble)?;
+    let found = client.list(&question).await.map_err(explain)?;
     let wanted = path(&tenancy.domain);
     let mut fitting = found.into_iter().filter(|account| {
         let domain = account.domainpath.as_deref().or(account.domain.as_deref()).unwrap_or_default();
@@ -278,7 +282,7 @@ async fn owner(client: &Client, tenancy: &Tenancy, secret: &Key) -> Result<Owner
     };
     if fitting.next().is_some() {
         let message = format!("there is more than one {shown}: name its domain in the failure domain");
-        return Err(Trouble::new(code::AMBIGUOUS, "Ambiguous", message));
+        return Err(CloudError::new(code::AMBIGUOUS, "Ambiguous", message));
     }
     match account.domainid {
         Some(domain) => Ok(Owner::account(account.name, domain)),
@@ -318,10 +322,10 @@ mod tests {
         }
         for missing in ["api-url", "api-key", "secret-key"] {
             let fields: Vec<_> = whole.into_iter().filter(|(name, _)| *name != missing).collect();
-            let trouble = parse(&secret(&fields), &key).expect_err("incomplete");
-            assert_eq!(trouble.code, code::SECRET);
+            let cause = parse(&secret(&fields), &key).expect_err("incomplete");
+            assert_eq!(cause.code, code::SECRET);
             assert_eq!(
-                trouble.message,
+                cause.message,
                 format!("Secret default/keys has no text in its field {missing}: fill it in")
             );
         }

@@ -12,6 +12,7 @@
 //! observes, decides and calls; intents are on the objects before calls are made. What is made carries a mark or is
 //! recorded on its object, and nothing else is ever deleted.
 
+mod account_cache;
 mod affinity_group;
 mod balancers;
 mod capacity;
@@ -19,6 +20,7 @@ mod clouds;
 mod cluster;
 pub mod code;
 mod deployments;
+mod error;
 mod failure_domain;
 mod inventory;
 mod isolated_network;
@@ -27,9 +29,7 @@ mod machine_template;
 mod outlook;
 mod plugin;
 mod removal;
-mod sight;
 mod survey;
-mod trouble;
 
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub use affinity_group::AffinityGroups;
 pub use balancers::Balancer;
 pub use clouds::{Clouds, Connect, OverNetwork};
 pub use cluster::CloudStackClusters;
+pub use error::CloudError;
 pub use failure_domain::FailureDomains;
 pub use isolated_network::IsolatedNetworks;
 pub use machine::CloudStackMachines;
@@ -47,7 +48,6 @@ pub use outlook::{Outlook, Prospect, Verdict};
 pub use plugin::CloudStack;
 pub use removal::{Removal, Removed};
 pub use survey::{Survey, Thing};
-pub use trouble::Trouble;
 
 /// Adds the provider's controllers.
 pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {

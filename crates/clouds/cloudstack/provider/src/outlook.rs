@@ -9,9 +9,9 @@ use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackM
 use capstan_provider_kit::{Secret, Size};
 
 use crate::clouds::{Access, Clouds, secret_of};
+use crate::error::CloudError;
 use crate::failure_domain::zone;
 use crate::machine;
-use crate::trouble::Trouble;
 
 /// A machine that somebody may order.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Verdict {
     /// How large the machine would be, if the offering is there and says so.
     pub size: Option<Size>,
     /// Why the order would fail.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<CloudError>,
 }
 
 /// What the cloud says.
@@ -47,9 +47,9 @@ impl Clouds {
         domain: &CloudStackFailureDomainSpec,
         keys: &Secret,
         orders: &[Prospect],
-    ) -> Result<Outlook, Trouble> {
+    ) -> Result<Outlook, CloudError> {
         let (client, owner) = self.open(domain, keys).await?;
-        let access = Access { client, owner, sight: Arc::default(), secret: secret_of(&domain.acs_endpoint) };
+        let access = Access { client, owner, cache: Arc::default(), secret: secret_of(&domain.acs_endpoint) };
         let zone = zone(domain, &access).await?;
         let mut verdicts = Vec::with_capacity(orders.len());
         for order in orders {
@@ -78,12 +78,12 @@ fn size(offering: &ServiceOffering, spec: &CloudStackMachineSpec) -> Option<Size
 
 /// What the project or account has left. Roles need not allow to ask.
 async fn left(access: &Access) -> Result<Quota, String> {
-    let trouble = |error: capstan_cloudstack_client::Error| access.trouble(&error).text();
+    let explain = |error: capstan_cloudstack_client::Error| access.explain(&error).text();
     let nobody = || "the keys do not tell whose limits hold".to_owned();
     let owner = &access.owner;
     if let Some(project) = &owner.projectid {
         let question = ListProjects { id: Some(project.clone()), ..ListProjects::default() };
-        let found = access.client.list(&question).await.map_err(trouble)?;
+        let found = access.client.list(&question).await.map_err(explain)?;
         return found.into_iter().next().map(|project| project.quota).ok_or_else(nobody);
     }
     // Of an account that is named, or of the keys' own: an ordinary user sees no other.
@@ -92,7 +92,7 @@ async fn left(access: &Access) -> Result<Quota, String> {
         domainid: owner.domainid.clone(),
         ..ListAccounts::default()
     };
-    let mut found = access.client.list(&question).await.map_err(trouble)?;
+    let mut found = access.client.list(&question).await.map_err(explain)?;
     if let Some(name) = &owner.account {
         found.retain(|account| account.name == *name);
     }

@@ -8,8 +8,8 @@ use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
 use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
+use crate::error::CloudError;
 use crate::survey::Thing;
-use crate::trouble::Trouble;
 
 /// What is to go from an account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,17 +42,17 @@ impl Clouds {
         domain: &CloudStackFailureDomainSpec,
         keys: &Secret,
         wanted: &Removal,
-    ) -> Result<Removed, Trouble> {
+    ) -> Result<Removed, CloudError> {
         let marked = self.survey(domain, keys).await?;
         let (client, _) = self.open(domain, keys).await?;
         let key = secret_of(&domain.acs_endpoint);
-        let trouble = |error: Error| Trouble::of(&error, &key);
-        let expunge = client.call(&ListCapabilities {}).await.map_err(trouble)?.allowuserexpungerecovervm;
+        let explain = |error: Error| CloudError::of(&error, &key);
+        let expunge = client.call(&ListCapabilities {}).await.map_err(explain)?.allowuserexpungerecovervm;
         let mut removed = Removed::default();
         for machine in &wanted.machines {
             if !marked.machines.contains(machine) {
                 removed.keep(machine, "it is gone, or no longer in a network that carries the mark");
-            } else if !is_node(&client, machine).await.map_err(trouble)? {
+            } else if !is_node(&client, machine).await.map_err(explain)? {
                 removed
                     .keep(machine, "it does not boot with data of Cluster API: somebody else put it there");
             } else {
@@ -60,7 +60,7 @@ impl Clouds {
                 let request = DestroyVirtualMachine { id, expunge: Some(expunge), volumeids: Vec::new() };
                 match client.run(&request).await {
                     Ok(_) => removed.machines += 1,
-                    Err(error) => removed.keep(machine, trouble(error).message),
+                    Err(error) => removed.keep(machine, explain(error).message),
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Clouds {
             }
             match client.run(&DeleteNetwork { id: network.id.as_str().into(), forced: None }).await {
                 Ok(_) => removed.networks += 1,
-                Err(error) => removed.keep(network, trouble(error).message),
+                Err(error) => removed.keep(network, explain(error).message),
             }
         }
         Ok(removed)

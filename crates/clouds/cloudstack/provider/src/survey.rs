@@ -8,8 +8,8 @@ use capstan_cloudstack_types::v1beta3::CloudStackFailureDomainSpec;
 use capstan_provider_kit::Secret;
 
 use crate::clouds::{Clouds, secret_of};
+use crate::error::CloudError;
 use crate::isolated_network::is_ours;
-use crate::trouble::Trouble;
 
 /// Something in the cloud.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,17 +37,17 @@ impl Clouds {
         &self,
         domain: &CloudStackFailureDomainSpec,
         keys: &Secret,
-    ) -> Result<Survey, Trouble> {
+    ) -> Result<Survey, CloudError> {
         let (client, owner) = self.open(domain, keys).await?;
         let key = secret_of(&domain.acs_endpoint);
-        let trouble = |error: capstan_cloudstack_client::Error| Trouble::of(&error, &key);
+        let explain = |error: capstan_cloudstack_client::Error| CloudError::of(&error, &key);
         let scope = Scope::of(owner);
         let question = ListNetworks { scope: scope.clone(), ..ListNetworks::default() };
-        let mut networks = client.list(&question).await.map_err(trouble)?;
+        let mut networks = client.list(&question).await.map_err(explain)?;
         networks.retain(is_ours);
         let details = vec!["nics".to_owned()];
         let question = ListVirtualMachines { details, scope, ..ListVirtualMachines::default() };
-        let machines = client.list(&question).await.map_err(trouble)?;
+        let machines = client.list(&question).await.map_err(explain)?;
         let leaving = |state: &Option<MachineState>| {
             matches!(state, Some(MachineState::Destroyed | MachineState::Expunging))
         };

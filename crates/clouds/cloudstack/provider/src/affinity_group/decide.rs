@@ -17,9 +17,9 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
     if look.paused.is_none() {
         let deleting = look.object.metadata.is_deleting();
         match &look.seen.group {
-            Some(Err(trouble)) => {
-                trouble.wait(&mut decision);
-                ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
+            Some(Err(cause)) => {
+                cause.wait(&mut decision);
+                ready(look, &mut decision, Verdict::new(False, cause.reason, cause.text()));
             }
             Some(Ok(Some(group))) if deleting => {
                 let call = GroupCall::Delete { id: group.id.to_string(), owner: look.seen.owner.clone() };

@@ -25,9 +25,9 @@ use capstan_object::Object;
 use serde::{Deserialize, Serialize};
 
 use crate::clouds::{Access, Clouds};
+use crate::error::{CloudError, failed};
 use crate::failure_domain::cluster_of;
 use crate::isolated_network::SETTLE;
-use crate::trouble::{Trouble, failed};
 
 /// The controller of CloudStackAffinityGroups.
 pub struct AffinityGroups {
@@ -47,7 +47,7 @@ pub struct Seen {
     /// The failure domain it belongs to.
     pub domain: Option<Arc<CloudStackFailureDomain>>,
     /// The group in the cloud; `None` if nobody had to ask.
-    pub group: Option<Result<Option<AffinityGroup>, Trouble>>,
+    pub group: Option<Result<Option<AffinityGroup>, CloudError>>,
     /// For whom groups are made.
     pub owner: Owner,
 }
@@ -132,7 +132,7 @@ impl Controller for AffinityGroups {
                     seen.owner = access.owner.clone();
                     find(object, &access).await
                 }
-                Err(trouble) => Err(trouble),
+                Err(cause) => Err(cause),
             });
         }
         Ok(seen)
@@ -145,7 +145,7 @@ impl Controller for AffinityGroups {
     async fn call(&self, call: &GroupCall, object: &Arc<CloudStackAffinityGroup>, view: &View) -> Outcome {
         let access = match self.access(object, view).await {
             Ok(access) => access,
-            Err(trouble) => return trouble.outcome(),
+            Err(cause) => return cause.outcome(),
         };
         let done = match call {
             GroupCall::Create { name, kind, owner } => {
@@ -178,7 +178,7 @@ impl Controller for AffinityGroups {
         object: &Arc<CloudStackAffinityGroup>,
         view: &View,
     ) -> Result<Resolution, ObserveError> {
-        let outside = |trouble: Trouble| ObserveError::outside(trouble.code, trouble.message);
+        let outside = |cause: CloudError| ObserveError::outside(cause.code, cause.message);
         let access = self.access(object, view).await.map_err(outside)?;
         let there = find(object, &access).await.map_err(outside)?.is_some();
         let creates = matches!(intent.call, GroupCall::Create { .. });
@@ -194,19 +194,22 @@ impl Controller for AffinityGroups {
 }
 
 impl AffinityGroups {
-    async fn access(&self, object: &CloudStackAffinityGroup, view: &View) -> Result<Access, Trouble> {
+    async fn access(&self, object: &CloudStackAffinityGroup, view: &View) -> Result<Access, CloudError> {
         let domain = owners::of::<CloudStackFailureDomain>(&object.metadata, view)?;
-        let lost = || Trouble::new(crate::code::FAILED, "NoFailureDomain", "its failure domain is gone");
+        let lost = || CloudError::new(crate::code::FAILED, "NoFailureDomain", "its failure domain is gone");
         self.clouds.access(&domain.ok_or_else(lost)?.spec, view).await
     }
 }
 
-async fn find(object: &CloudStackAffinityGroup, access: &Access) -> Result<Option<AffinityGroup>, Trouble> {
+async fn find(
+    object: &CloudStackAffinityGroup,
+    access: &Access,
+) -> Result<Option<AffinityGroup>, CloudError> {
     let question = ListAffinityGroups {
         name: Some(object.spec.name.clone()),
         scope: access.scope(),
         ..ListAffinityGroups::default()
     };
-    let found = access.client.list(&question).await.map_err(|error| access.trouble(&error))?;
+    let found = access.client.list(&question).await.map_err(|error| access.explain(&error))?;
     Ok(found.into_iter().find(|group| group.name == object.spec.name))
 }

@@ -13,11 +13,11 @@ use serde_json::json;
 use super::decide::decide;
 use super::{AffinityGroups, Seen};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 fn decided(
     deleting: bool,
-    group: Option<Result<Option<AffinityGroup>, Trouble>>,
+    group: Option<Result<Option<AffinityGroup>, CloudError>>,
 ) -> Decision<AffinityGroups> {
     let now = Timestamp::from_second(1_000_000_000).expect("a moment");
     let mut object = CloudStackAffinityGroup { metadata: ObjectMeta::named("ns", "g"), ..Default::default() };
@@ -33,14 +33,14 @@ fn group() -> AffinityGroup {
 
 #[test]
 fn a_group_is_made_recorded_and_deleted() {
-    let trouble = || Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let cause = || CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let rows = [
         ("missing", false, Ok(None), Some("create-group G"), false, true),
         ("there", false, Ok(Some(group())), None, true, true),
-        ("cannot be asked", false, Err(trouble()), None, false, true),
+        ("cannot be asked", false, Err(cause()), None, false, true),
         ("to be deleted", true, Ok(Some(group())), Some("delete-group g1"), false, true),
         ("gone", true, Ok(None), None, false, false),
-        ("to be deleted and cannot be asked", true, Err(trouble()), None, false, true),
+        ("to be deleted and cannot be asked", true, Err(cause()), None, false, true),
     ];
     for (says, deleting, seen, call, ready, held) in rows {
         let decision = decided(deleting, Some(seen));

@@ -15,7 +15,7 @@ use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 
 use super::{FailureDomains, Place};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 type Decision = capstan_controller::Decision<FailureDomains>;
 
@@ -52,19 +52,19 @@ fn waiting(look: &Look<FailureDomains>, decision: &mut Decision, reason: &str, w
     ready(look, decision, Verdict::new(False, reason, what));
 }
 
-fn troubled(look: &Look<FailureDomains>, decision: &mut Decision, trouble: &Trouble) {
-    trouble.wait(decision);
-    ready(look, decision, Verdict::new(False, trouble.reason, trouble.text()));
+fn failed(look: &Look<FailureDomains>, decision: &mut Decision, cause: &CloudError) {
+    cause.wait(decision);
+    ready(look, decision, Verdict::new(False, cause.reason, cause.text()));
 }
 
 fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
     if look.object.spec.zone.network.vpc.is_some() {
         let message = format!("network.vpc of failure domain {}: networks in a VPC", look.object.spec.name);
-        return troubled(look, decision, &Trouble::new(code::UNSUPPORTED, "Unsupported", message));
+        return failed(look, decision, &CloudError::new(code::UNSUPPORTED, "Unsupported", message));
     }
     match &look.seen.place {
-        Some(Err(trouble)) => return troubled(look, decision, trouble),
+        Some(Err(cause)) => return failed(look, decision, cause),
         Some(Ok(place)) => fill_in(place, decision),
         None => {}
     }

@@ -17,7 +17,7 @@ use capstan_object::{Key, ObjectMeta};
 
 use crate::clouds::{Access, Clouds};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// What the cloud has of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Seen {
     /// The CloudStackCluster that owns it.
     pub owner: Option<Arc<CloudStackCluster>>,
     /// Zone and network; `None` if nobody had to ask.
-    pub place: Option<Result<Place, Trouble>>,
+    pub place: Option<Result<Place, CloudError>>,
     /// Networks of its own.
     pub networks: Vec<Arc<CloudStackIsolatedNetwork>>,
     /// Affinity groups of its own.
@@ -76,7 +76,11 @@ pub(super) async fn observe(
     })
 }
 
-async fn look_up(spec: &CloudStackFailureDomainSpec, view: &View, clouds: &Clouds) -> Result<Place, Trouble> {
+async fn look_up(
+    spec: &CloudStackFailureDomainSpec,
+    view: &View,
+    clouds: &Clouds,
+) -> Result<Place, CloudError> {
     let access = clouds.access(spec, view).await?;
     let zone = zone(spec, &access).await?;
     let network = network(spec, &zone, &access).await?;
@@ -84,7 +88,7 @@ async fn look_up(spec: &CloudStackFailureDomainSpec, view: &View, clouds: &Cloud
 }
 
 /// The zone of a failure domain.
-pub(crate) async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, Trouble> {
+pub(crate) async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) -> Result<Zone, CloudError> {
     let wanted = &spec.zone;
     let question = match wanted.id.as_str() {
         "" => ListZones { name: Some(wanted.name.clone()), ..ListZones::default() },
@@ -95,7 +99,7 @@ pub(crate) async fn zone(spec: &CloudStackFailureDomainSpec, access: &Access) ->
     found.first().cloned().ok_or_else(|| missing_zone(spec))
 }
 
-fn missing_zone(spec: &CloudStackFailureDomainSpec) -> Trouble {
+fn missing_zone(spec: &CloudStackFailureDomainSpec) -> CloudError {
     let zone = &spec.zone;
     let shown =
         if zone.id.is_empty() { format!("named {:?}", zone.name) } else { format!("with id {:?}", zone.id) };
@@ -103,18 +107,18 @@ fn missing_zone(spec: &CloudStackFailureDomainSpec) -> Trouble {
         "there is no zone {shown} that the account can use: correct zone of failure domain {}",
         spec.name
     );
-    Trouble::new(code::NOT_FOUND, "ZoneNotFound", message)
+    CloudError::new(code::NOT_FOUND, "ZoneNotFound", message)
 }
 
 /// An unknown id is refused as a wrong parameter.
 fn not_found_or(
     error: &capstan_cloudstack_client::Error,
     access: &Access,
-    missing: impl FnOnce() -> Trouble,
-) -> Trouble {
+    missing: impl FnOnce() -> CloudError,
+) -> CloudError {
     match error.code() {
         Some(capstan_cloudstack_client::Code::Parameter) => missing(),
-        _ => access.trouble(error),
+        _ => access.explain(error),
     }
 }
 
@@ -123,17 +127,17 @@ async fn network(
     spec: &CloudStackFailureDomainSpec,
     zone: &Zone,
     access: &Access,
-) -> Result<Option<Network>, Trouble> {
+) -> Result<Option<Network>, CloudError> {
     let wanted = &spec.zone.network;
     let missing = || {
         let message = format!(
             "there is no network with id {:?} in zone {}: correct network of failure domain {}",
             wanted.id, zone.name, spec.name
         );
-        Trouble::new(code::NOT_FOUND, "NetworkNotFound", message)
+        CloudError::new(code::NOT_FOUND, "NetworkNotFound", message)
     };
     let (named, now) = ((wanted.id.as_str(), wanted.name.as_str()), Duration::ZERO);
-    let found = access.sight.networks(&access.client, &access.scope(), &zone.id, named, now).await;
+    let found = access.cache.networks(&access.client, &access.scope(), &zone.id, named, now).await;
     let mut found = found.map_err(|error| not_found_or(&error, access, missing))?;
     if !wanted.id.is_empty() {
         return found.pop().map(Some).ok_or_else(missing);
@@ -146,7 +150,7 @@ async fn network(
                 "{several} networks are called {:?} in zone {}: give the id in network of failure domain {}",
                 wanted.name, zone.name, spec.name
             );
-            Err(Trouble::new(code::AMBIGUOUS, "Ambiguous", message))
+            Err(CloudError::new(code::AMBIGUOUS, "Ambiguous", message))
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::decide::decide;
 use super::{FailureDomains, Place, Seen};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_000_000_000).expect("a moment")
@@ -42,7 +42,7 @@ fn place(kind: Option<&str>) -> Place {
     Place { zone, network }
 }
 
-fn seen(place: Option<Result<Place, Trouble>>) -> Seen {
+fn seen(place: Option<Result<Place, CloudError>>) -> Seen {
     Seen { owner: Some(Arc::new(CloudStackCluster::default())), place, ..Seen::default() }
 }
 
@@ -92,8 +92,8 @@ fn it_is_ready_when_its_network_is() {
 
 #[test]
 fn what_stands_in_the_way_is_told_and_looked_at_again() {
-    let trouble = Trouble::new(code::NOT_FOUND, "ZoneNotFound", "there is no zone");
-    let decision = decided(object(), seen(Some(Err(trouble))));
+    let cause = CloudError::new(code::NOT_FOUND, "ZoneNotFound", "there is no zone");
+    let decision = decided(object(), seen(Some(Err(cause))));
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert_eq!(
         (ready.reason.as_str(), ready.message.as_str()),

@@ -18,7 +18,7 @@ use super::facts::{Change, Facts};
 use super::{NetworkOrder, RULE};
 use crate::clouds::Access;
 use crate::code;
-use crate::trouble::failed;
+use crate::error::failed;
 
 /// Port that API servers listen on.
 const API_PORT: u16 = 6443;

@@ -105,9 +105,9 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
     if look.paused.is_none() {
         let deleting = look.object.metadata.is_deleting();
         match (&look.seen.facts, &look.seen.cluster) {
-            (Some(Err(trouble)), _) => {
-                trouble.wait(&mut decision);
-                ready(look, &mut decision, Verdict::new(False, trouble.reason, trouble.text()));
+            (Some(Err(cause)), _) => {
+                cause.wait(&mut decision);
+                ready(look, &mut decision, Verdict::new(False, cause.reason, cause.text()));
             }
             (Some(Ok(facts)), Some(cluster)) if deleting => {
                 delete::delete(look, facts, cluster, &mut decision)
@@ -209,7 +209,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
                 let message =
                     "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
                 made.put(&mut decision.object.metadata);
-                decision.again_in(crate::trouble::PATIENCE);
+                decision.again_in(crate::error::PATIENCE);
                 return ready(look, decision, Verdict::new(False, "NoAddress", message));
             }
             if !wanted.is_empty() && wanted.parse::<IpAddr>().is_err() {
@@ -267,9 +267,9 @@ fn create(
                 NetworkCall::Create { name: look.object.spec.name.clone(), order: Some(Box::new(order)) };
             ask(look, decision, "CreatingNetwork", vec![call]);
         }
-        Err(trouble) => {
-            trouble.wait(decision);
-            ready(look, decision, Verdict::new(False, trouble.reason, trouble.text()));
+        Err(cause) => {
+            cause.wait(decision);
+            ready(look, decision, Verdict::new(False, cause.reason, cause.text()));
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn delete(
 
 /// The user wants load balancers to outlive the cluster.
 fn keeps_balancers(cluster: &CloudStackCluster) -> bool {
-    cluster.metadata.annotations.get(annotation::KEEP_LOAD_BALANCERS).is_some_and(|wish| wish == "true")
+    cluster.metadata.annotations.get(annotation::KEEP_LOAD_BALANCERS).is_some_and(|value| value == "true")
 }
 
 /// What the cloud controller inside the cluster made and is left, by name, id and address.

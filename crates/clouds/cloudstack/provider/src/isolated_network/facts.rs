@@ -22,10 +22,10 @@ use tokio::time::Instant;
 
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
+use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
-use crate::sight::JUST_NOW;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// How long what our own calls said is believed without asking.
 const FRESH: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ impl Ledger {
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
         access: &Access,
-    ) -> Result<Facts, Trouble> {
+    ) -> Result<Facts, CloudError> {
         let key = object.key();
         if let Some((_, facts)) = self.0.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
             return Ok(facts.clone());
@@ -140,15 +140,15 @@ async fn ask(
     domain: &CloudStackFailureDomain,
     cluster: &CloudStackCluster,
     access: &Access,
-) -> Result<Facts, Trouble> {
+) -> Result<Facts, CloudError> {
     let zone: ZoneId = domain.spec.zone.id.as_str().into();
-    let trouble = |error: Error| access.trouble(&error);
+    let explain = |error: Error| access.explain(&error);
     let mut facts = Facts { owner: access.owner.clone(), ..Facts::default() };
     let Some(network) = network(object, cluster, &zone, access).await? else {
         if object.spec.id.is_empty() && !object.metadata.is_deleting() {
             let name = Some(offering_name(object).to_owned());
             let offerings = ListNetworkOfferings { name, ..ListNetworkOfferings::default() };
-            facts.offerings = access.client.cached(&offerings).await.map_err(trouble)?;
+            facts.offerings = access.client.cached(&offerings).await.map_err(explain)?;
         }
         return Ok(facts);
     };
@@ -158,21 +158,21 @@ async fn ask(
         scope: scope.clone(),
         ..ListPublicIpAddresses::default()
     };
-    facts.addresses = client.list(&addresses).await.map_err(trouble)?;
+    facts.addresses = client.list(&addresses).await.map_err(explain)?;
     if !facts.addresses.is_empty() {
         let rules =
             ListLoadBalancerRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
-        facts.rules = client.list(&rules).await.map_err(trouble)?;
+        facts.rules = client.list(&rules).await.map_err(explain)?;
         facts.rules.retain(|rule| !going(rule.state.as_ref()));
         let openings =
             ListFirewallRules { networkid: Some(id.clone()), scope: scope.clone(), ..Default::default() };
-        facts.openings = client.list(&openings).await.map_err(trouble)?;
+        facts.openings = client.list(&openings).await.map_err(explain)?;
         facts.openings.retain(|rule| !going(rule.state.as_ref()));
     }
     if network.egressdefaultpolicy != Some(true) && network.vpcid.is_none() {
         let exits =
             ListEgressFirewallRules { networkid: Some(id), scope: scope.clone(), ..Default::default() };
-        facts.exits = client.list(&exits).await.map_err(trouble)?;
+        facts.exits = client.list(&exits).await.map_err(explain)?;
         facts.exits.retain(|rule| !going(rule.state.as_ref()));
     }
     if object.status.public_ip_id.is_empty() && !is_ours(&network) && !object.metadata.is_deleting() {
@@ -193,17 +193,17 @@ async fn network(
     cluster: &CloudStackCluster,
     zone: &ZoneId,
     access: &Access,
-) -> Result<Option<Network>, Trouble> {
+) -> Result<Option<Network>, CloudError> {
     let spec = &object.spec;
     let by_id = !spec.id.is_empty();
     let wanted = (spec.id.as_str(), spec.name.as_str());
     // The failure domain has usually just asked the same.
-    let found = access.sight.networks(&access.client, &access.scope(), zone, wanted, JUST_NOW).await;
+    let found = access.cache.networks(&access.client, &access.scope(), zone, wanted, JUST_NOW).await;
     let mut found = match found {
         Ok(found) => found,
         // An id that is not known any more is refused as a wrong parameter.
         Err(error) if by_id && error.code() == Some(capstan_cloudstack_client::Code::Parameter) => Vec::new(),
-        Err(error) => return Err(access.trouble(&error)),
+        Err(error) => return Err(access.explain(&error)),
     };
     if by_id {
         return Ok(found.pop());
@@ -220,14 +220,14 @@ async fn network(
                 "{several} networks are called {:?}: give the id in network of failure domain {}",
                 spec.name, spec.failure_domain_name
             );
-            Err(Trouble::new(code::AMBIGUOUS, "Ambiguous", message))
+            Err(CloudError::new(code::AMBIGUOUS, "Ambiguous", message))
         }
     }
 }
 
 /// A free address of the zone. Which one is the object's own choice, so that many who look at the same time rarely
 /// want the same.
-async fn free(uid: &str, zone: ZoneId, access: &Access) -> Result<Option<IpAddr>, Trouble> {
+async fn free(uid: &str, zone: ZoneId, access: &Access) -> Result<Option<IpAddr>, CloudError> {
     let question = ListPublicIpAddresses {
         zoneid: Some(zone),
         state: Some(AddressState::Free),
@@ -235,7 +235,7 @@ async fn free(uid: &str, zone: ZoneId, access: &Access) -> Result<Option<IpAddr>
         scope: access.scope(),
         ..ListPublicIpAddresses::default()
     };
-    let found = access.client.list(&question).await.map_err(|error| access.trouble(&error))?;
+    let found = access.client.list(&question).await.map_err(|error| access.explain(&error))?;
     let mut free: Vec<IpAddr> =
         found.iter().filter(|address| address.allocated.is_none()).map(|address| address.ipaddress).collect();
     free.sort_unstable();

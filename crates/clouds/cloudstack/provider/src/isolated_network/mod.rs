@@ -36,8 +36,8 @@ use capstan_object::{Conditions, Key, Object};
 
 use crate::annotation;
 use crate::clouds::Clouds;
+use crate::error::CloudError;
 use crate::failure_domain::cluster_of;
-use crate::trouble::Trouble;
 
 pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
@@ -69,7 +69,7 @@ pub struct Seen {
     /// The cluster fell ill after everything was there.
     pub ill: bool,
     /// What the cloud has; `None` if nobody had to ask.
-    pub facts: Option<Result<Facts, Trouble>>,
+    pub facts: Option<Result<Facts, CloudError>>,
 }
 
 impl IsolatedNetworks {
@@ -150,7 +150,7 @@ impl Controller for IsolatedNetworks {
         }
         let facts = match self.clouds.access(&domain.spec, view).await {
             Ok(access) => self.ledger.facts(object, domain, cluster, &access).await,
-            Err(trouble) => Err(trouble),
+            Err(cause) => Err(cause),
         };
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
         seen.facts = Some(facts);
@@ -170,14 +170,14 @@ impl Controller for IsolatedNetworks {
         let domain = match owners::of::<CloudStackFailureDomain>(&object.metadata, view) {
             Ok(Some(domain)) => domain,
             Ok(None) => return Outcome::failed(crate::code::FAILED, "its failure domain is gone"),
-            Err(error) => return Trouble::from(error).outcome(),
+            Err(error) => return CloudError::from(error).outcome(),
         };
         let access = match self.clouds.access(&domain.spec, view).await {
             Ok(access) => access,
-            Err(trouble) => return trouble.outcome(),
+            Err(cause) => return cause.outcome(),
         };
         let made = call::make(call, &access).await;
-        access.sight.networks_changed().await;
+        access.cache.networks_changed().await;
         match made {
             Ok(done) => {
                 self.ledger.record(&object.key(), done);
@@ -196,13 +196,13 @@ impl Controller for IsolatedNetworks {
         object: &Arc<CloudStackIsolatedNetwork>,
         view: &View,
     ) -> Result<Resolution, ObserveError> {
-        let outside = |trouble: Trouble| ObserveError::outside(trouble.code, trouble.message);
+        let outside = |cause: CloudError| ObserveError::outside(cause.code, cause.message);
         let (Some(domain), Some(cluster)) = context(object, view)? else {
             return Ok(Resolution::DidNotHappen);
         };
         let access = self.clouds.access(&domain.spec, view).await.map_err(outside)?;
         self.ledger.forget(&object.key());
-        access.sight.networks_changed().await;
+        access.cache.networks_changed().await;
         let facts = self.ledger.facts(object, &domain, &cluster, &access).await.map_err(outside)?;
         Ok(call::resolve(intent, &facts, view.now()))
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Facts;
 use super::mark::mark;
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// The offering of networks whose manifest names none.
 const DEFAULT_OFFERING: &str = "DefaultIsolatedNetworkOfferingWithSourceNatService";
@@ -55,7 +55,7 @@ impl NetworkOrder {
         domain: &CloudStackFailureDomain,
         cluster: &CloudStackCluster,
         facts: &Facts,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, CloudError> {
         let (spec, name) = (&object.spec, offering_name(object));
         // Look-ups by name find every name that contains it.
         let offering = facts.offerings.iter().find(|offering| offering.name == name);
@@ -64,7 +64,7 @@ impl NetworkOrder {
                 "there is no network offering {name:?}: correct network.offering of failure domain {}",
                 domain.spec.name
             );
-            Trouble::new(code::NOT_FOUND, "OfferingNotFound", message)
+            CloudError::new(code::NOT_FOUND, "OfferingNotFound", message)
         })?;
         Ok(Self {
             zone: domain.spec.zone.id.as_str().into(),

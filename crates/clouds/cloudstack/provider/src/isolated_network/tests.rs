@@ -393,11 +393,11 @@ fn the_order_of_a_network_is_complete_when_it_is_decided() {
         written["order"].clone()
     };
     assert_eq!(order(&placed), plain);
-    let mut wishes = object();
-    wishes.spec.offering = "fast".to_owned();
-    wishes.spec.gateway = "10.1.0.1".to_owned();
-    wishes.spec.netmask = "255.255.0.0".to_owned();
-    placed.object = Arc::new(wishes);
+    let mut asking = object();
+    asking.spec.offering = "fast".to_owned();
+    asking.spec.gateway = "10.1.0.1".to_owned();
+    asking.spec.netmask = "255.255.0.0".to_owned();
+    placed.object = Arc::new(asking);
     let mut wanted = plain;
     wanted["offering"] = "o3".into();
     wanted["gateway"] = "10.1.0.1".into();
@@ -407,9 +407,9 @@ fn the_order_of_a_network_is_complete_when_it_is_decided() {
 
 #[test]
 fn an_offering_that_is_missing_is_named_by_field_and_looked_for_again() {
-    let mut wishes = object();
-    wishes.spec.offering = "none".to_owned();
-    let decision = decide(&look(wishes, cluster(), absent()));
+    let mut asking = object();
+    asking.spec.offering = "none".to_owned();
+    let decision = decide(&look(asking, cluster(), absent()));
     assert!(decision.effects.is_empty() && decision.look_again.is_some());
     let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
     assert_eq!(ready.reason, "OfferingNotFound");

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{Answers, Order, forwarding, observe};
 use crate::clouds::{Access, Clouds};
 use crate::code;
-use crate::trouble::{Trouble, failed};
+use crate::error::{CloudError, failed};
 
 /// What is asked of the cloud.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ pub(super) async fn access(
     object: &CloudStackMachine,
     view: &View,
     clouds: &Clouds,
-) -> Result<Access, Trouble> {
+) -> Result<Access, CloudError> {
     let domain = match call {
         // The object may not say yet where it was placed.
         MachineCall::Deploy { order: Some(order), .. } => {
@@ -150,7 +150,8 @@ pub(super) async fn access(
         }
         _ => observe::domain_of(object, view)?,
     };
-    let lost = || Trouble::new(code::FAILED, "NoFailureDomain", "the failure domain of the machine is gone");
+    let lost =
+        || CloudError::new(code::FAILED, "NoFailureDomain", "the failure domain of the machine is gone");
     clouds.access(&domain.ok_or_else(lost)?.spec, view).await
 }
 
@@ -163,7 +164,7 @@ pub(super) async fn make(
 ) -> Outcome {
     let access = match access(call, object, view, clouds).await {
         Ok(access) => access,
-        Err(trouble) => return trouble.outcome(),
+        Err(cause) => return cause.outcome(),
     };
     let (client, rules) = (&access.client, &answers.rules);
     let done = match call {
@@ -234,12 +235,12 @@ async fn deploy(
     };
     let user_data = match order.user_data(boot_data) {
         Ok(user_data) => user_data,
-        Err(trouble) => return trouble.outcome(),
+        Err(cause) => return cause.outcome(),
     };
     match access.client.start(&order.request(name, user_data)).await {
         Ok(taken) => {
             if let Some(id) = &taken.id {
-                access.sight.deploying(&taken.job, id).await;
+                access.cache.deploying(&taken.job, id).await;
             }
             Outcome::Done(json!({"id": taken.id, "job": taken.job}))
         }
@@ -255,7 +256,7 @@ async fn destroy(
 ) -> Result<(), Error> {
     let request = DestroyVirtualMachine { id: id.clone(), expunge: Some(expunge), volumeids: disks.to_vec() };
     let done = access.client.run(&request).await;
-    access.sight.changed(id).await;
+    access.cache.changed(id).await;
     match done {
         // Not known any more: gone, which is what was wanted.
         Err(error) if error.code() == Some(Code::Parameter) => Ok(()),

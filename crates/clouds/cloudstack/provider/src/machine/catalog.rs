@@ -11,9 +11,9 @@ use capstan_cloudstack_client::{Code, Error, ZoneId};
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomainSpec, CloudStackMachineSpec};
 
 use super::order;
+use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
-use crate::sight::JUST_NOW;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// What an order is chosen from. Lists hold what the cloud found by the names and ids in the manifest: nothing, what
 /// was meant, or more than that.
@@ -40,7 +40,7 @@ impl Catalog {
         domain: &CloudStackFailureDomainSpec,
         refused: bool,
         access: &Access,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, CloudError> {
         let zone: ZoneId = domain.zone.id.as_str().into();
         Ok(Self {
             owner: access.owner.clone(),
@@ -54,10 +54,10 @@ impl Catalog {
 }
 
 /// An id that is not known is refused as a wrong parameter: nothing was found.
-fn found<T>(answer: Result<Arc<Vec<T>>, Error>, access: &Access) -> Result<Arc<Vec<T>>, Trouble> {
+fn found<T>(answer: Result<Arc<Vec<T>>, Error>, access: &Access) -> Result<Arc<Vec<T>>, CloudError> {
     match answer {
         Err(error) if error.code() == Some(Code::Parameter) => Ok(Arc::default()),
-        answer => answer.map_err(|error| access.trouble(&error)),
+        answer => answer.map_err(|error| access.explain(&error)),
     }
 }
 
@@ -65,7 +65,7 @@ async fn service_offerings(
     spec: &CloudStackMachineSpec,
     zone: &ZoneId,
     access: &Access,
-) -> Result<Arc<Vec<ServiceOffering>>, Trouble> {
+) -> Result<Arc<Vec<ServiceOffering>>, CloudError> {
     let wanted = &spec.offering;
     let question = match wanted.id.as_str() {
         "" => ListServiceOfferings {
@@ -83,7 +83,7 @@ async fn templates(
     spec: &CloudStackMachineSpec,
     zone: &ZoneId,
     access: &Access,
-) -> Result<Arc<Vec<Template>>, Trouble> {
+) -> Result<Arc<Vec<Template>>, CloudError> {
     let wanted = &spec.template;
     let id = Some(wanted.id.as_str()).filter(|id| !id.is_empty());
     let question = ListTemplates {
@@ -100,7 +100,7 @@ async fn disk_offerings(
     spec: &CloudStackMachineSpec,
     zone: &ZoneId,
     access: &Access,
-) -> Result<Arc<Vec<DiskOffering>>, Trouble> {
+) -> Result<Arc<Vec<DiskOffering>>, CloudError> {
     let wanted = &spec.disk_offering;
     let question = match (wanted.id.as_str(), wanted.name.as_str()) {
         ("", "") => return Ok(Arc::default()),
@@ -121,15 +121,15 @@ async fn networks(
     domain: &CloudStackFailureDomainSpec,
     zone: &ZoneId,
     access: &Access,
-) -> Result<BTreeMap<String, Vec<Network>>, Trouble> {
+) -> Result<BTreeMap<String, Vec<Network>>, CloudError> {
     let mut networks = BTreeMap::new();
     for wanted in &spec.networks {
         let named = wanted.id.is_empty() && wanted.name != domain.zone.network.name;
         if named && !networks.contains_key(&wanted.name) {
             let question = ("", wanted.name.as_str());
             let found =
-                access.sight.networks(&access.client, &access.scope(), zone, question, JUST_NOW).await;
-            networks.insert(wanted.name.clone(), found.map_err(|error| access.trouble(&error))?);
+                access.cache.networks(&access.client, &access.scope(), zone, question, JUST_NOW).await;
+            networks.insert(wanted.name.clone(), found.map_err(|error| access.explain(&error))?);
         }
     }
     Ok(networks)
@@ -151,7 +151,7 @@ pub(crate) async fn fits(
     version: &str,
     zone: &ZoneId,
     access: &Access,
-) -> Result<Template, Trouble> {
+) -> Result<Template, CloudError> {
     let found = templates(spec, zone, access).await?;
     order::template(spec, version, &found).cloned()
 }
@@ -161,7 +161,7 @@ pub(crate) async fn service_offering(
     spec: &CloudStackMachineSpec,
     zone: &ZoneId,
     access: &Access,
-) -> Result<ServiceOffering, Trouble> {
+) -> Result<ServiceOffering, CloudError> {
     let found = service_offerings(spec, zone, access).await?;
     order::service_offering(spec, &found).cloned()
 }

@@ -19,9 +19,9 @@ use serde_json::Value;
 use super::{
     ATTACHED, CloudStackMachines, Instance, MachineCall, Order, Seen, delete, placement, prerequisites, ssh,
 };
+use crate::account_cache::SETTLED;
 use crate::annotation;
 use crate::code;
-use crate::sight::SETTLED;
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
 
@@ -135,10 +135,10 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
             decision.again_in(*next);
             waiting(look, decision, "Deploying", "CloudStack to start the virtual machine");
         }
-        Instance::Unknown(trouble) => {
-            trouble.wait(decision);
+        Instance::Unknown(cause) => {
+            cause.wait(decision);
             let status = ConditionStatus::Unknown;
-            let verdict = Verdict::new(status, trouble.reason, trouble.text());
+            let verdict = Verdict::new(status, cause.reason, cause.text());
             state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
         }
         Instance::Failed(why) => remove_failed(look, why, decision),
@@ -204,9 +204,9 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
     }
     let order = match Order::of(object, seen) {
         Some(Ok(order)) => Box::new(order),
-        Some(Err(trouble)) => {
-            trouble.wait(decision);
-            return ready(look, decision, False, ORDER_FAILED, trouble.text());
+        Some(Err(cause)) => {
+            cause.wait(decision);
+            return ready(look, decision, False, ORDER_FAILED, cause.text());
         }
         // What it is chosen from is observed at the next look.
         None => {
@@ -262,8 +262,8 @@ pub(super) fn destroy_call(
             let disks = teardown.disks.clone();
             Some(MachineCall::Destroy { id, expunge: teardown.expunge, disks })
         }
-        Some(Err(trouble)) => {
-            trouble.wait(decision);
+        Some(Err(cause)) => {
+            cause.wait(decision);
             None
         }
         None => {

@@ -13,7 +13,7 @@ use super::ssh::Ending;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, ssh};
 use crate::balancers::{self, Balancer};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
@@ -39,9 +39,9 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             let what = "the failure domain of the machine, which has the keys to delete it with";
             waiting(look, decision, reason::DELETING, what);
         }
-        Instance::Unknown(trouble) => {
-            trouble.wait(decision);
-            ready(look, decision, False, trouble.reason, trouble.text());
+        Instance::Unknown(cause) => {
+            cause.wait(decision);
+            ready(look, decision, False, cause.reason, cause.text());
         }
         Instance::Gone => {
             decision.remove_finalizer(FINALIZER);
@@ -115,14 +115,14 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
             }
             return;
         }
-        Ending::Wait(trouble) => {
-            trouble.wait(decision);
-            return ready(look, decision, False, reason::DELETING, trouble.text());
+        Ending::Wait(cause) => {
+            cause.wait(decision);
+            return ready(look, decision, False, reason::DELETING, cause.text());
         }
     }
     let Some(call) = destroy_call(look, vm.id.to_string(), decision) else {
-        let trouble = look.seen.teardown.as_ref().and_then(|teardown| teardown.as_ref().err());
-        let message = trouble.map(Trouble::text).unwrap_or_default();
+        let cause = look.seen.teardown.as_ref().and_then(|teardown| teardown.as_ref().err());
+        let message = cause.map(CloudError::text).unwrap_or_default();
         return ready(look, decision, False, reason::DELETING, message);
     };
     let message = failure_of(look, &call).map(|failure| failure.error.to_string()).unwrap_or_default();

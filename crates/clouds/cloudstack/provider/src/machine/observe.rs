@@ -23,14 +23,14 @@ use super::decide::{ATTACH_FAILED, ORDER_FAILED};
 use super::ssh::SshRules;
 use super::teardown::{self, Teardown};
 use super::{ATTACHED, Answers, decide, forwarding, placement, prerequisites, ssh};
+use crate::account_cache::{MOVING, SETTLED};
 use crate::annotation;
 use crate::balancers::Balancer;
 use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
 use crate::deployments::Deployment;
+use crate::error::CloudError;
 use crate::isolated_network::Made;
-use crate::sight::{MOVING, SETTLED};
-use crate::trouble::Trouble;
 
 /// What the cloud says about the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,7 +52,7 @@ pub enum Instance {
     /// There is none of that id any more.
     Gone,
     /// The cloud cannot be asked.
-    Unknown(Trouble),
+    Unknown(CloudError),
 }
 
 /// What was seen beside the CloudStackMachine.
@@ -77,15 +77,15 @@ pub struct Seen {
     /// Load balancers of a cluster that goes, on a network that stays, as far as they lead to this machine.
     pub balancers: Vec<Balancer>,
     /// What an order is chosen from; `None` while none is to be made.
-    pub catalog: Option<Result<Catalog, Trouble>>,
+    pub catalog: Option<Result<Catalog, CloudError>>,
     /// What the machine is to boot with; `None` while none is to be ordered.
     pub boot_data: Option<Result<BootData, BootDataError>>,
     /// It is a member of the load balancer. Asked only after it could not be added, as members cannot be added twice.
     pub is_member: Option<bool>,
     /// Rules for SSH; `None` if nothing is to be done about them.
-    pub ssh: Option<Result<SshRules, Trouble>>,
+    pub ssh: Option<Result<SshRules, CloudError>>,
     /// How the machine would be destroyed; `None` if it stays.
-    pub teardown: Option<Result<Teardown, Trouble>>,
+    pub teardown: Option<Result<Teardown, CloudError>>,
 }
 
 /// The cluster that an object belongs to, by its Machine or, without one, by its label.
@@ -124,8 +124,8 @@ pub(super) async fn observe(
             let secret = Key::new(object.metadata.namespace.as_str(), secret.unwrap_or_default());
             seen.boot_data = Some(BootData::observe(&secret, view).await);
         }
-        (Err(trouble), Some(_)) => seen.instance = Instance::Unknown(trouble),
-        (Err(trouble), None) => seen.catalog = Some(Err(trouble)),
+        (Err(cause), Some(_)) => seen.instance = Instance::Unknown(cause),
+        (Err(cause), None) => seen.catalog = Some(Err(cause)),
     }
     Ok(seen)
 }
@@ -141,12 +141,11 @@ async fn existing(
 ) -> Result<(), ObserveError> {
     seen.instance = match instance(object, id, access).await {
         Ok(instance) => instance,
-        Err(trouble) => Instance::Unknown(trouble),
+        Err(cause) => Instance::Unknown(cause),
     };
     if let Some(id) = balanced(object, seen) {
-        seen.balancers = balancers(id, access)
-            .await
-            .map_err(|trouble| ObserveError::outside(trouble.code, trouble.message))?;
+        seen.balancers =
+            balancers(id, access).await.map_err(|cause| ObserveError::outside(cause.code, cause.message))?;
     }
     if let Some(due) = teardown::due(object, seen) {
         seen.teardown = Some(teardown::observe(due, object, access, &answers.disks).await);
@@ -163,7 +162,7 @@ async fn existing(
     if let Some(question) = ssh::question(object, seen, vm) {
         let before = before(object, view)?;
         let rules = forwarding::observe(&question, access, &answers.rules).await;
-        let rules = rules.map_err(|error| access.trouble(&error));
+        let rules = rules.map_err(|error| access.explain(&error));
         seen.ssh = Some(rules.map(|rules| SshRules { rules, before }));
     }
     Ok(())
@@ -193,13 +192,13 @@ fn balanced(object: &CloudStackMachine, seen: &Seen) -> Option<VirtualMachineId>
     asked.then(|| machine.id.clone())
 }
 
-async fn balancers(id: VirtualMachineId, access: &Access) -> Result<Vec<Balancer>, Trouble> {
+async fn balancers(id: VirtualMachineId, access: &Access) -> Result<Vec<Balancer>, CloudError> {
     let question = ListLoadBalancerRules {
         virtualmachineid: Some(id),
         scope: access.scope(),
         ..ListLoadBalancerRules::default()
     };
-    let found = access.client.list(&question).await.map_err(|error| access.trouble(&error))?;
+    let found = access.client.list(&question).await.map_err(|error| access.explain(&error))?;
     Ok(found.iter().filter_map(Balancer::of).collect())
 }
 
@@ -280,25 +279,25 @@ async fn instance(
     object: &CloudStackMachine,
     id: &VirtualMachineId,
     access: &Access,
-) -> Result<Instance, Trouble> {
-    let trouble = |error: capstan_cloudstack_client::Error| access.trouble(&error);
+) -> Result<Instance, CloudError> {
+    let explain = |error: capstan_cloudstack_client::Error| access.explain(&error);
     let deleting = object.metadata.is_deleting();
     let provisioned = object.status.initialization.provisioned == Some(true);
     if let Some(job) = object.metadata.annotations.get(annotation::DEPLOY_JOB).filter(|_| !deleting) {
         let job: JobId = job.as_str().into();
-        match access.sight.deployment(&access.client, &access.scope(), &job, id).await {
+        match access.cache.deployment(&access.client, &access.scope(), &job, id).await {
             Ok(Deployment::Running(next)) => return Ok(Instance::Deploying(next)),
             Ok(Deployment::Done(machine)) => return Ok(Instance::There { machine, age: Duration::ZERO }),
             Ok(Deployment::Failed(why)) => return Ok(Instance::Failed(why)),
             // A job that is not known, or not to these keys, leaves the machine to look at.
             Err(error) if matches!(error.code(), Some(Code::Parameter | Code::Account)) => {}
-            Err(error) => return Err(trouble(error)),
+            Err(error) => return Err(explain(error)),
         }
     }
     let most = if provisioned && !deleting { SETTLED } else { MOVING };
-    let glance = access.sight.machine(&access.client, &access.scope(), id, most).await.map_err(trouble)?;
-    Ok(match glance.machine {
-        Some(machine) => Instance::There { machine, age: glance.age },
+    let snapshot = access.cache.machine(&access.client, &access.scope(), id, most).await.map_err(explain)?;
+    Ok(match snapshot.machine {
+        Some(machine) => Instance::There { machine, age: snapshot.age },
         None => Instance::Gone,
     })
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::catalog::Catalog;
 use super::{Seen, preflight, user_data};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// The order of a machine. Its name is beside it in the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,12 +83,12 @@ impl order::Order for Order {
 
 impl Order {
     /// The order of an object's machine, or why there can be none; `None` if what it is chosen from was not observed.
-    pub(super) fn of(object: &CloudStackMachine, seen: &Seen) -> Option<Result<Self, Trouble>> {
+    pub(super) fn of(object: &CloudStackMachine, seen: &Seen) -> Option<Result<Self, CloudError>> {
         let (machine, cluster, domain) =
             (seen.machine.as_ref()?, seen.cluster.as_ref()?, seen.domain.as_ref()?);
         let catalog = match seen.catalog.as_ref()? {
             Ok(catalog) => catalog,
-            Err(trouble) => return Some(Err(trouble.clone())),
+            Err(cause) => return Some(Err(cause.clone())),
         };
         let boot_data = seen.boot_data.as_ref()?;
         let order = || {
@@ -100,7 +100,7 @@ impl Order {
             if catalog.lacks_ssh_key {
                 return Err(no_ssh_key(&spec.ssh_key));
             }
-            let wrong = |message: String| Trouble::new(code::BOOT_DATA, "BootData", message);
+            let wrong = |message: String| CloudError::new(code::BOOT_DATA, "BootData", message);
             let boot_data = boot_data.as_ref().map_err(|error| wrong(error.to_string()))?;
             if boot_data.ignition && spec.uncompressed_user_data == Some(false) {
                 return Err(wrong(format!(
@@ -134,7 +134,7 @@ impl Order {
     }
 
     /// User data made from the boot data that the order refers to.
-    pub(super) fn user_data(&self, boot_data: Vec<u8>) -> Result<UserData, Trouble> {
+    pub(super) fn user_data(&self, boot_data: Vec<u8>) -> Result<UserData, CloudError> {
         user_data::render(boot_data, &self.display_name, &self.failure_domain, self.gzip)
     }
 
@@ -164,20 +164,20 @@ impl Order {
     }
 }
 
-fn missing(what: &str, shown: &str, field: &str) -> Trouble {
+fn missing(what: &str, shown: &str, field: &str) -> CloudError {
     let message =
         format!("there is no {what} {shown} that the account can use in the zone: correct spec.{field}");
-    Trouble::new(code::NOT_FOUND, "NotFound", message)
+    CloudError::new(code::NOT_FOUND, "NotFound", message)
 }
 
-fn several(what: &str, shown: &str, field: &str) -> Trouble {
+fn several(what: &str, shown: &str, field: &str) -> CloudError {
     let message = format!("more than one {what} is called {shown}: give spec.{field}.id");
-    Trouble::new(code::AMBIGUOUS, "Ambiguous", message)
+    CloudError::new(code::AMBIGUOUS, "Ambiguous", message)
 }
 
-fn no_ssh_key(name: &str) -> Trouble {
+fn no_ssh_key(name: &str) -> CloudError {
     let message = format!("the account has no SSH key {name:?}: register it, or correct spec.sshKey");
-    Trouble::new(code::NOT_FOUND, "NotFound", message)
+    CloudError::new(code::NOT_FOUND, "NotFound", message)
 }
 
 fn shown(id: &str, name: &str) -> String {
@@ -190,7 +190,7 @@ fn only<'a, T>(
     what: &str,
     shown: &str,
     field: &str,
-) -> Result<&'a T, Trouble> {
+) -> Result<&'a T, CloudError> {
     let mut found = found;
     let first = found.next().ok_or_else(|| missing(what, shown, field))?;
     if found.next().is_some() { Err(several(what, shown, field)) } else { Ok(first) }
@@ -200,7 +200,7 @@ fn only<'a, T>(
 pub(super) fn service_offering<'a>(
     spec: &CloudStackMachineSpec,
     found: &'a [ServiceOffering],
-) -> Result<&'a ServiceOffering, Trouble> {
+) -> Result<&'a ServiceOffering, CloudError> {
     let wanted = &spec.offering;
     let named = found.iter().filter(|it| wanted.name.is_empty() || it.name == wanted.name);
     only(named, "service offering", &shown(&wanted.id, &wanted.name), "offering")
@@ -211,7 +211,7 @@ pub(super) fn template<'a>(
     spec: &CloudStackMachineSpec,
     version: &str,
     found: &'a [Template],
-) -> Result<&'a Template, Trouble> {
+) -> Result<&'a Template, CloudError> {
     let wanted = &spec.template;
     let shown = shown(&wanted.id, &wanted.name);
     let named = found.iter().filter(|it| wanted.name.is_empty() || it.name == wanted.name);
@@ -220,14 +220,14 @@ pub(super) fn template<'a>(
         let message = format!(
             "template {shown} is not ready in the zone: wait for its download, or correct spec.template"
         );
-        return Err(Trouble::new(code::NOT_FOUND, "TemplateNotReady", message));
+        return Err(CloudError::new(code::NOT_FOUND, "TemplateNotReady", message));
     }
     preflight::fits(template, version, &spec.details)?;
     Ok(template)
 }
 
 /// The data disk that a machine names, if it names one.
-fn disk(spec: &CloudStackMachineSpec, found: &[DiskOffering]) -> Result<Option<DataDisk>, Trouble> {
+fn disk(spec: &CloudStackMachineSpec, found: &[DiskOffering]) -> Result<Option<DataDisk>, CloudError> {
     let wanted = &spec.disk_offering;
     if wanted.id.is_empty() && wanted.name.is_empty() {
         return Ok(None);
@@ -243,7 +243,7 @@ fn disk(spec: &CloudStackMachineSpec, found: &[DiskOffering]) -> Result<Option<D
         }
         (_, size) => return Ok(Some(DataDisk { offering: offering.id.clone(), size })),
     };
-    Err(Trouble::new(code::REFUSED, "DiskSize", message))
+    Err(CloudError::new(code::REFUSED, "DiskSize", message))
 }
 
 /// Networks of the machine; the failure domain's comes first, and is the only one if the machine names none.
@@ -251,7 +251,7 @@ fn networks(
     spec: &CloudStackMachineSpec,
     domain: &CloudStackFailureDomain,
     catalog: &Catalog,
-) -> Result<Vec<Interface>, Trouble> {
+) -> Result<Vec<Interface>, CloudError> {
     let first = &domain.spec.zone.network;
     if spec.networks.is_empty() {
         return Ok(vec![Interface { id: first.id.as_str().into(), ip: None }]);
@@ -264,7 +264,7 @@ fn networks(
                 "spec.networks[0] is {:?}, but the network of failure domain {} is {:?}: name that one first",
                 wanted.name, domain.spec.name, first.name
             );
-            return Err(Trouble::new(code::REFUSED, "Refused", message));
+            return Err(CloudError::new(code::REFUSED, "Refused", message));
         }
         let id: NetworkId = match (same, wanted.id.as_str()) {
             (true, _) => first.id.as_str().into(),
@@ -278,7 +278,7 @@ fn networks(
             "" => None,
             text => Some(text.parse().map_err(|_| {
                 let message = format!("spec.networks[{at}].ip is {text:?}, which is no address: correct it");
-                Trouble::new(code::REFUSED, "Refused", message)
+                CloudError::new(code::REFUSED, "Refused", message)
             })?),
         };
         interfaces.push(Interface { id, ip });

@@ -19,7 +19,7 @@ use super::tests::{
 };
 use super::{CloudStackMachines, Instance, MachineCall, Order, Seen};
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 type Look = capstan_controller::Look<CloudStackMachines>;
 
@@ -45,7 +45,7 @@ fn wanting(spec: Value) -> CloudStackMachine {
     machine
 }
 
-fn order(object: &CloudStackMachine, seen: &Seen) -> Result<Value, Trouble> {
+fn order(object: &CloudStackMachine, seen: &Seen) -> Result<Value, CloudError> {
     Order::of(object, seen).expect("observed").map(|order| serde_json::to_value(order).expect("JSON"))
 }
 
@@ -75,7 +75,7 @@ fn an_order_says_everything_that_the_manifest_and_the_cloud_say() {
     let ignition = || Some(Ok(BootData { reference: boot_data(), ignition: true }));
     let of = |catalog: Catalog| Seen { catalog: Some(Ok(catalog)), ..observed() };
     let rows: Vec<(&str, Value, Seen, Value)> = vec![
-        ("no wishes", json!({}), observed(), plain()),
+        ("no options", json!({}), observed(), plain()),
         (
             "names of which others are part",
             json!({}),
@@ -168,7 +168,7 @@ fn what_cannot_be_ordered_is_refused_by_code_and_field_and_nothing_is_called() {
     let unready = json!({"id": "t1", "name": "image", "isready": false});
     let ignition = Some(Ok(BootData { reference: boot_data(), ignition: true }));
     let gone = BootDataError::Unreadable("there is no Secret ns/m-data".to_owned());
-    let unreachable = Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let unreachable = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let rows: Vec<(&str, Value, Seen, capstan_controller::Code, &str)> = vec![
         ("no offering", json!({"offering": {"name": "big"}}), observed(), code::NOT_FOUND, "spec.offering"),
         ("two offerings", json!({}), of(twice()), code::AMBIGUOUS, "spec.offering.id"),
@@ -301,7 +301,7 @@ fn an_order_that_was_taken_counts_even_if_it_would_be_another_by_now() {
 }
 
 #[test]
-fn why_an_order_failed_stays_in_sight_while_another_is_made() {
+fn why_an_order_failed_stays_visible_while_another_is_made() {
     let mut again = look(wanting(json!({})), observed());
     let call = decided(&again);
     let error = capstan_controller::Error { code: code::QUOTA, message: "20 of 20 used".to_owned() };
@@ -342,7 +342,7 @@ fn a_machine_is_destroyed_with_the_disk_that_was_observed_and_not_while_that_is_
     let [planned] = decision.effects.as_slice() else { panic!("one call") };
     let wanted = MachineCall::Destroy { id: "v1".to_owned(), expunge: true, disks: vec!["d1".into()] };
     assert_eq!(planned.effect, Effect::Call(wanted));
-    let refused = Trouble::new(code::PERMISSION, "NotPermitted", "listCapabilities is not allowed");
+    let refused = CloudError::new(code::PERMISSION, "NotPermitted", "listCapabilities is not allowed");
     let decision = destroyed(Some(Err(refused)));
     assert!(decision.effects.is_empty() && decision.look_again.is_some());
     assert!(ready(&decision).message.starts_with("E-CS-PERMISSION"), "{}", ready(&decision).message);

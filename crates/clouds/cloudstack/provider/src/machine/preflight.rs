@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capstan_cloudstack_client::model::Template;
 
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// The setting of images and machines that boot by UEFI; its value is the mode.
 const UEFI: &str = "UEFI";
@@ -25,7 +25,7 @@ pub(super) fn fits(
     template: &Template,
     version: &str,
     details: &BTreeMap<String, String>,
-) -> Result<(), Trouble> {
+) -> Result<(), CloudError> {
     let wanted = version.trim_start_matches('v').split('+').next().unwrap_or_default();
     if let Some(inside) = version_in(&template.name)
         && !wanted.is_empty()
@@ -36,7 +36,7 @@ pub(super) fn fits(
              with v{wanted} in spec.template, or change the version",
             template.name
         );
-        return Err(Trouble::new(code::TEMPLATE, "WrongVersion", message));
+        return Err(CloudError::new(code::TEMPLATE, "WrongVersion", message));
     }
     let (image, machine) = (template.details.get(UEFI), details.get(UEFI));
     if let Some(mode) = machine
@@ -48,7 +48,7 @@ pub(super) fn fits(
              template",
             template.name
         );
-        return Err(Trouble::new(code::TEMPLATE, "WrongBootType", message));
+        return Err(CloudError::new(code::TEMPLATE, "WrongBootType", message));
     }
     Ok(())
 }
@@ -85,10 +85,10 @@ mod tests {
                     .expect("a template");
             let details = serde_json::from_value(of_machine).expect("details");
             let verdict = fits(&template, version, &details);
-            assert_eq!(verdict.as_ref().err().map(|trouble| trouble.reason), refused, "{name} {version}");
-            if let Err(trouble) = verdict {
-                assert_eq!(trouble.code, code::TEMPLATE);
-                assert!(trouble.message.contains("spec."), "{}", trouble.message);
+            assert_eq!(verdict.as_ref().err().map(|cause| cause.reason), refused, "{name} {version}");
+            if let Err(cause) = verdict {
+                assert_eq!(cause.code, code::TEMPLATE);
+                assert!(cause.message.contains("spec."), "{}", cause.message);
             }
         }
     }

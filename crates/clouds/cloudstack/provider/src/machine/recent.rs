@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::sight::JUST_NOW;
+use crate::account_cache::JUST_NOW;
 
 /// Answers by the id they are about. Our own calls keep them up to date.
 pub(super) struct Recent<V>(Mutex<BTreeMap<String, (Instant, V)>>);

@@ -16,8 +16,8 @@ use serde_json::json;
 use super::forwarding::Question;
 use super::{Answers, MachineCall, Order, call, forwarding, user_data};
 use crate::clouds::{Access, Clouds};
+use crate::error::CloudError;
 use crate::isolated_network::SETTLE;
-use crate::trouble::Trouble;
 
 pub(super) async fn resolve(
     intent: &Intent<MachineCall>,
@@ -26,9 +26,9 @@ pub(super) async fn resolve(
     clouds: &Clouds,
     answers: &Answers,
 ) -> Result<Resolution, ObserveError> {
-    let outside = |trouble: Trouble| ObserveError::outside(trouble.code, trouble.message);
+    let outside = |cause: CloudError| ObserveError::outside(cause.code, cause.message);
     let access = call::access(&intent.call, object, view, clouds).await.map_err(outside)?;
-    let lost = |error: Error| outside(access.trouble(&error));
+    let lost = |error: Error| outside(access.explain(&error));
     match &intent.call {
         MachineCall::Deploy { name, order, .. } => {
             let sign = Sign::of(order.as_deref(), object, view).await?;
@@ -43,7 +43,7 @@ pub(super) async fn resolve(
         }
         MachineCall::Destroy { id, .. } => {
             let id: VirtualMachineId = id.as_str().into();
-            access.sight.changed(&id).await;
+            access.cache.changed(&id).await;
             let question =
                 ListVirtualMachines { id: Some(id), scope: access.scope(), ..ListVirtualMachines::default() };
             let gone = access.client.list(&question).await.map_err(lost)?.is_empty();

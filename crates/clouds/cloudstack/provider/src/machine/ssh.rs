@@ -12,8 +12,8 @@ use super::forwarding::{AddressRules, Question};
 use super::{CloudStackMachines, MachineCall, Seen};
 use crate::annotation;
 use crate::code;
+use crate::error::{CloudError, PATIENCE};
 use crate::isolated_network::{EVERYBODY, allowed};
-use crate::trouble::{PATIENCE, Trouble};
 
 /// The machine's port for SSH is forwarded; the message says where.
 pub const FORWARDED: &str = "SSHForwarded";
@@ -115,9 +115,9 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
     };
     let ssh = match &look.seen.ssh {
         Some(Ok(ssh)) => ssh,
-        Some(Err(trouble)) => {
+        Some(Err(cause)) => {
             decision.again_in(PATIENCE);
-            return tell(look, decision, Verdict::new(False, FORWARD_FAILED, trouble.text()));
+            return tell(look, decision, Verdict::new(False, FORWARD_FAILED, cause.text()));
         }
         None => return,
     };
@@ -161,7 +161,7 @@ pub(super) enum Ending<'a> {
     /// These calls.
     Calls(Vec<MachineCall>),
     /// The cloud cannot be asked now.
-    Wait(&'a Trouble),
+    Wait(&'a CloudError),
 }
 
 /// How the forwarding of a machine ends.
@@ -171,7 +171,7 @@ pub(super) fn ending<'a>(look: &'a Look<CloudStackMachines>, vm: &VirtualMachine
     };
     let rules = match &look.seen.ssh {
         Some(Ok(ssh)) => &ssh.rules,
-        Some(Err(trouble)) if trouble.code == code::UNREACHABLE => return Ending::Wait(trouble),
+        Some(Err(cause)) if cause.code == code::UNREACHABLE => return Ending::Wait(cause),
         // Rules that nobody may list are the operator's.
         _ => return Ending::Nothing,
     };

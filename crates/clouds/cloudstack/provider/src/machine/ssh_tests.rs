@@ -13,7 +13,7 @@ use super::tests::{calls, deleted, look, now, provisioned, read, ready, seen, vm
 use super::{FORWARDED, Instance, Seen};
 use crate::annotation;
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 fn cluster(wanted: bool, cidrs: &str) -> Option<Arc<CloudStackCluster>> {
     let mut cluster = CloudStackCluster::default();
@@ -23,7 +23,7 @@ fn cluster(wanted: bool, cidrs: &str) -> Option<Arc<CloudStackCluster>> {
     Some(Arc::new(cluster))
 }
 
-fn observed(wanted: bool, cidrs: &str, ssh: Result<SshRules, Trouble>) -> Seen {
+fn observed(wanted: bool, cidrs: &str, ssh: Result<SshRules, CloudError>) -> Seen {
     let mut network = CloudStackIsolatedNetwork::default();
     network.status.public_ip_id = "a1".to_owned();
     network.spec.control_plane_endpoint.host = "192.0.2.7".to_owned();
@@ -132,8 +132,8 @@ fn forwarding_ends_with_what_let_packets_in_when_it_is_not_wanted_or_the_machine
 fn a_machine_does_not_go_before_its_port_if_the_cloud_may_answer_soon() {
     let known = || deleted(told(provisioned(), ConditionStatus::True, "Forwarded"));
     for (code, wanted) in [(code::UNREACHABLE, vec![]), (code::PERMISSION, vec!["destroy-vm v1"])] {
-        let trouble = Trouble::new(code, "Reason", "no");
-        let decision = decide(&look(known(), observed(true, "", Err(trouble))));
+        let cause = CloudError::new(code, "Reason", "no");
+        let decision = decide(&look(known(), observed(true, "", Err(cause))));
         assert_eq!(calls(&decision), wanted, "{code}");
         assert_eq!(ready(&decision).message.starts_with(code.id()), wanted.is_empty(), "{code}");
     }

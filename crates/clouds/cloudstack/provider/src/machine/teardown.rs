@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::recent::Recent;
 use super::{Instance, Seen};
 use crate::clouds::Access;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// How a machine is destroyed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub(super) async fn observe(
     object: &CloudStackMachine,
     access: &Access,
     recent: &Recent<Vec<VolumeId>>,
-) -> Result<Teardown, Trouble> {
-    let trouble = |error: Error| access.trouble(&error);
-    let expunge = access.sight.may_expunge(&access.client).await.map_err(trouble)?;
+) -> Result<Teardown, CloudError> {
+    let explain = |error: Error| access.explain(&error);
+    let expunge = access.cache.may_expunge(&access.client).await.map_err(explain)?;
     let disk = &object.spec.disk_offering;
     let has_disk = !disk.id.is_empty() || !disk.name.is_empty();
     // Nothing more is done about a machine that is destroyed and cannot be expunged.
@@ -60,7 +60,7 @@ pub(super) async fn observe(
         ..ListVolumes::default()
     };
     let asked = Instant::now();
-    let found = access.client.list(&question).await.map_err(trouble)?;
+    let found = access.client.list(&question).await.map_err(explain)?;
     // CloudStack calls the disk that comes with a machine DATA and its number.
     let comes_along = |name: &str| {
         name.strip_prefix("DATA-").is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))

@@ -24,7 +24,7 @@ use super::teardown::Teardown;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Seen, placement};
 use crate::annotation;
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 pub(super) fn now() -> Timestamp {
     Timestamp::from_second(1_000_000_000).expect("a moment")
@@ -104,7 +104,7 @@ pub(super) fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("as the cloud writes it")
 }
 
-/// What an object without wishes is ordered from.
+/// What an object without options is ordered from.
 pub(super) fn catalog() -> Catalog {
     Catalog {
         service_offerings: Arc::new(vec![read(json!({"id": "o1", "name": "small"}))]),
@@ -217,7 +217,7 @@ fn an_order_that_was_taken_is_on_the_object_before_anything_else() {
 
 #[test]
 fn the_state_of_the_machine_is_told() {
-    let unreachable = Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    let unreachable = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
     let rows = [
         (
             "deploying",
@@ -267,7 +267,7 @@ fn a_machine_that_never_came_up_is_removed_and_ordered_again_after_a_pause() {
     assert!(decision.effects.is_empty() && decision.look_again == Some(Duration::from_secs(30)));
     again.now = now() + jiff::SignedDuration::from_secs(30);
     assert_eq!(calls(&decide(&again)), ["deploy-vm m"]);
-    assert!(ready(&decide(&again)).message.contains("no room"), "why it failed stays in sight");
+    assert!(ready(&decide(&again)).message.contains("no room"), "why it failed stays visible");
 }
 
 #[test]
@@ -296,7 +296,8 @@ fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
         let machine = serde_json::from_value(json!({"id": "v1", "name": "web", "state": "Running"}));
         Instance::There { machine: Arc::new(machine.expect("a machine")), age: Duration::ZERO }
     };
-    let unreachable = || Instance::Unknown(Trouble::new(code::UNREACHABLE, "CloudUnreachable", "no answer"));
+    let unreachable =
+        || Instance::Unknown(CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer"));
     let rows = [
         ("never ordered", object(), Instance::None, None, vec![], false),
         ("running", provisioned(), vm("Running"), None, vec!["destroy-vm v1"], true),

@@ -3,7 +3,7 @@
 use capstan_cloudstack_client::UserData;
 
 use crate::code;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// Name of the machine in boot data, for cloud-init's templates.
 const HOST_NAME: &str = "ds.meta_data.hostname";
@@ -16,13 +16,13 @@ pub(super) fn render(
     host_name: &str,
     failure_domain: &str,
     compress: bool,
-) -> Result<UserData, Trouble> {
+) -> Result<UserData, CloudError> {
     let data = match String::from_utf8(data) {
         Ok(text) => filled_in(&text, host_name, failure_domain).into_bytes(),
         Err(other) => other.into_bytes(),
     };
     let packed = if compress { UserData::gzip(&data) } else { UserData::plain(&data) };
-    packed.map_err(|error| Trouble::new(code::BOOT_DATA, "BootData", error.to_string()))
+    packed.map_err(|error| CloudError::new(code::BOOT_DATA, "BootData", error.to_string()))
 }
 
 /// What cloud-init cannot know itself is put in its place, as CAPC does it.

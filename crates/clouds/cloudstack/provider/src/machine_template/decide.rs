@@ -14,8 +14,8 @@ pub(super) fn decide(look: &Look<MachineTemplates>) -> Decision {
     let mut decision = Decision::rest(look);
     let offered = match &look.seen.offered {
         None => return decision,
-        Some(Err(trouble)) => {
-            trouble.wait(&mut decision);
+        Some(Err(cause)) => {
+            cause.wait(&mut decision);
             return decision;
         }
         Some(Ok(offered)) => offered,

@@ -22,7 +22,7 @@ use capstan_object::{Key, Object};
 
 use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
-use crate::trouble::Trouble;
+use crate::error::CloudError;
 
 /// The controller of CloudStackMachineTemplates.
 pub struct MachineTemplates {
@@ -49,7 +49,7 @@ pub struct Offered {
 #[derive(Debug, Default)]
 pub struct Seen {
     /// What the cloud offers.
-    pub offered: Option<Result<Offered, Trouble>>,
+    pub offered: Option<Result<Offered, CloudError>>,
 }
 
 impl Controller for MachineTemplates {
@@ -95,7 +95,7 @@ impl Controller for MachineTemplates {
         let Some(domain) = domain.filter(|domain| domain.status.ready) else { return Ok(Seen::default()) };
         let offered = match self.clouds.access(&domain.spec, view).await {
             Ok(access) => offered(object, &domain, &access).await,
-            Err(trouble) => Err(trouble),
+            Err(cause) => Err(cause),
         };
         Ok(Seen { offered: Some(offered) })
     }
@@ -109,7 +109,7 @@ async fn offered(
     object: &CloudStackMachineTemplate,
     domain: &CloudStackFailureDomain,
     access: &Access,
-) -> Result<Offered, Trouble> {
+) -> Result<Offered, CloudError> {
     let spec = &object.spec.template.spec;
     let zone = Some(domain.spec.zone.id.as_str().into());
     let named = |wanted: &Identifier| Some(wanted.name.clone()).filter(|_| wanted.id.is_empty());
@@ -128,8 +128,8 @@ async fn offered(
         scope: access.scope(),
         ..ListTemplates::default()
     };
-    let trouble = |error: capstan_cloudstack_client::Error| access.trouble(&error);
-    let offerings = access.client.cached(&offerings).await.map_err(trouble)?;
-    let templates = access.client.cached(&templates).await.map_err(trouble)?;
+    let explain = |error: capstan_cloudstack_client::Error| access.explain(&error);
+    let offerings = access.client.cached(&offerings).await.map_err(explain)?;
+    let templates = access.client.cached(&templates).await.map_err(explain)?;
     Ok(Offered { offering: offerings.first().cloned(), template: templates.first().cloned() })
 }

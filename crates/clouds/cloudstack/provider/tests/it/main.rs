@@ -3,6 +3,8 @@
 
 mod check;
 mod cloud;
+mod failures;
+mod features;
 mod manifests;
 mod orders;
 mod outlook;
@@ -11,8 +13,6 @@ mod scenarios;
 mod stories;
 mod story;
 mod templates;
-mod trouble;
-mod wishes;
 mod wrong;
 
 use mimalloc::MiMalloc;

@@ -8,10 +8,10 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::failures::Told;
 use crate::manifests::NAMESPACE;
 use crate::story::Act::{Check, Create, Delete};
 use crate::story::{Story, failed, patch};
-use crate::trouble::Told;
 
 fn wrong(what: impl Into<String>) -> Violation {
     Violation::new("order", what)

@@ -11,10 +11,10 @@ use capstan_object::Key;
 use capstan_provider_kit::{Secret, Size};
 
 use crate::cloud::Cloud;
+use crate::failures::Told;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
 use crate::story::{Story, failed};
-use crate::trouble::Told;
 
 #[test]
 fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made() {

@@ -16,10 +16,10 @@ use capstan_object::Key;
 use capstan_provider_kit::Secret;
 
 use crate::cloud::Cloud;
+use crate::failures::Told;
 use crate::manifests::{KEYS, NAMESPACE};
 use crate::story::Act::Create;
 use crate::story::{Story, failed};
-use crate::trouble::Told;
 
 /// What nodes boot with, as far as anybody looks.
 const OF_A_NODE: &[u8] =

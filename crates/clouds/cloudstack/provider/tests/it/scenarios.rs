@@ -5,15 +5,15 @@
 //! | deploy an application, resource cleanup | `stories::the_example_becomes_a_cluster_and_goes_without_a_trace` |
 //! | horizontal scale, rollout, upgrade, remediation | `stories::a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_…`, `stories::a_worker_that_somebody_destroyed_is_replaced_…` |
 //! | node drain timeout | controllers of Cluster API: `capstan-capi-core`, `machine::tests` and `machine::drain` |
-//! | affinity, disk offering, custom disk offering | `wishes::machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh` |
-//! | two clusters | `wishes::a_cluster_that_goes_leaves_the_one_beside_it_alone` |
+//! | affinity, disk offering, custom disk offering | `features::machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh` |
+//! | two clusters | `features::a_cluster_that_goes_leaves_the_one_beside_it_alone` |
 //! | network with a custom offering | [`a_network_has_the_offering_that_the_manifest_names`] |
 //! | shared network with kube-vip | [`three_control_planes_share_an_address_of_kube_vip_on_a_shared_network`] |
-//! | subdomain | `wishes::an_operators_keys_make_everything_in_the_account_that_the_manifest_names` |
+//! | subdomain | `features::an_operators_keys_make_everything_in_the_account_that_the_manifest_names` |
 //! | project | [`everything_is_made_in_the_project_that_the_manifest_names`] |
 //! | invalid account, domain, zone, template, offering, disk, address, … | `wrong::everything_that_is_wrong_with_a_manifest_is_told_…` |
 //! | upgrade to an offering that is too large | [`an_upgrade_to_machines_that_are_too_large_is_told_and_taken_back`] |
-//! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `trouble::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
+//! | slow network, interrupted network | [`a_slow_cloud_is_only_slower`], `failures::requests_and_replies_that_get_lost_on_the_wire_double_nothing` |
 //! | VPC, several networks, CKS cluster | not yet |
 //!
 //! | bug | here |
@@ -21,7 +21,7 @@
 //! | CAPC #190: Machine deleted while its order was pending, VM left | [`a_machine_deleted_while_its_order_hangs_leaves_no_virtual_machine`] |
 //! | CAPC #312: order failed, and the VM was there | [`a_machine_that_no_host_starts_is_told_removed_and_ordered_again`] |
 //! | CAPC #58, #123: VM in Error is waited for for ever | the same |
-//! | CloudStack's cloud controller: load balancers outlive their cluster (OCCM #3145) | `wishes::what_the_cloud_controller_made_on_a_network_…` |
+//! | CloudStack's cloud controller: load balancers outlive their cluster (OCCM #3145) | `features::what_the_cloud_controller_made_on_a_network_…` |
 //! | orders doubled by stale reads | the checkers S1 and `FollowsOwnWrites` of every story |
 
 use std::time::Duration;
@@ -39,10 +39,10 @@ use capstan_sim_cloudstack::{Fault, HostCommand};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::failures::{Told, says};
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
-use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers, Trouble};
+use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
 use crate::story::{self, Story, failed};
-use crate::trouble::{Told, says};
 
 fn goes_well(acts: &[Act]) {
     let report = run(&Story { bare: true, ..Story::of(acts) }, 1, &[]);
@@ -290,7 +290,7 @@ fn a_slow_cloud_is_only_slower() {
             Ok(())
         })
     }
-    goes_well(&[Trouble(mishap), Create, Delete]);
+    goes_well(&[During(mishap), Create, Delete]);
 }
 
 #[test]
@@ -347,5 +347,5 @@ fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
             }
         })
     }
-    goes_well(&[Trouble(mishap), Create, Delete]);
+    goes_well(&[During(mishap), Create, Delete]);
 }

@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 
 use crate::check;
 use crate::cloud::Cloud;
+use crate::failures::Mishap;
 use crate::manifests::{self, NAME, NAMESPACE, Shape, WORKERS};
-use crate::trouble::Mishap;
 
 /// What a user does, or what befalls the cluster. Each act is followed by rest, and then all must be well.
 #[derive(Clone, Copy)]
 pub enum Act {
     /// Before the next act is over something goes wrong.
-    Trouble(Mishap),
+    During(Mishap),
     /// While all is at rest somebody looks or does something.
     Check(Mishap),
     /// The example is applied.
@@ -251,7 +251,7 @@ impl Scenario for Story {
         for (number, act) in self.acts.iter().enumerate() {
             world.note(&format!("ACT {number}"));
             match act {
-                Act::Trouble(next) => {
+                Act::During(next) => {
                     mishap = Some(next);
                     continue;
                 }

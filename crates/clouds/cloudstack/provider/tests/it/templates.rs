@@ -9,9 +9,9 @@ use capstan_harness::{Violation, World, run};
 use serde_json::Value;
 
 use crate::cloud::Cloud;
+use crate::failures::Told;
 use crate::manifests::{self, NAMESPACE};
 use crate::story::{Story, failed};
-use crate::trouble::Told;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../..")

@@ -12,9 +12,9 @@ use capstan_object::{Key, Object};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::failures::{Told, says};
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::{Story, failed};
-use crate::trouble::{Told, says};
 
 /// Where it is told.
 #[derive(Clone, Copy)]

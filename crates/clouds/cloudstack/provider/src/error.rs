@@ -1,4 +1,4 @@
-//! Why the cloud cannot be asked, or says no: with the code, the Secret or field to look at, and the mend.
+//! Errors of the cloud for users: the error code, the Secret or field to look at, and the fix.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use capstan_object::Key;
 
 use crate::code;
 
-/// How soon something that users or operators mend is looked at again.
+/// Requeue interval after an error that a user or operator has to fix.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Something stands in the way.
+/// The cloud cannot be reached, refuses a request, or lacks what the manifest names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trouble {
+pub struct CloudError {
     /// Its code.
     pub code: Code,
     /// One word for conditions.
     pub reason: &'static str,
-    /// What, where, and the mend. Never a secret.
+    /// What failed, where, and the fix. Contains no secrets.
     pub message: String,
 }
 
-impl Trouble {
+impl CloudError {
     pub(crate) fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into() }
     }
 
-    /// What an error of the cloud means, asked with the keys of a Secret.
+    /// The meaning of a client error, for requests made with the keys of a Secret.
     pub(crate) fn of(error: &Error, secret: &Key) -> Self {
         let says = |mend: String| format!("{error}; {mend}");
         match error.class() {
@@ -76,14 +76,14 @@ impl Trouble {
         format!("{}: {}", self.code, self.message)
     }
 
-    /// Has a decision wait for whoever can mend it.
+    /// Makes a decision wait and requeue until somebody has fixed the cause.
     pub(crate) fn wait<C: Controller>(&self, decision: &mut Decision<C>) {
         decision.wait(Wait::on(self.reason, self.message.as_str()).code(self.code));
         decision.again_in(PATIENCE);
     }
 }
 
-impl From<ObserveError> for Trouble {
+impl From<ObserveError> for CloudError {
     fn from(error: ObserveError) -> Self {
         Self::new(capstan_controller::catalogue::OBSERVE, "ObserveFailed", error.to_string())
     }
@@ -91,7 +91,7 @@ impl From<ObserveError> for Trouble {
 
 /// How a call to the cloud ended that gave no result.
 pub(crate) fn failed(error: &Error, secret: &Key) -> Outcome {
-    let trouble = Trouble::of(error, secret);
-    let lost = capstan_controller::Error { code: trouble.code, message: trouble.message };
+    let cause = CloudError::of(error, secret);
+    let lost = capstan_controller::Error { code: cause.code, message: cause.message };
     if error.is_ambiguous() { Outcome::Unknown(lost) } else { Outcome::Failed(lost) }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
-use crate::story::Act::{self, Check, Create, Delete, ScaleWorkers, Trouble};
+use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
 use crate::story::{Story, failed};
 
 /// Something goes wrong, is told, and is mended.
@@ -69,7 +69,7 @@ fn wrong_keys_are_told_by_secret_and_field_and_right_ones_are_used_at_once() {
             put_keys(world, &right).await
         })
     }
-    goes_well(&[Trouble(mishap), Create]);
+    goes_well(&[During(mishap), Create]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
             Ok(())
         })
     }
-    goes_well(&[Trouble(mishap), Create, Delete]);
+    goes_well(&[During(mishap), Create, Delete]);
 }
 
 #[test]
@@ -164,5 +164,5 @@ fn requests_and_replies_that_get_lost_on_the_wire_double_nothing() {
             Ok(())
         })
     }
-    goes_well(&[Trouble(mishap), Create, Delete]);
+    goes_well(&[During(mishap), Create, Delete]);
 }

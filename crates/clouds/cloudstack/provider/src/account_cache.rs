@@ -1,4 +1,4 @@
-//! What was seen of an account's machines and networks, and when: one list serves everybody who asks.
+//! Cache of an account's machines, networks and deployments: one list of the cloud serves all controllers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use tokio::time::Instant;
 
 use crate::deployments::{Deployment, Deployments};
 
-/// How old a look at a machine that is under way may be.
+/// Maximum age of a cached machine that is being deployed or deleted.
 pub(crate) const MOVING: Duration = Duration::from_millis(2500);
-/// How old a look at a machine that should just run may be: what happens behind our back shows within a minute, and an
-/// account is asked no more than once a minute.
+/// Maximum age of a cached machine that is running: changes made outside show within a minute, and an account is
+/// listed no more than once a minute.
 pub(crate) const SETTLED: Duration = Duration::from_secs(60);
-/// How old a look at networks may be for whoever comes right after the one who looked.
+/// Maximum age of cached networks for the controllers that ask right after another.
 pub(crate) const JUST_NOW: Duration = Duration::from_secs(10);
-/// How long it is believed what users of the account may do.
+/// Maximum age of the cached capabilities of an account.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
-/// A look at a machine.
+/// A machine as it was when it was listed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Glance {
+pub struct MachineSnapshot {
     /// The machine, unless it is gone.
     pub machine: Option<Arc<VirtualMachine>>,
-    /// How old the look is.
+    /// Age of the snapshot.
     pub age: Duration,
 }
 
-/// What was seen with one account's eyes.
+/// What the cloud lists for one account.
 #[derive(Default)]
-pub(crate) struct Sight(Mutex<Memory>);
+pub(crate) struct AccountCache(Mutex<Cached>);
 
 #[derive(Default)]
-struct Memory {
+struct Cached {
     /// When everything was last listed.
     listed: Option<Instant>,
     machines: BTreeMap<VirtualMachineId, (Instant, Option<Arc<VirtualMachine>>)>,
@@ -48,17 +48,17 @@ struct Memory {
     may_expunge: Option<(Instant, bool)>,
 }
 
-impl Memory {
-    fn glance(&self, id: &VirtualMachineId, most: Duration) -> Option<Glance> {
+impl Cached {
+    fn snapshot(&self, id: &VirtualMachineId, most: Duration) -> Option<MachineSnapshot> {
         if let Some((at, machine)) = self.machines.get(id).filter(|(at, _)| at.elapsed() < most) {
-            return Some(Glance { machine: machine.clone(), age: at.elapsed() });
+            return Some(MachineSnapshot { machine: machine.clone(), age: at.elapsed() });
         }
         let listed = self.listed.filter(|at| at.elapsed() < most)?;
-        Some(Glance { machine: None, age: listed.elapsed() })
+        Some(MachineSnapshot { machine: None, age: listed.elapsed() })
     }
 }
 
-impl Sight {
+impl AccountCache {
     /// A machine, as it was at most so long ago. One that is under way is asked for alone, one that is settled with all
     /// others of the account.
     pub(crate) async fn machine(
@@ -67,10 +67,10 @@ impl Sight {
         scope: &Scope,
         id: &VirtualMachineId,
         most: Duration,
-    ) -> Result<Glance, Error> {
-        let mut memory = self.0.lock().await;
-        if let Some(glance) = memory.glance(id, most) {
-            return Ok(glance);
+    ) -> Result<MachineSnapshot, Error> {
+        let mut cached = self.0.lock().await;
+        if let Some(snapshot) = cached.snapshot(id, most) {
+            return Ok(snapshot);
         }
         let alone = most < SETTLED;
         let question = ListVirtualMachines {
@@ -83,16 +83,16 @@ impl Sight {
         let now = Instant::now();
         let found = client.list(&question).await?;
         if alone {
-            memory.machines.insert(id.clone(), (now, None));
+            cached.machines.insert(id.clone(), (now, None));
         } else {
-            memory.machines.clear();
-            memory.listed = Some(now);
+            cached.machines.clear();
+            cached.listed = Some(now);
         }
         for machine in found {
-            memory.machines.insert(machine.id.clone(), (now, Some(Arc::new(machine))));
+            cached.machines.insert(machine.id.clone(), (now, Some(Arc::new(machine))));
         }
-        let machine = memory.machines.get(id).and_then(|(_, machine)| machine.clone());
-        Ok(Glance { machine, age: now.elapsed() })
+        let machine = cached.machines.get(id).and_then(|(_, machine)| machine.clone());
+        Ok(MachineSnapshot { machine, age: now.elapsed() })
     }
 
     /// Where the deployment of a machine is. Several that are under way are looked at together: a machine that runs, or
@@ -104,12 +104,12 @@ impl Sight {
         job: &JobId,
         machine: &VirtualMachineId,
     ) -> Result<Deployment, Error> {
-        let memory = &mut *self.0.lock().await;
-        memory.deployments.adopt(job, machine);
-        if let Some(known) = memory.deployments.known(job) {
+        let cached = &mut *self.0.lock().await;
+        cached.deployments.adopt(job, machine);
+        if let Some(known) = cached.deployments.known(job) {
             return Ok(known);
         }
-        let ids = memory.deployments.under_way();
+        let ids = cached.deployments.under_way();
         if ids.len() > 1 {
             let details = vec!["nics".to_owned()];
             let scope = scope.clone();
@@ -117,28 +117,28 @@ impl Sight {
             let now = Instant::now();
             // Without an answer the job is asked, and says what is wrong.
             for machine in client.list(&question).await.unwrap_or_default() {
-                let Some(job) = memory.deployments.job_of(&machine.id) else { continue };
+                let Some(job) = cached.deployments.job_of(&machine.id) else { continue };
                 if machine.state == Some(MachineState::Running) {
                     let machine = Arc::new(machine);
-                    memory.machines.insert(machine.id.clone(), (now, Some(machine.clone())));
-                    memory.deployments.ended(&job, Deployment::Done(machine));
+                    cached.machines.insert(machine.id.clone(), (now, Some(machine.clone())));
+                    cached.deployments.ended(&job, Deployment::Done(machine));
                 } else if machine.state == Some(MachineState::Starting) {
-                    memory.deployments.goes_on(&job);
+                    cached.deployments.goes_on(&job);
                 }
             }
-            if let Some(known) = memory.deployments.known(job) {
+            if let Some(known) = cached.deployments.known(job) {
                 return Ok(known);
             }
         }
         Ok(match client.poll::<DeployVirtualMachine>(job).await? {
-            JobState::Running => memory.deployments.goes_on(job),
+            JobState::Running => cached.deployments.goes_on(job),
             JobState::Succeeded(machine) => {
                 let machine = Arc::new(machine);
-                memory.machines.insert(machine.id.clone(), (Instant::now(), Some(machine.clone())));
-                memory.deployments.ended(job, Deployment::Done(machine))
+                cached.machines.insert(machine.id.clone(), (Instant::now(), Some(machine.clone())));
+                cached.deployments.ended(job, Deployment::Done(machine))
             }
             JobState::Failed(refusal) => {
-                memory.deployments.ended(job, Deployment::Failed(refusal.to_string()))
+                cached.deployments.ended(job, Deployment::Failed(refusal.to_string()))
             }
         })
     }
@@ -180,26 +180,26 @@ impl Sight {
         Ok(found)
     }
 
-    /// Nothing that was seen of networks holds any more.
+    /// Drops all cached networks.
     pub(crate) async fn networks_changed(&self) {
         self.0.lock().await.networks.clear();
     }
 
-    /// Nothing that was seen of a machine holds any more.
+    /// Drops what is cached of a machine.
     pub(crate) async fn changed(&self, id: &VirtualMachineId) {
-        let mut memory = self.0.lock().await;
-        memory.machines.remove(id);
-        memory.listed = None;
+        let mut cached = self.0.lock().await;
+        cached.machines.remove(id);
+        cached.listed = None;
     }
 
     /// Whether users of the account may expunge machines, or only destroy them.
     pub(crate) async fn may_expunge(&self, client: &Client) -> Result<bool, Error> {
-        let mut memory = self.0.lock().await;
-        if let Some((_, may)) = memory.may_expunge.filter(|(at, _)| at.elapsed() <= REMEMBERED) {
+        let mut cached = self.0.lock().await;
+        if let Some((_, may)) = cached.may_expunge.filter(|(at, _)| at.elapsed() <= REMEMBERED) {
             return Ok(may);
         }
         let may = client.call(&ListCapabilities {}).await?.allowuserexpungerecovervm;
-        memory.may_expunge = Some((Instant::now(), may));
+        cached.may_expunge = Some((Instant::now(), may));
         Ok(may)
     }
 }

@@ -1,4 +1,4 @@
-//! What a manifest may wish for beyond machines: hosts together and apart, disks, ways in, other people's accounts. And
+//! What a manifest may ask for beyond machines: hosts together and apart, disks, ways in, other people's accounts. And
 //! what all of it costs in calls.
 
 use std::collections::BTreeSet;
@@ -18,10 +18,10 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::failures::Told;
 use crate::manifests::{self, NAME, NAMESPACE, Shape};
 use crate::story::Act::{Check, Create, Delete};
 use crate::story::{Story, failed};
-use crate::trouble::Told;
 
 fn goes_well(story: &Story) {
     let report = run(story, 1, &[]);
@@ -29,7 +29,7 @@ fn goes_well(story: &Story) {
 }
 
 fn wrong(what: impl Into<String>) -> Violation {
-    Violation::new("wish", what)
+    Violation::new("feature", what)
 }
 
 /// The machines of the tenant, as the operator sees them: with their hosts.
@@ -45,7 +45,7 @@ fn hosts<'a>(vms: &'a [VirtualMachine], role: &str) -> Vec<&'a str> {
     of_role.filter_map(|vm| vm.hostid.as_ref()).map(|host| host.as_str()).collect()
 }
 
-fn wishes(body: &mut Value) {
+fn with_features(body: &mut Value) {
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     match body["kind"].as_str() {
         Some("CloudStackCluster") => {
@@ -64,7 +64,7 @@ fn wishes(body: &mut Value) {
     }
 }
 
-fn wishes_came_true<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+fn features_are_there<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
     Box::pin(async move {
         let vms = vms(cloud).await?;
         let (apart, together) = (hosts(&vms, "control plane"), hosts(&vms, "workers"));
@@ -153,14 +153,14 @@ fn the_volume_is_left<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 #[test]
 fn machines_are_kept_together_and_apart_have_disks_and_are_reached_by_ssh() {
     let shape = Shape { control_plane: 3, workers: 2, ..Shape::EXAMPLE };
-    let acts = [Create, Check(wishes_came_true), Delete];
-    goes_well(&Story { shape, bare: true, change: Some(wishes), ..Story::of(&acts) });
+    let acts = [Create, Check(features_are_there), Delete];
+    goes_well(&Story { shape, bare: true, change: Some(with_features), ..Story::of(&acts) });
 }
 
 #[test]
 fn volumes_that_somebody_attached_survive_their_machines() {
     let acts = [Create, Check(a_volume_is_attached)];
-    let story = Story { bare: true, change: Some(wishes), delete_at_end: true, ..Story::of(&acts) };
+    let story = Story { bare: true, change: Some(with_features), delete_at_end: true, ..Story::of(&acts) };
     goes_well(&Story { mishap_at_end: Some(the_volume_is_left), ..story });
 }
 
