@@ -62,7 +62,7 @@ impl Clouds {
     }
 
     /// Fails unless the cloud of a failure domain accepts the keys of its Secret, and shows them the zone.
-    pub async fn check(&self, domain: &CloudStackFailureDomainSpec, keys: &Secret) -> Result<(), Trouble> {
+    pub async fn check(&self, domain: &CloudStackFailureDomainSpec, keys: &Secret) -> Result<(), CloudError> {
         self.outlook(domain, keys, &[]).await.map(drop)
     }
 }
