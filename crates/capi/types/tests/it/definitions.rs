@@ -10,8 +10,8 @@ fn every_definition_is_structural_and_valid() {
     for mut definition in definitions {
         let name = definition["metadata"]["name"].clone();
         crd::default(&mut definition);
-        assert_eq!(crd::structural_errors(&definition), [], "{name}");
-        assert_eq!(crd::validate(&definition, None), [], "{name}");
+        assert_eq!(*crd::structural_errors(&definition), [], "{name}");
+        assert_eq!(*crd::validate(&definition, None), [], "{name}");
     }
 }
 
