@@ -298,7 +298,7 @@ fn reason(candidate: &Candidate, round: Round) -> Option<String> {
 fn build_time(suite: &Suite, built: &BTreeSet<&'static str>) -> Duration {
     let family = |name: &str| catalog::PEERS.iter().find(|peer| peer.name == name).map(|peer| peer.family);
     let mut begun: Vec<Family> = built.iter().filter_map(|name| family(name)).collect();
-    let mut seconds = 0;
+    let mut seconds = suite.needs.iter().map(|need| need.seconds()).sum();
     for name in suite.peer_names().filter(|name| !built.contains(name)) {
         let Some(peer) = catalog::PEERS.iter().find(|peer| peer.name == name) else { continue };
         seconds += peer.seconds;

@@ -74,6 +74,16 @@ pub enum Need {
     NodeImage,
 }
 
+impl Need {
+    /// Seconds that it takes on two idle cores. An image may be in the cache, but then its peers are too.
+    pub fn seconds(self) -> u64 {
+        match self {
+            Self::KubeRsSuite => 120,
+            Self::NodeImage => 60,
+        }
+    }
+}
+
 const KUBE: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 const KUBECTL: &[&str] = &["kubectl"];
 const CLUSTERCTL: &[&str] = &["clusterctl"];
@@ -321,10 +331,11 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/self_checks/simulate.rs",
         ],
         uses: &[API, CONTROLLERS, SIM],
-        ..suite("simulate", 240)
+        parts: 8,
+        ..suite("simulate", 100)
     },
     Suite {
-        parts: 64,
+        parts: 256,
         against: &[Against::Capstan],
         about: &[
             "crates/clouds/cloudstack/provider/**",
@@ -332,7 +343,7 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/self_checks/cloudstack_faults.rs",
         ],
         uses: &[API, CONTROLLERS, SIM, CLOUDSTACK, HARNESS],
-        ..suite("cloudstack-faults", 120)
+        ..suite("cloudstack-faults", 150)
     },
     Suite {
         against: &[Against::Kubernetes, Against::Etcd, Against::Containerd],
@@ -439,6 +450,14 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SUITES.len());
+    }
+
+    #[test]
+    fn every_suite_is_described_on_the_page() {
+        let page = std::fs::read_to_string(crate::cargo::root().join(super::super::history::PAGE)).unwrap();
+        for suite in SUITES {
+            assert!(page.contains(&format!("| `{}` |", suite.name)), "{}", suite.name);
+        }
     }
 
     #[test]

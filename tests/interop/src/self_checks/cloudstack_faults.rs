@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use super::Part;
 use crate::cargo;
 
 const PACKAGE: &str = "capstan-cloudstack-provider";
@@ -24,20 +25,13 @@ const WHOLE: [&str; 2] = [
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only this part, such as `3/64`, the third of 64; all runs when not given
-    #[arg(long, default_value = "1/1", value_parser = part)]
-    part: (u32, u32),
-}
-
-fn part(text: &str) -> Result<(u32, u32)> {
-    let (one, of) = text.split_once('/').context("a part is written as 3/64")?;
-    let (one, of) = (one.parse()?, of.parse()?);
-    ensure!(one >= 1 && one <= of, "parts are counted from 1 to {of}");
-    Ok((one, of))
+    /// Only this part, such as `3/256`, the third of 256; all runs when not given
+    #[arg(long, default_value = "1/1", value_parser = Part::parse)]
+    part: Part,
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    let (one, of) = options.part;
+    let Part { one, of } = options.part;
     let mut tests = IN_PARTS.to_vec();
     if one == 1 {
         tests.extend(WHOLE);
@@ -76,17 +70,4 @@ fn program() -> Result<PathBuf> {
         .filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)))
         .find_map(|message| message["executable"].as_str().map(PathBuf::from));
     found.with_context(|| format!("cargo built no tests of {PACKAGE}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_counted_from_one() {
-        assert_eq!(part("3/64").unwrap(), (3, 64));
-        for bad in ["0/4", "5/4", "3", "a/b"] {
-            assert!(part(bad).is_err(), "{bad}");
-        }
-    }
 }

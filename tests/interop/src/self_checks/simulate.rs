@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use super::Part;
 use crate::cargo;
 
 /// How much is simulated.
@@ -14,6 +15,10 @@ pub struct Options {
     /// Only these stories (comma separated)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Only this part of the stories, such as `3/8`, the third of eight
+    #[arg(long, value_parser = Part::parse, conflicts_with = "only")]
+    #[serde(skip)]
+    part: Option<Part>,
     /// Disturb every effect instead of a sample
     #[arg(long)]
     #[serde(skip)]
@@ -70,6 +75,10 @@ enum Misfortune {
 pub fn run(mut options: Options) -> Result<()> {
     if options.all {
         options.every = 1;
+    }
+    if let Some(part) = options.part {
+        options.only = part.take(capstan_scenarios::all()).map(|story| story.name.to_owned()).collect();
+        println!("stories: {}", options.only.join(", "));
     }
     // Hours of runs are worth the minutes that an optimised build takes; what CI samples is built by its tests anyway.
     let optimised = ["--release", "-p", "capstan", "-p", "capstan-scenarios", "--example", "simulate"];
