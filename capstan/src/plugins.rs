@@ -38,7 +38,13 @@ impl Plugins {
 
     /// A command that runs controllers, with the providers' flags.
     pub fn arguments(&self, command: Command) -> Command {
-        self.providers().fold(command, |command, provider| provider.arguments(command))
+        // Flags that are derived from a documented struct would put their words in the place of the command's.
+        let about = command.get_about().cloned();
+        let command = self.providers().fold(command, |command, provider| provider.arguments(command));
+        match about {
+            Some(about) => command.about(about).long_about(None),
+            None => command,
+        }
     }
 
     /// Further commands of the program.
