@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
 use clap::{ArgAction, ArgMatches, Command, Id};
@@ -81,7 +81,7 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
 
 /// A server on a data directory, with or without controllers on it.
 pub struct Server {
-    plane: Plane,
+    plane: Server,
     listener: TcpListener,
     address: SocketAddr,
     kubeconfig: PathBuf,
@@ -112,7 +112,7 @@ impl Server {
             let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
             config = config.with_kinds(Arc::new(kinds));
         }
-        let plane = Plane::start(config, pki.clone()).await?;
+        let plane = Server::start(config, pki.clone()).await?;
         let kubeconfig = dir.join(ADMIN);
         let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
         write_private(&kubeconfig, format!("{text:#}\n").as_bytes())
@@ -127,7 +127,7 @@ impl Server {
 
     /// A client with all rights.
     pub fn client(&self, name: &str) -> Client {
-        Client::in_process(self.plane.server().clone(), name)
+        Client::in_process(self.plane.clone(), name)
     }
 
     /// Installs what the controllers need and starts them.
@@ -138,7 +138,7 @@ impl Server {
         assembly.register(&client).await?;
         let mut runtime = assembly.runtime(client, env);
         let (metrics, providers) = (runtime.metrics().clone(), assembly.metrics());
-        self.plane.server().show_metrics(move || metrics.render() + &providers());
+        self.plane.show_metrics(move || metrics.render() + &providers());
         runtime.start();
         self.runtime = Some(runtime);
         Ok(())

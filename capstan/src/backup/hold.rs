@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use capstan_apiserver::backup::Backup;
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Client, KindName, ListOptions, Patch};
 use capstan_object::{Key, Object as _, Scope};
@@ -44,8 +44,8 @@ pub fn held(backup: Backup, beside: &Path) -> Result<(Backup, Vec<Key>)> {
 
 async fn pause(dir: &Path) -> Result<Vec<Key>> {
     let pki = Pki::load_or_create(&dir.join("pki"), Env::system())?;
-    let plane = Plane::start(capstan_capi_plane::configure(Config::on_disk(dir)), Arc::new(pki)).await?;
-    let client = Client::in_process(plane.server().clone(), "capstan-restore");
+    let plane = Server::start(capstan_capi_plane::configure(Config::on_disk(dir)), Arc::new(pki)).await?;
+    let client = Client::in_process(plane.clone(), "capstan-restore");
     let mut definition: KindName = KindName::namespaced(
         "apiextensions.k8s.io",
         "v1",

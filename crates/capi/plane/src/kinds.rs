@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use capstan_apiserver::admission::Admission;
 use capstan_apiserver::auth::ObjectSource;
+use capstan_apiserver::config::{Config, Kinds};
 use capstan_apiserver::conversion::Conversions;
-use capstan_apiserver::plane::{Config, Kinds};
 use capstan_capi_types::conversion::Converter;
 use capstan_provider_kit::ProviderVersions;
 use serde_json::Value;

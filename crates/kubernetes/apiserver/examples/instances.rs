@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 
 /// Servers the process has before those that are measured.
 const BEFORE: usize = 1_000;
@@ -25,12 +25,12 @@ fn resident_kib() -> u64 {
 }
 
 /// Starts servers, each with keys of its own, and waits until their controllers have nothing left to do.
-async fn start(planes: &mut Vec<Plane>, count: usize) {
+async fn start(planes: &mut Vec<Server>, count: usize) {
     for _ in 0..count {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        planes.push(Plane::start(Config::in_memory(), pki).await.unwrap());
+        planes.push(Server::start(Config::in_memory(), pki).await.unwrap());
     }
-    let revisions = |planes: &[Plane]| -> u64 { planes.iter().map(|p| p.server().store().revision()).sum() };
+    let revisions = |planes: &[Server]| -> u64 { planes.iter().map(|p| p.store().revision()).sum() };
     loop {
         let before = revisions(planes);
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -51,7 +51,7 @@ async fn main() {
     let (before, begun) = (resident_kib(), Instant::now());
     start(&mut planes, MORE).await;
     let (after, took) = (resident_kib(), begun.elapsed());
-    let store = planes[0].server().store();
+    let store = planes[0].store();
     println!("{BEFORE} servers: {before} KiB");
     println!("{} servers: {after} KiB, the last {MORE} started and settled in {took:.1?}", BEFORE + MORE);
     println!(

@@ -1,5 +1,7 @@
 //! The objects every cluster has from its first moment.
 
+use std::sync::Arc;
+
 use capstan_schema::bounded::Texts;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use crate::auth::rbac::{self, Reconciliation};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::server::Server;
+use crate::parts::ServerParts;
 use crate::status::Result;
 use crate::verbs::create::create_object;
 use crate::verbs::delete::delete_object;
@@ -16,25 +18,25 @@ use crate::verbs::update::{Change, Step, change};
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Gives bootstrap policy back what it lost. Safe to call at every start, before [`objects`].
-pub(crate) async fn policy(server: &Server) -> Result<()> {
+pub(crate) async fn policy(parts: &Arc<ServerParts>) -> Result<()> {
     for object in rbac::bootstrap_policy() {
-        reconcile(server, object).await?;
+        reconcile(parts, object).await?;
     }
     Ok(())
 }
 
 /// Creates what else is missing. Safe to call at every start.
-pub(crate) async fn objects(server: &Server) -> Result<()> {
+pub(crate) async fn objects(parts: &Arc<ServerParts>) -> Result<()> {
     for namespace in NAMESPACES {
         ensure(
-            server,
+            parts,
             "",
             "namespaces",
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
         )
         .await?;
     }
-    ensure(server, "", "services", kubernetes_service()).await
+    ensure(parts, "", "services", kubernetes_service()).await
 }
 
 /// The service clients look for the API under: the first address of upstream's default service range.
@@ -54,20 +56,20 @@ fn kubernetes_service() -> Value {
     })
 }
 
-async fn ensure(server: &Server, group: &str, plural: &str, object: Value) -> Result<()> {
-    let Some(call) = call(server, group, plural, &object) else { return Ok(()) };
-    match call.shared.store.get(&call.resource().bucket, &call.key()) {
+async fn ensure(parts: &Arc<ServerParts>, group: &str, plural: &str, object: Value) -> Result<()> {
+    let Some(call) = call(parts, group, plural, &object) else { return Ok(()) };
+    match call.parts.store.get(&call.resource().bucket, &call.key()) {
         Some(_) => Ok(()),
         None => create(&call, object).await,
     }
 }
 
 /// Makes a role or binding of bootstrap policy hold at least what it should.
-async fn reconcile(server: &Server, expected: &Value) -> Result<()> {
+async fn reconcile(parts: &Arc<ServerParts>, expected: &Value) -> Result<()> {
     let plural = format!("{}s", expected["kind"].as_str().unwrap_or_default().to_lowercase());
-    let Some(call) = call(server, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
-    let existing = match call.shared.store.get(&call.resource().bucket, &call.key()) {
-        Some(entry) => Some(call.shared.load(&call, &entry).await?),
+    let Some(call) = call(parts, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
+    let existing = match call.parts.store.get(&call.resource().bucket, &call.key()) {
+        Some(entry) => Some(call.parts.load(&call, &entry).await?),
         None => None,
     };
     match rbac::reconcile(existing.as_ref(), &required(&call, existing.as_ref(), expected)) {
@@ -109,11 +111,10 @@ impl Change for Missing<'_> {
 }
 
 /// A request of the server itself about an object.
-fn call(server: &Server, group: &str, plural: &str, object: &Value) -> Option<Call> {
-    let shared = server.shared();
-    let registry = shared.registry.load_full();
+fn call(parts: &Arc<ServerParts>, group: &str, plural: &str, object: &Value) -> Option<Call> {
+    let registry = parts.registry.load_full();
     let resource = registry.find(group, "v1", plural)?.clone();
-    Some(shared.internal_call("system:apiserver", resource, object.namespace(), object.name()))
+    Some(parts.internal_call("system:apiserver", resource, object.namespace(), object.name()))
 }
 
 async fn create(call: &Call, mut object: Value) -> Result<()> {

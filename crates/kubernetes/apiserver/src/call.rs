@@ -17,12 +17,12 @@ use crate::http::body::{self, Decoded, MAX_CRD_DEPTH, MAX_DEPTH};
 use crate::http::options::{FieldValidation, Query};
 use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
+use crate::parts::ServerParts;
 use crate::portforward::Upgrade;
 use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
 use crate::route::{Route, Verb};
 use crate::scale;
-use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::strategy;
 
@@ -31,7 +31,7 @@ const SHOWN_BODY: usize = 16 * 1024;
 
 /// One request to a resource.
 pub(crate) struct Call {
-    pub shared: Arc<Shared>,
+    pub parts: Arc<ServerParts>,
     pub registry: Arc<Registry>,
     pub route: Route,
     pub user: User,

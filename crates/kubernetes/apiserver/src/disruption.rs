@@ -21,7 +21,7 @@ pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()
     }
     let prefix = format!("{}/", call.namespace());
     let mut budgets = Vec::new();
-    for entry in call.shared.store.snapshot(BUCKET).range(&prefix, None) {
+    for entry in call.parts.store.snapshot(BUCKET).range(&prefix, None) {
         let budget: Value = serde_json::from_slice(&entry.value).map_err(Status::internal)?;
         let selector = LabelSelector::from_object(&budget["spec"]["selector"])
             .map_err(|e| Status::internal(format!("a disruption budget's selector is broken: {e}")))?;
@@ -43,7 +43,7 @@ pub(crate) async fn permit(call: &Call, pod: &Value, dry_run: bool) -> Result<()
     let resource = call.registry.find("policy", "v1", "poddisruptionbudgets").cloned();
     let Some(resource) = resource else { return Ok(()) };
     let status_call =
-        call.shared.internal_call("system:apiserver", resource, call.namespace(), budget.name()).on("status");
+        call.parts.internal_call("system:apiserver", resource, call.namespace(), budget.name()).on("status");
     let options = WriteOptions { dry_run, ..WriteOptions::default() };
     let spend = Spend { pod: pod.name().to_owned() };
     change(&status_call, &spend, &options, WriteKind::Update).await.map(|_| ())
@@ -84,7 +84,7 @@ impl Change for Spend {
         if !status["disruptedPods"].is_object() {
             status["disruptedPods"] = json!({});
         }
-        status["disruptedPods"][&self.pod] = call.shared.env.now_rfc3339().into();
+        status["disruptedPods"][&self.pod] = call.parts.env.now_rfc3339().into();
         Ok(Step::Edit(budget))
     }
 }

@@ -1,9 +1,6 @@
 //! Paths that are no resources: discovery, OpenAPI, version, health, metrics and backups.
 
-use std::sync::Arc;
-
-use ::http::request::Parts;
-use ::http::{HeaderValue, Method, StatusCode, header};
+use ::http::{HeaderValue, Method, StatusCode, header, request};
 use bytes::Bytes;
 use capstan_store::Health;
 
@@ -12,17 +9,17 @@ use crate::discovery::Document;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
 use crate::negotiation::{self, Encoding, Endpoint};
+use crate::parts::ServerParts;
 use crate::registry::Registry;
 use crate::reply::{self, Reply, ReplyBody};
-use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::{backup, discovery, metrics, openapi, respond, route};
 use serde_json::json;
 
 /// Serves a path that is no resource.
 pub(crate) async fn serve(
-    shared: &Arc<Shared>,
-    head: &Parts,
+    server: &ServerParts,
+    head: &request::Parts,
     info: &RequestInfo,
     user: &User,
 ) -> Result<Reply> {
@@ -35,25 +32,25 @@ pub(crate) async fn serve(
     if !any_method && !matches!(head.method, Method::GET | Method::HEAD) {
         return Err(if is_document(&parts) { route::method_not_allowed() } else { Status::no_such_path() });
     }
-    let registry = shared.registry.load_full();
+    let registry = server.registry.load_full();
     match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(shared, head, parts[0], rest)),
+        ["healthz" | "livez" | "readyz", rest @ ..] => return Ok(health(server, head, parts[0], rest)),
         ["metrics"] => {
             let content_type = "text/plain; version=0.0.4; charset=utf-8";
-            let body = ReplyBody::full(metrics::expose(shared));
+            let body = ReplyBody::full(metrics::expose(server));
             return Ok(reply::with_type(StatusCode::OK, content_type, body));
         }
         [".well-known", "openid-configuration"] => {
             // The issuer's keys are at this server, under the name the client knows it by.
             let host = header_text(header::HOST).unwrap_or("127.0.0.1");
-            let value = shared.authenticator.tokens().openid_configuration(&format!("https://{host}"));
+            let value = server.authenticator.tokens().openid_configuration(&format!("https://{host}"));
             return Ok(openid_reply("application/json", &value.map_err(Status::internal)?));
         }
         ["openid", "v1", "jwks"] => {
-            let value = shared.authenticator.tokens().key_set().map_err(Status::internal)?;
+            let value = server.authenticator.tokens().key_set().map_err(Status::internal)?;
             return Ok(openid_reply("application/jwk-set+json", &value));
         }
-        ["capstan", "v1", "backup"] if head.method == Method::GET => return backup(shared, info, user),
+        ["capstan", "v1", "backup"] if head.method == Method::GET => return backup(server, info, user),
         ["version"] => {
             let accepted = negotiation::accept(accept, Endpoint::Document)?;
             let value = serde_json::from_slice(&discovery::version()).map_err(Status::internal)?;
@@ -66,7 +63,7 @@ pub(crate) async fn serve(
         ["openapi", "v2"] => {
             let encoding = openapi::accept_v2(accept)
                 .ok_or_else(|| Status::not_acceptable("OpenAPI v2 is to be had as application/json"))?;
-            let document = shared.openapi.v2(&registry, encoding);
+            let document = server.openapi.v2(&registry, encoding);
             let content_type = match encoding {
                 openapi::Encoding::Json => "application/json",
                 openapi::Encoding::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
@@ -74,7 +71,7 @@ pub(crate) async fn serve(
             Ok(document_reply(content_type, &document, if_none_match))
         }
         ["openapi", "v3"] => {
-            let document = shared.openapi.v3_index(&registry);
+            let document = server.openapi.v3_index(&registry);
             Ok(document_reply("application/json", &document, if_none_match))
         }
         ["openapi", "v3", rest @ ..] => {
@@ -82,7 +79,7 @@ pub(crate) async fn serve(
                 return Err(Status::not_acceptable("OpenAPI v3 is to be had as application/json"));
             }
             let path = rest.join("/");
-            let document = shared.openapi.v3(&registry, &path).ok_or_else(Status::no_such_path)?;
+            let document = server.openapi.v3(&registry, &path).ok_or_else(Status::no_such_path)?;
             let query = Query::parse(head.uri.query());
             let hash = query.get("hash").filter(|hash| !hash.is_empty());
             if hash.is_some_and(|hash| hash != document.hash) {
@@ -97,13 +94,13 @@ pub(crate) async fn serve(
             Ok(reply)
         }
         [root @ ("api" | "apis")] if negotiation::wants_aggregated_discovery(accept).is_some() => {
-            let pages = shared.discovery.pages(&registry);
+            let pages = server.discovery.pages(&registry);
             let document = if *root == "api" { pages.aggregated_core() } else { pages.aggregated_groups() };
             Ok(document_reply(discovery::AGGREGATED_MEDIA_TYPE, &document, if_none_match))
         }
         _ => {
             let accepted = negotiation::accept(accept, Endpoint::Document)?;
-            let pages = shared.discovery.pages(&registry);
+            let pages = server.discovery.pages(&registry);
             let bytes = match parts.as_slice() {
                 [] => Some(paths(&registry)),
                 ["api"] => Some(pages.core_versions(header_text(header::HOST).unwrap_or("127.0.0.1"))),
@@ -172,7 +169,7 @@ fn document_reply(content_type: &'static str, document: &Document, if_none_match
 
 /// Everything the server has, its keys included: for those alone who may do everything anyway, whatever paths
 /// the stored policy opens to others.
-fn backup(shared: &Shared, info: &RequestInfo, user: &User) -> Result<Reply> {
+fn backup(server: &ServerParts, info: &RequestInfo, user: &User) -> Result<Reply> {
     if !user.in_group(MASTERS) {
         let attributes = Attributes {
             user: user.clone(),
@@ -185,7 +182,7 @@ fn backup(shared: &Shared, info: &RequestInfo, user: &User) -> Result<Reply> {
             &format!("a backup holds the server's keys and is for {MASTERS}"),
         ));
     }
-    let taken = backup::take(&shared.store, &shared.pki).map_err(Status::internal)?;
+    let taken = backup::take(&server.store, &server.pki).map_err(Status::internal)?;
     let body = ReplyBody::stream(futures::stream::iter(taken));
     Ok(reply::with_type(StatusCode::OK, "application/octet-stream", body))
 }
@@ -209,8 +206,8 @@ fn openid_reply(content_type: &'static str, value: &serde_json::Value) -> Reply 
 /// Checks that can be asked for one by one: `/readyz/ping`.
 const CHECKS: [&str; 3] = ["ping", "log", "store"];
 
-fn health(shared: &Shared, head: &Parts, kind: &str, rest: &[&str]) -> Reply {
-    let healthy = |check: &str| check != "store" || shared.store.health() == Health::Writable;
+fn health(server: &ServerParts, head: &request::Parts, kind: &str, rest: &[&str]) -> Reply {
+    let healthy = |check: &str| check != "store" || server.store.health() == Health::Writable;
     match rest {
         [] => {
             let failed: Vec<&str> = CHECKS.into_iter().filter(|c| !healthy(c)).collect();

@@ -30,7 +30,7 @@ pub(crate) async fn update(
     object: Value,
     manager: &str,
 ) -> Result<Value> {
-    let now = call.shared.env.now_rfc3339();
+    let now = call.parts.env.now_rfc3339();
     with_versions(call, |ownership| {
         let empty;
         let live = match current {
@@ -52,7 +52,7 @@ pub(crate) async fn apply(
     applied: &Value,
     options: &WriteOptions,
 ) -> Result<Value> {
-    let now = call.shared.env.now_rfc3339();
+    let now = call.parts.env.now_rfc3339();
     let force = options.force.unwrap_or(false);
     let mut merged = with_versions(call, |ownership| {
         let empty;
@@ -100,7 +100,7 @@ async fn with_versions(
         }
         for (object, to) in missing {
             let version = to.rsplit('/').next().unwrap_or(&to);
-            let converted = Box::pin(call.shared.convert(call.resource(), object.clone(), version)).await;
+            let converted = Box::pin(call.parts.convert(call.resource(), object.clone(), version)).await;
             known.push(Conversion { object, to, converted: converted.map_err(|s| s.message) });
         }
     }

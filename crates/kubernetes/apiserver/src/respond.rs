@@ -52,7 +52,7 @@ fn object(call: &Call, code: StatusCode, bytes: Bytes) -> Result<Reply> {
         Shape::Whole => value,
         Shape::Table(version) => {
             let options = Options::new(version, call.query.get("includeObject"))?;
-            printer(call).object_table(&value, true, &options, call.shared.env.now())
+            printer(call).object_table(&value, true, &options, call.parts.env.now())
         }
         Shape::Metadata(version) | Shape::MetadataList(version) => table::metadata(&value, version),
     };
@@ -85,7 +85,7 @@ fn list(call: &Call, list: ListAnswer) -> Result<Reply> {
         Shape::Table(version) => {
             // One row at a time: the parsed objects of a large list never exist together.
             let options = Options::new(version, call.query.get("includeObject"))?;
-            let (printer, now) = (printer(call), call.shared.env.now());
+            let (printer, now) = (printer(call), call.parts.env.now());
             let mut rows = Vec::with_capacity(list.items.len());
             for item in &list.items {
                 rows.push(printer.row(&parse(item)?, &options, now));
@@ -250,8 +250,8 @@ impl WatchShape {
         last: Option<Bytes>,
     ) -> Result<Bytes> {
         let bytes = match last {
-            Some(last) => call.shared.render_bytes(call, entry, last).await?,
-            None => call.shared.render(call, entry).await?,
+            Some(last) => call.parts.render_bytes(call, entry, last).await?,
+            None => call.parts.render(call, entry).await?,
         };
         if self.accepted.shape == Shape::Whole && self.accepted.encoding == Encoding::Json {
             let mut out = BytesMut::with_capacity(bytes.len() + 40);
@@ -290,7 +290,7 @@ impl WatchShape {
             (Shape::Metadata(version) | Shape::MetadataList(version), _) => table::metadata(&object, version),
             (_, Some(table)) => {
                 let first = !table.headers_sent.swap(true, Ordering::Relaxed);
-                table.printer.object_table(&object, first, &table.options, call.shared.env.now())
+                table.printer.object_table(&object, first, &table.options, call.parts.env.now())
             }
             _ => object,
         }

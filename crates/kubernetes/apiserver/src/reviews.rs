@@ -1,7 +1,5 @@
 //! Kinds that are answered instead of stored: reviews of who somebody is and what they may do, and tokens.
 
-use std::sync::Arc;
-
 use ::http::StatusCode;
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,14 +19,14 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 }
 
 /// Answers a review.
-pub(crate) fn create(call: &Call, authenticator: &Arc<Authenticator>, body: &Bytes) -> Result<Answer> {
+pub(crate) fn create(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let object = call.decode(body, options.field_validation)?;
-    let authorizer = &*call.shared.authorizer;
+    let authorizer = &*call.parts.authorizer;
     let answer = match call.resource().plural.as_str() {
         "tokenreviews" => review::token_review(authenticator, object)?,
         "selfsubjectreviews" => {
-            review::self_subject_review(&call.shared.env, &call.user, &call.resource().api_version())
+            review::self_subject_review(&call.parts.env, &call.user, &call.resource().api_version())
         }
         "subjectaccessreviews" => review::subject_access_review(authorizer, object)?,
         "localsubjectaccessreviews" => {
@@ -42,7 +40,7 @@ pub(crate) fn create(call: &Call, authenticator: &Arc<Authenticator>, body: &Byt
 }
 
 /// Issues a token for the ServiceAccount in the path.
-pub(crate) fn create_token(call: &Call, authenticator: &Arc<Authenticator>, body: &Bytes) -> Result<Answer> {
+pub(crate) fn create_token(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let encoding = negotiation::body(call.content_type.as_deref(), call.endpoint())?;
     let mut request: Value = call.parse(body, encoding)?.value;

@@ -48,12 +48,9 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
     let lens = Lens::new(call, subresource);
     let answer = match call.verb() {
         Verb::Get => {
-            let entry = call
-                .shared
-                .store
-                .get(&call.resource().bucket, &call.key())
-                .ok_or_else(|| call.not_found())?;
-            let object = call.shared.load(call, &entry).await?;
+            let entry =
+                call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
+            let object = call.parts.load(call, &entry).await?;
             if call.resource().custom().is_some() && lens.replicas(&object).is_none() {
                 let path = &lens.paths.spec_replicas;
                 return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));

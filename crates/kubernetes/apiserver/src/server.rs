@@ -1,4 +1,4 @@
-//! A server: assembly of its parts, and the chain every request goes through.
+//! A server: its start, and the chain every request goes through.
 //!
 //! ```text
 //! request ─► who (authentication, impersonation) ─► may they (authorization) ─► where to (route)
@@ -10,104 +10,81 @@ use std::sync::Arc;
 
 use ::http::{HeaderMap, HeaderValue, Method, Request, header, request};
 use ::http_body::Body;
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capstan_store::Store;
+use tokio::net::TcpListener;
 
-use crate::admission::{Admission, Warnings};
-use crate::auth::rbac::Rbac;
-use crate::auth::{Attributes, Authenticator, Authorizer, User};
+use crate::admission::Warnings;
+use crate::auth::{Attributes, User};
 use crate::call::Call;
-use crate::conversion::Conversions;
-use crate::crd::controller::Definitions;
+use crate::config::{Config, Policy, StartError};
 use crate::digest::Digest;
-use crate::env::Env;
 use crate::http::body;
 use crate::http::info::RequestInfo;
 use crate::http::options::Query;
-use crate::metrics::{Labels, Metrics};
+use crate::metrics::Labels;
 use crate::negotiation::{self, Endpoint};
+use crate::parts::ServerParts;
 use crate::pki::{PeerIdentity, Pki};
-use crate::portforward::{PodStreams, Upgrade};
-use crate::registry::{Resource, build};
+use crate::portforward::Upgrade;
+use crate::registry::Resource;
 use crate::reply::{self, Reply};
 use crate::route::{self, Route, Verb};
-use crate::shared::Shared;
 use crate::status::{Result, Status};
 use crate::verbs::{self, Answer};
-use crate::{compression, controllers, documents, respond, reviews, subresources};
+use crate::{bootstrap, compression, controllers, documents, front, respond, reviews, subresources};
 
 /// A Kubernetes API server. Cheap to clone; lives until the last clone is dropped.
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
-}
-
-/// Everything a server is made of.
-pub struct Parts {
-    /// Where objects are.
-    pub store: Store<Digest>,
-    /// Time and randomness.
-    pub env: Env,
-    /// Who is asking.
-    pub authenticator: Authenticator,
-    /// May they.
-    pub authorizer: Arc<dyn Authorizer>,
-    /// Admission after the compiled-in checks, webhooks among them.
-    pub admission: Vec<Arc<dyn Admission>>,
-    /// Converts custom resources between versions.
-    pub conversions: Conversions,
-    /// Checks that nobody grants what they do not hold.
-    pub rbac: Arc<Rbac>,
-    /// PEM of the authority clients trust.
-    pub root_ca: Arc<str>,
-    /// Keys and certificates, for backups.
-    pub pki: Arc<Pki>,
-    /// Whoever runs Pods, for `portforward`.
-    pub pods: Option<Arc<dyn PodStreams>>,
+    parts: Arc<ServerParts>,
 }
 
 impl Server {
-    /// Puts a server together, serves what the store holds and starts its controllers. Must be called
-    /// inside a tokio runtime.
-    pub fn new(parts: Parts) -> Self {
+    /// Opens the store, puts a server together, starts its controllers and creates the objects every cluster has.
+    /// Must be called inside a tokio runtime.
+    pub async fn start(mut config: Config, pki: Arc<Pki>) -> Result<Self, StartError> {
+        let (store, policy) = config.open_store()?;
         let (followers, changes) = controllers::channels();
-        let shared = Arc::new(Shared {
-            store: parts.store,
-            registry: ArcSwap::new(build::empty()),
-            env: parts.env,
-            authorizer: parts.authorizer,
-            admission: parts.admission,
-            conversions: parts.conversions,
-            rbac: parts.rbac,
-            authenticator: Arc::new(parts.authenticator),
-            followers,
-            definitions: Definitions::default(),
-            discovery: Default::default(),
-            openapi: Default::default(),
-            root_ca: parts.root_ca,
-            pki: parts.pki,
-            pods: parts.pods,
-            metrics: Metrics::default(),
-            turns: Default::default(),
-        });
-        crate::crd::controller::load(&shared);
-        controllers::start(&Arc::downgrade(&shared), changes);
-        Self { shared }
+        let parts = Arc::new(ServerParts::assemble(config, store, pki, followers)?);
+        crate::crd::controller::load(&parts);
+        controllers::start(&Arc::downgrade(&parts), changes);
+        if let Policy::Reconcile(place) = policy {
+            bootstrap::policy(&parts).await.map_err(StartError::Bootstrap)?;
+            if let Some(place) = place {
+                place.0.get_or_init(|| parts.store.seed());
+            }
+        }
+        bootstrap::objects(&parts).await.map_err(StartError::Bootstrap)?;
+        Ok(Self { parts })
+    }
+
+    /// Serves on a listener, valid for `names`, until `stop` resolves; then closes the store.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        names: &[String],
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), StartError> {
+        let tls = self.pki().server_config(names)?;
+        front::serve(listener, tls, self.pki().clone(), self.clone(), stop).await;
+        self.store().close().await;
+        Ok(())
+    }
+
+    /// Keys and certificates.
+    pub fn pki(&self) -> &Arc<Pki> {
+        &self.parts.pki
     }
 
     /// The store behind the server.
     pub fn store(&self) -> &Store<Digest> {
-        &self.shared.store
+        &self.parts.store
     }
 
     /// Shows further families of metrics, in Prometheus' text format, on `/metrics`.
     pub fn show_metrics(&self, page: impl Fn() -> String + Send + Sync + 'static) {
-        self.shared.metrics.show_also(Box::new(page));
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        self.parts.metrics.show_also(Box::new(page));
     }
 
     /// Answers one request.
@@ -120,7 +97,7 @@ impl Server {
         let (head, body) = request.into_parts();
         let info = RequestInfo::parse(&head.method, &head.uri);
         let query = Query::parse(head.uri.query());
-        let in_flight = self.shared.metrics.begin(&info);
+        let in_flight = self.parts.metrics.begin(&info);
         let dry_run = query.get("dryRun") == Some("All");
         let labels = Labels::new(&info, is_apply(&head.headers), dry_run);
         let warnings = Warnings::default();
@@ -130,7 +107,7 @@ impl Server {
             Err(status) => reply::failure(&status),
         };
         drop(in_flight);
-        let metrics = &self.shared.metrics;
+        let metrics = &self.parts.metrics;
         metrics.answered(&labels, resource.as_deref(), reply.status(), started.elapsed());
         if compression::accepted(&head.headers) {
             compression::compress(&mut reply);
@@ -142,7 +119,7 @@ impl Server {
                 headers.append(header::WARNING, value);
             }
         }
-        if let Ok(id) = HeaderValue::from_str(&self.shared.env.uuid()) {
+        if let Ok(id) = HeaderValue::from_str(&self.parts.env.uuid()) {
             headers.insert("audit-id", id);
         }
         reply
@@ -170,27 +147,27 @@ impl Server {
             None => {
                 // Whoever accepts connections leaves the client's proven identity here.
                 let peer = head.extensions.get::<Arc<PeerIdentity>>();
-                self.shared.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings)?
+                self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings)?
             }
         };
         let mut request = attributes(&info, user);
-        if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.shared.authorizer)? {
+        if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.parts.authorizer)? {
             request.user = user;
         }
-        self.shared.authorize(&request)?;
+        self.parts.authorize(&request)?;
         let user = request.user;
 
         if info.has_empty_segment {
             return Ok(route::not_found(&info));
         }
         if !info.is_resource {
-            self.shared.definitions.served().await;
-            return documents::serve(&self.shared, head, &info, &user).await;
+            self.parts.definitions.served().await;
+            return documents::serve(&self.parts, head, &info, &user).await;
         }
-        let mut registry = self.shared.registry.load_full();
+        let mut registry = self.parts.registry.load_full();
         if registry.find(&info.group, &info.version, &info.resource).is_none() {
-            self.shared.definitions.served().await;
-            registry = self.shared.registry.load_full();
+            self.parts.definitions.served().await;
+            registry = self.parts.registry.load_full();
         }
         let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else {
             return Ok(route::not_found(&info));
@@ -213,7 +190,7 @@ impl Server {
             negotiation::accept(accept.as_deref(), endpoint)?
         };
         let call = Arc::new(Call {
-            shared: self.shared.clone(),
+            parts: self.parts.clone(),
             registry,
             route,
             user,
@@ -272,7 +249,7 @@ async fn dispatch(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     }
     match call.verb() {
         Verb::Create if reviews::is_review(call.resource()) => {
-            reviews::create(call, &call.shared.authenticator, body)
+            reviews::create(call, &call.parts.authenticator, body)
         }
         Verb::Get => verbs::read::get(call).await,
         Verb::List => verbs::list::list(call).await,

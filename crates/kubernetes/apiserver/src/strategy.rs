@@ -292,7 +292,7 @@ pub(crate) fn prepare_update(call: &Call, object: &mut Value, current: &Value) -
             as_stored(resource, object, |object| {
                 builtin::strategy::prepare_update(group, kind, subresource, object, &stored);
             });
-            let now = call.shared.env.now_rfc3339();
+            let now = call.parts.env.now_rfc3339();
             builtin::strategy::stamp_update(group, kind, subresource, object, current, &now);
             if crd::is_definition(resource) {
                 crd::prepare_update(object, current, subresource);
@@ -363,8 +363,8 @@ fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Va
     if call.resource().group != "rbac.authorization.k8s.io" {
         return Ok(());
     }
-    let shared = &call.shared;
-    shared.rbac.check_escalation(&*shared.authorizer, &call.attributes(verb), object, current)
+    let parts = &call.parts;
+    parts.rbac.check_escalation(&*parts.authorizer, &call.attributes(verb), object, current)
 }
 
 fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Verdict {

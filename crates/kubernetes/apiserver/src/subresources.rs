@@ -21,7 +21,7 @@ use crate::{portforward, reviews, scale};
 pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &Bytes) -> Result<Answer> {
     match (subresource.name.as_str(), call.verb()) {
         ("scale", _) => scale::serve(call, subresource, body).await,
-        ("token", Verb::Create) => reviews::create_token(call, &call.shared.authenticator, body),
+        ("token", Verb::Create) => reviews::create_token(call, &call.parts.authenticator, body),
         ("eviction", Verb::Create) => evict(call, body).await,
         ("binding", Verb::Create) => bind(call, body).await,
         ("portforward", _) => portforward::serve(call).await,
@@ -39,9 +39,8 @@ async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let eviction =
         call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
-    let entry =
-        call.shared.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let pod = call.shared.load(call, &entry).await?;
+    let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let pod = call.parts.load(call, &entry).await?;
     if eviction.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -67,7 +66,7 @@ async fn bind(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     if node.is_empty() {
         return Err(Status::bad_request("target.name: Required value: name the node the pod is bound to"));
     }
-    let now = call.shared.env.now_rfc3339();
+    let now = call.parts.env.now_rfc3339();
     let change = Bind { node, now };
     verbs::update::change(call, &change, &options, WriteKind::Update).await?;
     Ok(Answer::Plain {

@@ -205,14 +205,14 @@ mod tests {
     use std::sync::Arc;
 
     use capstan_apiserver::pki::Pki;
-    use capstan_apiserver::plane::{Config, Plane};
+    use capstan_apiserver::{Config, Server};
 
     use super::*;
 
-    async fn server() -> (Plane, Client) {
+    async fn server() -> (Server, Client) {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        let plane = Plane::start(Config::in_memory(), pki).await.expect("a server");
-        let client = Client::in_process(plane.server().clone(), "test");
+        let plane = Server::start(Config::in_memory(), pki).await.expect("a server");
+        let client = Client::in_process(plane.clone(), "test");
         (plane, client)
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use capstan_apiserver::Config;
 use capstan_apiserver::Digest;
-use capstan_apiserver::plane::Config;
 use capstan_controller::{Client, Env, Options, Runtime, Transport, Workloads};
 use capstan_store::{OpenError, SimDisk, Store};
 use jiff::Timestamp;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_apiserver::Digest;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_controller::{Client, Env, Options, Runtime, Transport, Workloads};
 use capstan_store::{OpenError, SimDisk, Store};
 
@@ -51,7 +51,7 @@ pub struct World<'a> {
 
 /// What dies in a crash.
 struct Process {
-    plane: Plane,
+    plane: Server,
     runtime: Option<Runtime>,
     gate: Arc<SimGate>,
 }
@@ -80,8 +80,8 @@ impl<'a> World<'a> {
         let config = Config::in_memory().with_env(env).with_store(store).trusting_everybody();
         let config = (self.assembly.configure)(config);
         let plane =
-            Plane::start(config, self.pki.clone()).await.map_err(|error| failed(error.to_string()))?;
-        let objects = Objects(plane.server().store().clone());
+            Server::start(config, self.pki.clone()).await.map_err(|error| failed(error.to_string()))?;
+        let objects = Objects(plane.store().clone());
         self.observers.trace.line(self.observers.clock.seconds(), &format!("BOOT {}", self.boots));
         self.observers.check(|checker| checker.booted(&objects));
         let gate = Arc::new(SimGate::new(self.observers.clone(), objects));
@@ -93,7 +93,7 @@ impl<'a> World<'a> {
     pub(crate) fn start(&mut self) {
         let env = self.env();
         let Some(process) = &mut self.process else { return };
-        let direct = Client::in_process(process.plane.server().clone(), "capstan");
+        let direct = Client::in_process(process.plane.clone(), "capstan");
         let inner = (self.assembly.transport)(direct.transport().clone());
         let client = Client::new(Arc::new(Wire::new(inner, process.gate.clone())), "capstan");
         let elsewhere = client.gated(Arc::new(WorkloadGate(process.gate.clone())));
@@ -127,7 +127,7 @@ impl<'a> World<'a> {
     /// A user's client of the server. What a user does is no effect of the plane: it passes no gate.
     pub fn user(&self) -> Result<Client, Violation> {
         match &self.process {
-            Some(process) => Ok(Client::in_process(process.plane.server().clone(), "user")),
+            Some(process) => Ok(Client::in_process(process.plane.clone(), "user")),
             None => Err(Violation::new("boot", "the process does not run")),
         }
     }

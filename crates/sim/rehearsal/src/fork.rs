@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use capstan_apiserver::plane::Config;
+use capstan_apiserver::Config;
 use capstan_capi_plane as plane;
 use capstan_capi_types::core::Machine;
 use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_apiserver::plane::Config;
+use capstan_apiserver::Config;
 use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;

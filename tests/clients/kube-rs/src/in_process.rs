@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{PostParams, WatchEvent, WatchParams};
@@ -16,8 +16,8 @@ use crate::config_map;
 async fn a_server_of_its_own() -> Result<Api<ConfigMap>> {
     let env = Env::system();
     let pki = Arc::new(Pki::ephemeral(env.clone()));
-    let plane = Plane::start(Config::in_memory().with_env(env).trusting_everybody(), pki).await?;
-    Ok(Api::default_namespaced(Client::new(plane.server().clone(), "default")))
+    let server = Server::start(Config::in_memory().with_env(env).trusting_everybody(), pki).await?;
+    Ok(Api::default_namespaced(Client::new(server, "default")))
 }
 
 pub async fn many_servers_live_in_one_process_each_a_client_away(_: &Client) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_capi_plane::Settings;
 use capstan_controller::{Client, Env, Health, KindName, Patch, Runtime, Stream, WorkloadError, Workloads};
 use capstan_object::{Key, Scope};
@@ -23,16 +23,16 @@ fn env(seed: u64) -> Env {
     Env::simulated(clock, seed)
 }
 
-async fn server(env: Env, configure: impl Fn(Config) -> Config) -> Plane {
+async fn server(env: Env, configure: impl Fn(Config) -> Config) -> Server {
     let pki = Arc::new(Pki::ephemeral(env.clone()));
     let config = Config::in_memory().with_env(env).trusting_everybody();
-    Plane::start(configure(config), pki).await.expect("a server")
+    Server::start(configure(config), pki).await.expect("a server")
 }
 
 /// A server with the kinds of Cluster API and nobody who looks after them.
-pub async fn management() -> (Plane, Client) {
+pub async fn management() -> (Server, Client) {
     let plane = server(env(1), capstan_capi_plane::configure).await;
-    let client = Client::in_process(plane.server().clone(), "user");
+    let client = Client::in_process(plane.clone(), "user");
     capstan_capi_plane::install(&client, &capstan_capi_plane::definitions()).await.expect("definitions");
     (plane, client)
 }
@@ -72,7 +72,7 @@ pub struct World {
     pub guest: Client,
     /// The controllers.
     pub runtime: Runtime,
-    planes: [Plane; 2],
+    planes: [Server; 2],
     env: Env,
 }
 
@@ -122,10 +122,10 @@ fn definition(kind: &str, plural: &str) -> Value {
 }
 
 /// Starts controllers on the management server.
-fn controllers([management, workload]: &[Plane; 2], env: &Env, settings: &Settings) -> Runtime {
-    let guest = Client::in_process(workload.server().clone(), "guest");
+fn controllers([management, workload]: &[Server; 2], env: &Env, settings: &Settings) -> Runtime {
+    let guest = Client::in_process(workload.clone(), "guest");
     let workloads = Arc::new(Answering { client: guest, env: env.clone() });
-    let client = Client::in_process(management.server().clone(), "capstan");
+    let client = Client::in_process(management.clone(), "capstan");
     let options = capstan_capi_plane::options(settings);
     let mut runtime = Runtime::with_workloads(client, env.clone(), options, Some(workloads));
     capstan_capi_plane::add_controllers(&mut runtime, settings);
@@ -144,8 +144,8 @@ impl World {
         let env = env(1);
         let management = server(env.clone(), capstan_capi_plane::configure).await;
         let workload = server(env.clone(), |config| config).await;
-        let user = Client::in_process(management.server().clone(), "user");
-        let guest = Client::in_process(workload.server().clone(), "guest");
+        let user = Client::in_process(management.clone(), "user");
+        let guest = Client::in_process(workload.clone(), "guest");
         let mut definitions = capstan_capi_plane::definitions();
         definitions.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
         capstan_capi_plane::install(&user, &definitions).await.expect("definitions");

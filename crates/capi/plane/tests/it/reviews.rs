@@ -1,14 +1,14 @@
 //! The same rules behind a webhook: reviews in, reviews out.
 
 use base64::Engine as _;
-use capstan_apiserver::plane::Plane;
+use capstan_apiserver::Server;
 use capstan_capi_plane::{Reviewer, Rules};
 use capstan_capi_types::conversion::Converter;
 use serde_json::{Value, json};
 
 use crate::plane::management;
 
-async fn reviewer() -> (Plane, Reviewer) {
+async fn reviewer() -> (Server, Reviewer) {
     let (plane, client) = management().await;
     (plane, Reviewer::new(Rules::default(), Converter::default(), client))
 }

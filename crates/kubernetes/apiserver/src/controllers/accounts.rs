@@ -9,7 +9,7 @@ use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::ownership;
-use crate::shared::{Committed, Shared};
+use crate::parts::{Committed, ServerParts};
 use crate::status::Result;
 use crate::verbs::create::create_object;
 use crate::verbs::update::{Change, Step, change};
@@ -27,11 +27,11 @@ pub(crate) struct Accounts;
 impl Keyed for Accounts {
     const WORK: &'static str = "furnishing a namespace";
 
-    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
-        shared.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()).collect()
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+        parts.store.snapshot("/namespaces").range("", None).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, _: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn hear(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         match (&*change.bucket, change.key.split_once('/')) {
             ("/namespaces", None) => {
                 dirty.insert(change.key.to_string());
@@ -44,23 +44,23 @@ impl Keyed for Accounts {
         }
     }
 
-    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
-        furnish(shared, namespace).await?;
+    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+        furnish(parts, namespace).await?;
         Ok(Progress::Settled)
     }
 }
 
-async fn furnish(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
-    let Some(entry) = shared.store.get("/namespaces", namespace) else { return Ok(()) };
+async fn furnish(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
+    let Some(entry) = parts.store.get("/namespaces", namespace) else { return Ok(()) };
     if entry.digest().terminating {
         return Ok(());
     }
-    let registry = shared.registry.load_full();
+    let registry = parts.registry.load_full();
     let call = |plural: &str, name: &str| {
         let resource = registry.find("", "v1", plural)?.clone();
-        Some(shared.internal_call("system:kube-controller-manager", resource, namespace, name))
+        Some(parts.internal_call("system:kube-controller-manager", resource, namespace, name))
     };
-    if shared.store.get("/serviceaccounts", &format!("{namespace}/default")).is_none()
+    if parts.store.get("/serviceaccounts", &format!("{namespace}/default")).is_none()
         && let Some(call) = call("serviceaccounts", "default")
     {
         let account = json!({
@@ -70,8 +70,8 @@ async fn furnish(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
         ignore_existing(create_object(&call, account, &WriteOptions::default(), WriteKind::Create).await)?;
     }
     if let Some(call) = call("configmaps", ROOT_CA) {
-        let wanted = RootCa { pem: shared.root_ca.clone(), namespace: namespace.to_owned() };
-        match shared.store.get("/configmaps", &format!("{namespace}/{ROOT_CA}")) {
+        let wanted = RootCa { pem: parts.root_ca.clone(), namespace: namespace.to_owned() };
+        match parts.store.get("/configmaps", &format!("{namespace}/{ROOT_CA}")) {
             Some(entry) => {
                 let current: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
                 if current["data"]["ca.crt"] != *wanted.pem {

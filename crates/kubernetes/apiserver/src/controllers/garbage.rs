@@ -15,9 +15,9 @@ use crate::call::Call;
 use crate::digest::Digest;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::{Meta, OwnerRef};
+use crate::parts::Committed;
+use crate::parts::ServerParts;
 use crate::registry::{Registry, Resource};
-use crate::shared::Committed;
-use crate::shared::Shared;
 use crate::status::Result;
 use crate::verbs::delete::{FOREGROUND, ORPHAN, delete_object};
 use crate::verbs::update::{Change, Step, change};
@@ -63,13 +63,13 @@ impl Index {
 }
 
 /// Runs the garbage collector until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
     let mut index = Index::default();
     let mut retry = Retry::new();
     let mut dirty: BTreeSet<Place> = BTreeSet::new();
-    if let Some(shared) = alive(&shared) {
-        for bucket in shared.store.buckets() {
-            for entry in shared.store.snapshot(&bucket).range("", None) {
+    if let Some(parts) = alive(&parts) {
+        for bucket in parts.store.buckets() {
+            for entry in parts.store.snapshot(&bucket).range("", None) {
                 let place = (entry.bucket.clone(), entry.key.clone());
                 index.set(place.clone(), &entry.digest().owners);
                 if !entry.digest().owners.is_empty() || entry.digest().terminating {
@@ -83,19 +83,19 @@ pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
             tokio::select! {
                 biased;
                 change = changes.recv() => match change {
-                    Some(change) => hear(&shared, &mut index, &mut dirty, &change),
+                    Some(change) => hear(&parts, &mut index, &mut dirty, &change),
                     None => return,
                 },
                 place = retry.next() => { dirty.insert(place); }
             }
         }
         while let Ok(change) = changes.try_recv() {
-            hear(&shared, &mut index, &mut dirty, &change);
+            hear(&parts, &mut index, &mut dirty, &change);
         }
-        let Some(shared) = alive(&shared) else { return };
+        let Some(parts) = alive(&parts) else { return };
         let work: Vec<Place> = std::mem::take(&mut dirty).into_iter().collect();
         let index_ref = &index;
-        let shared_ref = &shared;
+        let shared_ref = &parts;
         let outcomes: Vec<(Place, Result<()>)> = futures::stream::iter(work)
             .map(|place| async move {
                 let outcome = collect(shared_ref, index_ref, &place).await;
@@ -116,15 +116,15 @@ pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
     }
 }
 
-fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, change: &Committed) {
-    let Some(shared) = alive(shared) else { return };
+fn hear(parts: &Weak<ServerParts>, index: &mut Index, dirty: &mut BTreeSet<Place>, change: &Committed) {
+    let Some(parts) = alive(parts) else { return };
     let place = (change.bucket.clone(), change.key.clone());
-    let entry = shared.store.get(&change.bucket, &change.key);
+    let entry = parts.store.get(&change.bucket, &change.key);
     match &entry {
         Some(entry) => index.set(place.clone(), &entry.digest().owners),
         None => index.set(place.clone(), &[]),
     }
-    let registry = shared.registry.load();
+    let registry = parts.registry.load();
     if change.gone {
         dirty.extend(index.of(&change.uid).cloned());
     }
@@ -138,7 +138,7 @@ fn hear(shared: &Weak<Shared>, index: &mut Index, dirty: &mut BTreeSet<Place>, c
     // Owners that waited for this object, which is gone or blocks them no more, look again.
     let blocks = |uid: &str| entry.as_ref().is_some_and(|e| blocks(e, uid));
     for owner in change.owners.iter().filter(|o| change.gone || (o.block && !blocks(&o.uid))) {
-        if let Found::Exists(owner) = find_owner(&shared, &registry, owner, &change.key) {
+        if let Found::Exists(owner) = find_owner(&parts, &registry, owner, &change.key) {
             dirty.insert((owner.bucket.clone(), owner.key.clone()));
         }
     }
@@ -161,7 +161,7 @@ enum Found {
     Unknown,
 }
 
-fn find_owner(shared: &Shared, registry: &Registry, owner: &OwnerRef, dependent_key: &str) -> Found {
+fn find_owner(parts: &ServerParts, registry: &Registry, owner: &OwnerRef, dependent_key: &str) -> Found {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     let Some(resource) = registry.find_kind(group, &owner.kind) else { return Found::Unknown };
     let key = if resource.namespaced {
@@ -172,39 +172,39 @@ fn find_owner(shared: &Shared, registry: &Registry, owner: &OwnerRef, dependent_
     } else {
         owner.name.clone()
     };
-    match shared.store.get(&resource.bucket, &key) {
+    match parts.store.get(&resource.bucket, &key) {
         Some(entry) if *entry.digest().uid == *owner.uid => Found::Exists(entry),
         _ => Found::Absent,
     }
 }
 
 /// Does what one object needs: deletes it if its owners are gone, or serves its own finalizer.
-async fn collect(shared: &Arc<Shared>, index: &Index, place: &Place) -> Result<()> {
-    let Some(entry) = shared.store.get(&place.0, &place.1) else { return Ok(()) };
-    let registry = shared.registry.load_full();
+async fn collect(parts: &Arc<ServerParts>, index: &Index, place: &Place) -> Result<()> {
+    let Some(entry) = parts.store.get(&place.0, &place.1) else { return Ok(()) };
+    let registry = parts.registry.load_full();
     let digest = entry.digest();
     let has = |finalizer: &str| digest.finalizers.iter().any(|f| **f == *finalizer);
     if digest.terminating && has(ORPHAN) {
-        return orphan_dependents(shared, &registry, index, &entry).await;
+        return orphan_dependents(parts, &registry, index, &entry).await;
     }
     if digest.terminating && has(FOREGROUND) {
-        return delete_in_foreground(shared, &registry, index, &entry).await;
+        return delete_in_foreground(parts, &registry, index, &entry).await;
     }
     if digest.terminating || digest.owners.is_empty() {
         return Ok(());
     }
-    delete_if_abandoned(shared, &registry, index, &entry).await
+    delete_if_abandoned(parts, &registry, index, &entry).await
 }
 
 async fn delete_if_abandoned(
-    shared: &Arc<Shared>,
+    parts: &Arc<ServerParts>,
     registry: &Arc<Registry>,
     index: &Index,
     entry: &Arc<Entry<Digest>>,
 ) -> Result<()> {
     let (mut solid, mut dangling, mut waiting) = (0, Vec::new(), Vec::new());
     for owner in &entry.digest().owners {
-        match find_owner(shared, registry, owner, &entry.key) {
+        match find_owner(parts, registry, owner, &entry.key) {
             Found::Exists(found) => {
                 if deletes_dependents(&found) {
                     waiting.push(owner.uid.clone());
@@ -219,7 +219,7 @@ async fn delete_if_abandoned(
     if dangling.is_empty() && waiting.is_empty() {
         return Ok(());
     }
-    let Some(call) = internal_call(shared, registry, entry) else { return Ok(()) };
+    let Some(call) = internal_call(parts, registry, entry) else { return Ok(()) };
     if solid > 0 {
         dangling.extend(waiting);
         return drop_owners(&call, dangling).await;
@@ -227,7 +227,7 @@ async fn delete_if_abandoned(
     let has_dependents = index.of(&entry.digest().uid).next().is_some();
     let circle = !waiting.is_empty()
         && index.of(&entry.digest().uid).any(|place| {
-            shared.store.get(&place.0, &place.1).is_some_and(|dependent| deletes_dependents(&dependent))
+            parts.store.get(&place.0, &place.1).is_some_and(|dependent| deletes_dependents(&dependent))
         });
     if circle {
         // Owner and dependent would wait for each other: this one waits, its owners do not.
@@ -258,48 +258,48 @@ async fn delete(call: &Call, entry: &Entry<Digest>, policy: &str) -> Result<()> 
 }
 
 async fn delete_in_foreground(
-    shared: &Arc<Shared>,
+    parts: &Arc<ServerParts>,
     registry: &Arc<Registry>,
     index: &Index,
     entry: &Arc<Entry<Digest>>,
 ) -> Result<()> {
     let mut blocked = false;
     for place in index.of(&entry.digest().uid) {
-        let Some(dependent) = shared.store.get(&place.0, &place.1) else { continue };
+        let Some(dependent) = parts.store.get(&place.0, &place.1) else { continue };
         blocked |= blocks(&dependent, &entry.digest().uid);
         if !dependent.digest().terminating {
-            delete_if_abandoned(shared, registry, index, &dependent).await?;
+            delete_if_abandoned(parts, registry, index, &dependent).await?;
         }
     }
     if blocked {
         // Each dependent that goes makes the owner look again.
         let uid = &entry.digest().uid;
         let still = index.of(uid).any(|place| {
-            shared.store.get(&place.0, &place.1).is_some_and(|dependent| blocks(&dependent, uid))
+            parts.store.get(&place.0, &place.1).is_some_and(|dependent| blocks(&dependent, uid))
         });
         if still {
             return Ok(());
         }
     }
-    match internal_call(shared, registry, entry) {
+    match internal_call(parts, registry, entry) {
         Some(call) => drop_finalizer(&call, FOREGROUND).await,
         None => Ok(()),
     }
 }
 
 async fn orphan_dependents(
-    shared: &Arc<Shared>,
+    parts: &Arc<ServerParts>,
     registry: &Arc<Registry>,
     index: &Index,
     entry: &Arc<Entry<Digest>>,
 ) -> Result<()> {
     for place in index.of(&entry.digest().uid) {
-        let Some(dependent) = shared.store.get(&place.0, &place.1) else { continue };
-        if let Some(call) = internal_call(shared, registry, &dependent) {
+        let Some(dependent) = parts.store.get(&place.0, &place.1) else { continue };
+        if let Some(call) = internal_call(parts, registry, &dependent) {
             drop_owners(&call, vec![entry.digest().uid.to_string()]).await?;
         }
     }
-    match internal_call(shared, registry, entry) {
+    match internal_call(parts, registry, entry) {
         Some(call) => drop_finalizer(&call, ORPHAN).await,
         None => Ok(()),
     }
@@ -357,10 +357,10 @@ async fn edit(call: &Call, edit: Edit) -> Result<()> {
     }
 }
 
-fn internal_call(shared: &Arc<Shared>, registry: &Arc<Registry>, entry: &Entry<Digest>) -> Option<Call> {
+fn internal_call(parts: &Arc<ServerParts>, registry: &Arc<Registry>, entry: &Entry<Digest>) -> Option<Call> {
     let resource: Arc<Resource> = registry.find_bucket(&entry.bucket)?.clone();
     let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
-    Some(shared.internal_call(
+    Some(parts.internal_call(
         "system:serviceaccount:kube-system:generic-garbage-collector",
         resource,
         namespace,

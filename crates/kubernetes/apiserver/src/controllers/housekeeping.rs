@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::MissedTickBehavior;
 
 use super::alive;
-use crate::shared::Shared;
+use crate::parts::ServerParts;
 use crate::status::Result;
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -18,19 +18,19 @@ const EVENT_LIFE: SignedDuration = SignedDuration::from_hours(1);
 const EVENTS: &str = "/events";
 
 /// Runs until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>) {
+pub(crate) async fn run(parts: Weak<ServerParts>) {
     let mut marks = Marks::default();
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let Some(shared) = alive(&shared) else { return };
-        if let Some(expired) = marks.note(shared.env.now(), shared.store.revision())
-            && let Err(status) = expire(&shared, expired).await
+        let Some(parts) = alive(&parts) else { return };
+        if let Some(expired) = marks.note(parts.env.now(), parts.store.revision())
+            && let Err(status) = expire(&parts, expired).await
         {
             tracing::warn!(error = %status, "old events could not be deleted and will be tried again");
         }
-        if let Err(error) = shared.store.compact().await {
+        if let Err(error) = parts.store.compact().await {
             tracing::warn!(%error, "old history could not be dropped and will be tried again");
         }
     }
@@ -57,20 +57,20 @@ impl Marks {
 }
 
 /// Deletes the events last written at a revision or before it: no admission and no finalizer holds them.
-async fn expire(shared: &Arc<Shared>, revision: u64) -> Result<()> {
-    let registry = shared.registry.load_full();
+async fn expire(parts: &Arc<ServerParts>, revision: u64) -> Result<()> {
+    let registry = parts.registry.load_full();
     let Some(resource) = registry.find("", "v1", "events") else { return Ok(()) };
-    for entry in shared.store.snapshot(EVENTS).range("", None).filter(|entry| entry.revision <= revision) {
+    for entry in parts.store.snapshot(EVENTS).range("", None).filter(|entry| entry.revision <= revision) {
         let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
-        let call = shared.internal_call("system:apiserver", resource.clone(), namespace, name);
-        let event = shared.load(&call, entry).await?;
+        let call = parts.internal_call("system:apiserver", resource.clone(), namespace, name);
+        let event = parts.load(&call, entry).await?;
         let remove = |last| Write::Delete {
             bucket: resource.bucket.clone(),
             key: entry.key.clone(),
             last,
             expect: Expect::Revision(entry.revision),
         };
-        match shared.commit(&call, event, remove).await {
+        match parts.commit(&call, event, remove).await {
             // Written anew or deleted meanwhile.
             Err(status) if status.reason == "Conflict" => {}
             Err(status) => return Err(status),

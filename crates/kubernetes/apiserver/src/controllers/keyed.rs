@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use super::{Changes, alive, retry::Retry};
-use crate::shared::{Committed, Shared};
+use crate::parts::{Committed, ServerParts};
 use crate::status::Result;
 
 /// How far a look got.
@@ -22,19 +22,19 @@ pub(crate) trait Keyed: Send {
     const WORK: &'static str;
 
     /// What to look at when the server starts.
-    fn begin(&self, shared: &Shared) -> BTreeSet<String>;
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String>;
 
     /// What to look at after a change.
-    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>);
+    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>);
 
     /// Looks at one key and acts.
-    fn look(&mut self, shared: &Arc<Shared>, key: &str) -> impl Future<Output = Result<Progress>> + Send;
+    fn look(&mut self, parts: &Arc<ServerParts>, key: &str) -> impl Future<Output = Result<Progress>> + Send;
 }
 
 /// Runs a controller until the server goes.
-pub(crate) async fn run<C: Keyed>(mut controller: C, server: Weak<Shared>, mut changes: Changes) {
+pub(crate) async fn run<C: Keyed>(mut controller: C, server: Weak<ServerParts>, mut changes: Changes) {
     let mut dirty = match alive(&server) {
-        Some(shared) => controller.begin(&shared),
+        Some(parts) => controller.begin(&parts),
         None => return,
     };
     let mut retry = Retry::new();
@@ -44,19 +44,19 @@ pub(crate) async fn run<C: Keyed>(mut controller: C, server: Weak<Shared>, mut c
                 biased;
                 change = changes.recv() => {
                     let Some(change) = change else { return };
-                    let Some(shared) = alive(&server) else { return };
-                    controller.hear(&shared, &change, &mut dirty);
+                    let Some(parts) = alive(&server) else { return };
+                    controller.hear(&parts, &change, &mut dirty);
                 }
                 key = retry.next() => { dirty.insert(key); }
             }
         }
-        let Some(shared) = alive(&server) else { return };
+        let Some(parts) = alive(&server) else { return };
         // One look serves everything that happened before it.
         while let Ok(change) = changes.try_recv() {
-            controller.hear(&shared, &change, &mut dirty);
+            controller.hear(&parts, &change, &mut dirty);
         }
         for key in std::mem::take(&mut dirty) {
-            match controller.look(&shared, &key).await {
+            match controller.look(&parts, &key).await {
                 Ok(Progress::Settled) => retry.succeeded(&key),
                 Ok(Progress::Waiting) => {}
                 Err(status) => {

@@ -26,8 +26,8 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use crate::shared::Committed;
-use crate::shared::Shared;
+use crate::parts::Committed;
+use crate::parts::ServerParts;
 
 /// What a controller hears.
 pub(crate) type Changes = mpsc::UnboundedReceiver<Arc<Committed>>;
@@ -60,16 +60,16 @@ fn everything(_: &str) -> bool {
 }
 
 /// Starts all controllers. They end when the server goes and its channels close.
-pub(crate) fn start(shared: &Weak<Shared>, changes: [Changes; FOLLOWERS]) {
+pub(crate) fn start(parts: &Weak<ServerParts>, changes: [Changes; FOLLOWERS]) {
     let [a, b, c, d, e, f, g] = changes;
-    tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), shared.clone(), a));
-    tokio::spawn(garbage::run(shared.clone(), b));
-    tokio::spawn(keyed::run(namespaces::Namespaces::default(), shared.clone(), c));
-    tokio::spawn(keyed::run(quotas::Quotas, shared.clone(), d));
-    tokio::spawn(keyed::run(accounts::Accounts, shared.clone(), e));
-    tokio::spawn(keyed::run(token_secrets::TokenSecrets, shared.clone(), f));
-    tokio::spawn(roles::run(shared.clone(), g));
-    tokio::spawn(housekeeping::run(shared.clone()));
+    tokio::spawn(keyed::run(crate::crd::controller::DefinitionController::default(), parts.clone(), a));
+    tokio::spawn(garbage::run(parts.clone(), b));
+    tokio::spawn(keyed::run(namespaces::Namespaces::default(), parts.clone(), c));
+    tokio::spawn(keyed::run(quotas::Quotas, parts.clone(), d));
+    tokio::spawn(keyed::run(accounts::Accounts, parts.clone(), e));
+    tokio::spawn(keyed::run(token_secrets::TokenSecrets, parts.clone(), f));
+    tokio::spawn(roles::run(parts.clone(), g));
+    tokio::spawn(housekeeping::run(parts.clone()));
 }
 
 /// Channels for [`start`].
@@ -84,6 +84,6 @@ pub(crate) fn channels() -> (Vec<Follower>, [Changes; FOLLOWERS]) {
 }
 
 /// The server, while it lives.
-pub(crate) fn alive(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
-    shared.upgrade()
+pub(crate) fn alive(parts: &Weak<ServerParts>) -> Option<Arc<ServerParts>> {
+    parts.upgrade()
 }

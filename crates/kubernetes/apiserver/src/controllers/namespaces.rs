@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
-use crate::shared::{Committed, Shared};
+use crate::parts::{Committed, ServerParts};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -26,14 +26,14 @@ pub(crate) struct Namespaces {
 impl Keyed for Namespaces {
     const WORK: &'static str = "the deletion of a namespace";
 
-    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
-        let snapshot = shared.store.snapshot(BUCKET);
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+        let snapshot = parts.store.snapshot(BUCKET);
         snapshot.range("", None).filter(|e| e.digest().terminating).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *BUCKET {
-            if shared.store.get(BUCKET, &change.key).is_some_and(|e| e.digest().terminating) {
+            if parts.store.get(BUCKET, &change.key).is_some_and(|e| e.digest().terminating) {
                 dirty.insert(change.key.to_string());
             }
         } else if let Some((namespace, _)) = change.key.split_once('/')
@@ -44,9 +44,9 @@ impl Keyed for Namespaces {
         }
     }
 
-    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
+    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
         self.terminating.insert(namespace.to_owned());
-        let progress = empty(shared, namespace).await?;
+        let progress = empty(parts, namespace).await?;
         if matches!(progress, Progress::Settled) {
             self.terminating.remove(namespace);
         }
@@ -55,12 +55,12 @@ impl Keyed for Namespaces {
 }
 
 /// Deletes what is in a namespace; settled when the namespace could be let go.
-async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
-    let Some(entry) = shared.store.get(BUCKET, namespace) else { return Ok(Progress::Settled) };
+async fn empty(parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+    let Some(entry) = parts.store.get(BUCKET, namespace) else { return Ok(Progress::Settled) };
     if !entry.digest().terminating {
         return Ok(Progress::Settled);
     }
-    let registry = shared.registry.load_full();
+    let registry = parts.registry.load_full();
     let prefix = format!("{namespace}/");
     let mut remaining: Vec<(String, usize)> = Vec::new();
     let mut failure = None;
@@ -69,12 +69,12 @@ async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
         if !seen.insert(resource.bucket.clone()) {
             continue;
         }
-        for entry in shared.store.snapshot(&resource.bucket).range(&prefix, None) {
+        for entry in parts.store.snapshot(&resource.bucket).range(&prefix, None) {
             if entry.digest().terminating {
                 continue;
             }
             let name = entry.key.split_once('/').map_or("", |(_, name)| name);
-            let call = shared.internal_call(USER, resource.clone(), namespace, name);
+            let call = parts.internal_call(USER, resource.clone(), namespace, name);
             let options =
                 DeleteOptions { propagation: Some("Background".into()), ..DeleteOptions::default() };
             if let Err(status) = delete_object(&call, &entry.key, &options).await
@@ -83,7 +83,7 @@ async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
                 failure = Some(status);
             }
         }
-        let left = shared.store.snapshot(&resource.bucket).count(&prefix);
+        let left = parts.store.snapshot(&resource.bucket).count(&prefix);
         if left > 0 {
             let name = crate::status::qualified(&resource.group, &resource.plural);
             remaining.push((name, left));
@@ -91,13 +91,13 @@ async fn empty(shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
     }
     let call = |subresource: &str| -> Option<Call> {
         let resource = registry.find("", "v1", "namespaces")?.clone();
-        Some(shared.internal_call(USER, resource, "", namespace).on(subresource))
+        Some(parts.internal_call(USER, resource, "", namespace).on(subresource))
     };
     if let Some(status) = failure {
         return Err(status);
     }
     let edit =
-        if remaining.is_empty() { Edit::Finalize } else { Edit::Report(conditions(shared, &remaining)) };
+        if remaining.is_empty() { Edit::Finalize } else { Edit::Report(conditions(parts, &remaining)) };
     let subresource = if remaining.is_empty() { "finalize" } else { "status" };
     if let Some(call) = call(subresource) {
         match change(&call, &edit, &WriteOptions::default(), WriteKind::Update).await {
@@ -144,8 +144,8 @@ impl Change for Edit {
 }
 
 /// What a namespace that cannot go yet says about itself.
-fn conditions(shared: &Shared, remaining: &[(String, usize)]) -> Vec<Value> {
-    let now = shared.env.now_rfc3339();
+fn conditions(parts: &ServerParts, remaining: &[(String, usize)]) -> Vec<Value> {
+    let now = parts.env.now_rfc3339();
     let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     let list: Vec<String> =
         remaining.iter().map(|(name, n)| format!("{name} has {n} resource instances")).collect();

@@ -9,8 +9,8 @@ use super::keyed::{Keyed, Progress};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
+use crate::parts::{Committed, ServerParts};
 use crate::quota::{Amounts, BUCKET, Measure, Quota, amounts};
-use crate::shared::{Committed, Shared};
 use crate::status::Result;
 use crate::verbs::update::{Change, Step, change};
 
@@ -22,44 +22,44 @@ pub(crate) struct Quotas;
 impl Keyed for Quotas {
     const WORK: &'static str = "counting the quotas of a namespace";
 
-    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
-        with_quotas(shared)
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+        with_quotas(parts)
     }
 
-    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *crate::crd::controller::BUCKET {
             // A quota may name what has only now come to be served.
-            dirty.extend(with_quotas(shared));
+            dirty.extend(with_quotas(parts));
         } else if let Some((namespace, _)) = change.key.split_once('/') {
-            let quotas = shared.store.snapshot(BUCKET);
+            let quotas = parts.store.snapshot(BUCKET);
             if quotas.count("") > 0 && quotas.range(&format!("{namespace}/"), None).next().is_some() {
                 dirty.insert(namespace.to_owned());
             }
         }
     }
 
-    async fn look(&mut self, shared: &Arc<Shared>, namespace: &str) -> Result<Progress> {
-        count(shared, namespace).await?;
+    async fn look(&mut self, parts: &Arc<ServerParts>, namespace: &str) -> Result<Progress> {
+        count(parts, namespace).await?;
         Ok(Progress::Settled)
     }
 }
 
-fn with_quotas(shared: &Shared) -> BTreeSet<String> {
-    let snapshot = shared.store.snapshot(BUCKET);
+fn with_quotas(parts: &ServerParts) -> BTreeSet<String> {
+    let snapshot = parts.store.snapshot(BUCKET);
     let keys = snapshot.range("", None).map(|entry| entry.key.clone());
     keys.filter_map(|key| key.split_once('/').map(|(namespace, _)| namespace.to_owned())).collect()
 }
 
 /// Counts for every quota of a namespace.
-async fn count(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
-    let registry = shared.registry.load_full();
+async fn count(parts: &Arc<ServerParts>, namespace: &str) -> Result<()> {
+    let registry = parts.registry.load_full();
     let Some(resource) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
-    for entry in shared.store.snapshot(BUCKET).range(&format!("{namespace}/"), None) {
+    for entry in parts.store.snapshot(BUCKET).range(&format!("{namespace}/"), None) {
         let Ok(object) = serde_json::from_slice::<Value>(&entry.value) else { continue };
-        if !differs(&object, &used(shared, namespace, &Quota::read(&object))) {
+        if !differs(&object, &used(parts, namespace, &Quota::read(&object))) {
             continue;
         }
-        let call = shared.internal_call(USER, resource.clone(), namespace, object.name()).on("status");
+        let call = parts.internal_call(USER, resource.clone(), namespace, object.name()).on("status");
         match change(&call, &Count, &WriteOptions::default(), WriteKind::Update).await {
             Err(status) if status.reason != "NotFound" => return Err(status),
             _ => {}
@@ -69,8 +69,8 @@ async fn count(shared: &Arc<Shared>, namespace: &str) -> Result<()> {
 }
 
 /// What is used of each amount that is known.
-fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
-    let registry = shared.registry.load();
+fn used(parts: &ServerParts, namespace: &str, quota: &Quota) -> Amounts {
+    let registry = parts.registry.load();
     let mut measures: Vec<(Measure, Vec<String>)> = Vec::new();
     for name in quota.hard.keys() {
         let Some(measure) = Measure::knowing(name, &registry) else { continue };
@@ -79,10 +79,10 @@ fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
             None => measures.push((measure, vec![name.clone()])),
         }
     }
-    let now = shared.env.now();
+    let now = parts.env.now();
     let counted = measures
         .iter()
-        .map(|(measure, names)| measure.used(shared, namespace, &quota.scopes, names.iter(), now));
+        .map(|(measure, names)| measure.used(parts, namespace, &quota.scopes, names.iter(), now));
     counted.flatten().collect()
 }
 
@@ -96,7 +96,7 @@ struct Count;
 
 impl Change for Count {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        let used = used(&call.shared, call.namespace(), &Quota::read(current));
+        let used = used(&call.parts, call.namespace(), &Quota::read(current));
         if !differs(current, &used) {
             return Ok(Step::Edit(current.clone()));
         }

@@ -10,7 +10,7 @@ use crate::auth::rbac;
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::shared::Shared;
+use crate::parts::ServerParts;
 use crate::status::Result;
 use crate::verbs::update::{Change, Step, change};
 
@@ -23,7 +23,7 @@ pub(crate) fn wants(bucket: &str) -> bool {
 }
 
 /// Runs the controller until the server goes.
-pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
+pub(crate) async fn run(parts: Weak<ServerParts>, mut changes: Changes) {
     let mut retry = Retry::new();
     let mut first = true;
     loop {
@@ -36,8 +36,8 @@ pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
         }
         // One look serves everything that happened before it.
         while changes.try_recv().is_ok() {}
-        let Some(shared) = alive(&shared) else { return };
-        match aggregate(&shared).await {
+        let Some(parts) = alive(&parts) else { return };
+        match aggregate(&parts).await {
             Ok(()) => retry.succeeded(&()),
             Err(status) => {
                 tracing::debug!(error = %status, "aggregating cluster roles will be tried again");
@@ -49,12 +49,12 @@ pub(crate) async fn run(shared: Weak<Shared>, mut changes: Changes) {
 
 /// Gives every aggregating role its rules. A role that gathers from another gathering one follows when that
 /// one's change is heard of.
-async fn aggregate(shared: &Arc<Shared>) -> Result<()> {
-    let registry = shared.registry.load_full();
+async fn aggregate(parts: &Arc<ServerParts>) -> Result<()> {
+    let registry = parts.registry.load_full();
     let Some(resource) = registry.find("rbac.authorization.k8s.io", "v1", "clusterroles") else {
         return Ok(());
     };
-    let roles: Vec<Arc<Value>> = shared
+    let roles: Vec<Arc<Value>> = parts
         .store
         .snapshot(CLUSTER_ROLES)
         .range("", None)
@@ -63,7 +63,7 @@ async fn aggregate(shared: &Arc<Shared>) -> Result<()> {
         .collect();
     for role in &roles {
         let Some(rules) = rbac::aggregated_rules(role, &roles) else { continue };
-        let call = shared.internal_call(USER, resource.clone(), "", role.name());
+        let call = parts.internal_call(USER, resource.clone(), "", role.name());
         let options =
             WriteOptions { field_manager: MANAGER.into(), force: Some(true), ..WriteOptions::default() };
         match change(&call, &Rules(rules), &options, WriteKind::Apply).await {

@@ -13,7 +13,7 @@ use crate::auth::bucket::{SECRETS, SERVICE_ACCOUNTS};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::shared::{Committed, Shared};
+use crate::parts::{Committed, ServerParts};
 use crate::status::{Result, Status};
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -31,32 +31,32 @@ pub(crate) struct TokenSecrets;
 impl Keyed for TokenSecrets {
     const WORK: &'static str = "a token secret";
 
-    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
-        holding_tokens(shared, "").collect()
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+        holding_tokens(parts, "").collect()
     }
 
-    fn hear(&self, shared: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn hear(&self, parts: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         match (&*change.bucket, change.gone) {
             (SECRETS, false) => {
                 dirty.insert(change.key.to_string());
             }
             (SERVICE_ACCOUNTS, true) => {
                 let namespace = change.key.split_once('/').map_or("", |(namespace, _)| namespace);
-                dirty.extend(holding_tokens(shared, &format!("{namespace}/")));
+                dirty.extend(holding_tokens(parts, &format!("{namespace}/")));
             }
             _ => {}
         }
     }
 
-    async fn look(&mut self, shared: &Arc<Shared>, key: &str) -> Result<Progress> {
-        settle(shared, key).await?;
+    async fn look(&mut self, parts: &Arc<ServerParts>, key: &str) -> Result<Progress> {
+        settle(parts, key).await?;
         Ok(Progress::Settled)
     }
 }
 
 /// The keys under a prefix whose Secrets ask for a token.
-fn holding_tokens(shared: &Shared, prefix: &str) -> impl Iterator<Item = String> {
-    let snapshot = shared.store.snapshot(SECRETS);
+fn holding_tokens(parts: &ServerParts, prefix: &str) -> impl Iterator<Item = String> {
+    let snapshot = parts.store.snapshot(SECRETS);
     let keys: Vec<String> = snapshot
         .range(prefix, None)
         .filter(|entry| holds_token(&entry.value))
@@ -75,16 +75,16 @@ fn holds_token(secret: &[u8]) -> bool {
     serde_json::from_slice::<Head>(secret).is_ok_and(|head| head.r#type == TokenSecret::TYPE)
 }
 
-async fn settle(shared: &Arc<Shared>, key: &str) -> Result<()> {
-    let Some(entry) = shared.store.get(SECRETS, key).filter(|entry| holds_token(&entry.value)) else {
+async fn settle(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
+    let Some(entry) = parts.store.get(SECRETS, key).filter(|entry| holds_token(&entry.value)) else {
         return Ok(());
     };
-    let registry = shared.registry.load_full();
+    let registry = parts.registry.load_full();
     let Some(resource) = registry.find("", "v1", "secrets") else { return Ok(()) };
     let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-    let call = shared.internal_call(USER, resource.clone(), namespace, name);
-    let secret = shared.load(&call, &entry).await?;
-    let outcome = match complete(shared, &secret)? {
+    let call = parts.internal_call(USER, resource.clone(), namespace, name);
+    let secret = parts.load(&call, &entry).await?;
+    let outcome = match complete(parts, &secret)? {
         TokenSecret::Right => return Ok(()),
         TokenSecret::Store(_) => {
             change(&call, &Completed, &WriteOptions::default(), WriteKind::Update).await.map(|_| ())
@@ -101,8 +101,8 @@ async fn settle(shared: &Arc<Shared>, key: &str) -> Result<()> {
     }
 }
 
-fn complete(shared: &Shared, secret: &Value) -> Result<TokenSecret> {
-    shared.authenticator.tokens().complete_secret(secret).map_err(Status::internal)
+fn complete(parts: &ServerParts, secret: &Value) -> Result<TokenSecret> {
+    parts.authenticator.tokens().complete_secret(secret).map_err(Status::internal)
 }
 
 /// A Secret with its token.
@@ -110,7 +110,7 @@ struct Completed;
 
 impl Change for Completed {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
-        Ok(match complete(&call.shared, current)? {
+        Ok(match complete(&call.parts, current)? {
             TokenSecret::Store(object) => Step::Write { object, manager: call.manager("") },
             TokenSecret::Right | TokenSecret::Delete => Step::Edit(current.clone()),
         })

@@ -12,8 +12,8 @@ use crate::call::Call;
 use crate::controllers::keyed::{Keyed, Progress};
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
+use crate::parts::{Committed, ServerParts};
 use crate::registry::{Resource, build};
-use crate::shared::{Committed, Shared};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
 use crate::verbs::update::{Change, Step, change};
@@ -140,28 +140,28 @@ fn is_terminating(crd: &Value) -> bool {
     crd.is_terminating() || has_condition(crd, "Terminating")
 }
 
-fn publish(shared: &Shared) {
-    let generation = shared.registry.load().generation + 1;
-    let resources = shared.definitions.resources();
-    shared.registry.store(Arc::new(build::build(&resources, generation)));
+fn publish(parts: &ServerParts) {
+    let generation = parts.registry.load().generation + 1;
+    let resources = parts.definitions.resources();
+    parts.registry.store(Arc::new(build::build(&resources, generation)));
 }
 
-fn read(shared: &Shared, name: &str) -> Option<Value> {
-    let entry = shared.store.get(BUCKET, name)?;
+fn read(parts: &ServerParts, name: &str) -> Option<Value> {
+    let entry = parts.store.get(BUCKET, name)?;
     serde_json::from_slice(&entry.value).ok()
 }
 
 /// Serves what is established in the store already: done before the first request.
-pub(crate) fn load(shared: &Shared) {
+pub(crate) fn load(parts: &ServerParts) {
     let mut changed = false;
-    for entry in shared.store.snapshot(BUCKET).range("", None) {
+    for entry in parts.store.snapshot(BUCKET).range("", None) {
         let Ok(crd) = serde_json::from_slice::<Value>(&entry.value) else { continue };
         if has_condition(&crd, "Established") {
-            changed |= shared.definitions.learn(&crd);
+            changed |= parts.definitions.learn(&crd);
         }
     }
     if changed {
-        publish(shared);
+        publish(parts);
     }
 }
 
@@ -174,11 +174,11 @@ pub(crate) struct DefinitionController {
 impl Keyed for DefinitionController {
     const WORK: &'static str = "a definition";
 
-    fn begin(&self, shared: &Shared) -> BTreeSet<String> {
-        shared.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()).collect()
+    fn begin(&self, parts: &ServerParts) -> BTreeSet<String> {
+        parts.store.snapshot(BUCKET).range("", None).map(|e| e.key.to_string()).collect()
     }
 
-    fn hear(&self, _: &Shared, change: &Committed, dirty: &mut BTreeSet<String>) {
+    fn hear(&self, _: &ServerParts, change: &Committed, dirty: &mut BTreeSet<String>) {
         if *change.bucket == *BUCKET {
             dirty.insert(change.key.to_string());
         } else if change.gone
@@ -188,8 +188,8 @@ impl Keyed for DefinitionController {
         }
     }
 
-    async fn look(&mut self, shared: &Arc<Shared>, name: &str) -> Result<Progress> {
-        Ok(match reconcile(shared, name).await? {
+    async fn look(&mut self, parts: &Arc<ServerParts>, name: &str) -> Result<Progress> {
+        Ok(match reconcile(parts, name).await? {
             Stage::Settled => Progress::Settled,
             Stage::Emptying(bucket) => {
                 self.emptying.insert(bucket, name.to_owned());
@@ -204,48 +204,48 @@ enum Stage {
     Emptying(String),
 }
 
-async fn reconcile(shared: &Arc<Shared>, name: &str) -> Result<Stage> {
-    let Some(crd) = read(shared, name) else {
-        if shared.definitions.forget(name) {
-            publish(shared);
+async fn reconcile(parts: &Arc<ServerParts>, name: &str) -> Result<Stage> {
+    let Some(crd) = read(parts, name) else {
+        if parts.definitions.forget(name) {
+            publish(parts);
             // Names it held may be what another definition waits for.
-            for entry in shared.store.snapshot(BUCKET).range("", None) {
+            for entry in parts.store.snapshot(BUCKET).range("", None) {
                 let Ok(other) = serde_json::from_slice::<Value>(&entry.value) else { continue };
                 if !has_condition(&other, "Established") {
-                    Box::pin(reconcile(shared, &entry.key)).await?;
+                    Box::pin(reconcile(parts, &entry.key)).await?;
                 }
             }
         }
         return Ok(Stage::Settled);
     };
     if crd.is_terminating() {
-        if shared.definitions.serves(name) && shared.definitions.learn(&crd) {
-            publish(shared);
+        if parts.definitions.serves(name) && parts.definitions.learn(&crd) {
+            publish(parts);
         }
-        return empty(shared, name, &crd).await;
+        return empty(parts, name, &crd).await;
     }
-    let conflict = shared.definitions.conflict(&crd);
-    let learned = conflict.is_none() && shared.definitions.learn(&crd);
+    let conflict = parts.definitions.conflict(&crd);
+    let learned = conflict.is_none() && parts.definitions.learn(&crd);
     if learned && !has_condition(&crd, "Established") {
         // Discovered only once it says so, so that who discovers it can change it without a conflict; who
         // sees Established and asks for it meanwhile waits.
-        let _establishing = shared.definitions.establishing.write().await;
-        if let Err(status) = edit_status(shared, name, Edit::Names(conflict)).await {
-            shared.definitions.forget(name);
+        let _establishing = parts.definitions.establishing.write().await;
+        if let Err(status) = edit_status(parts, name, Edit::Names(conflict)).await {
+            parts.definitions.forget(name);
             return Err(status);
         }
-        publish(shared);
+        publish(parts);
         return Ok(Stage::Settled);
     }
     if learned {
-        publish(shared);
+        publish(parts);
     }
-    edit_status(shared, name, Edit::Names(conflict)).await?;
+    edit_status(parts, name, Edit::Names(conflict)).await?;
     Ok(Stage::Settled)
 }
 
 /// Deletes the objects of a definition that is being deleted; lets it go when none is left.
-async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Stage> {
+async fn empty(parts: &Arc<ServerParts>, name: &str, crd: &Value) -> Result<Stage> {
     if !crd.finalizers().iter().any(|f| f == CLEANUP_FINALIZER) {
         return Ok(Stage::Settled);
     }
@@ -253,42 +253,42 @@ async fn empty(shared: &Arc<Shared>, name: &str, crd: &Value) -> Result<Stage> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
     let bucket = format!("{group}/{plural}");
-    let registry = shared.registry.load_full();
+    let registry = parts.registry.load_full();
     let resource = registry.find_bucket(&bucket).cloned();
     if let Some(resource) = resource {
-        for entry in shared.store.snapshot(&bucket).range("", None) {
+        for entry in parts.store.snapshot(&bucket).range("", None) {
             if entry.digest().terminating {
                 continue;
             }
             let (namespace, object) = entry.key.split_once('/').unwrap_or(("", &entry.key));
-            let call = shared.internal_call(USER, resource.clone(), namespace, object);
+            let call = parts.internal_call(USER, resource.clone(), namespace, object);
             match delete_object(&call, &entry.key, &DeleteOptions::default()).await {
                 Err(status) if status.reason != "NotFound" => return Err(status),
                 _ => {}
             }
         }
-        let left = shared.store.snapshot(&bucket).count("");
+        let left = parts.store.snapshot(&bucket).count("");
         if left > 0 {
-            edit_status(shared, name, Edit::InProgress(left)).await?;
+            edit_status(parts, name, Edit::InProgress(left)).await?;
             return Ok(Stage::Emptying(bucket));
         }
     }
     let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
         return Ok(Stage::Settled);
     };
-    let call = shared.internal_call(USER, resource.clone(), "", name);
+    let call = parts.internal_call(USER, resource.clone(), "", name);
     match change(&call, &Edit::LetGo, &WriteOptions::default(), WriteKind::Update).await {
         Err(status) if status.reason != "NotFound" => Err(status),
         _ => Ok(Stage::Settled),
     }
 }
 
-async fn edit_status(shared: &Arc<Shared>, name: &str, edit: Edit) -> Result<()> {
-    let registry = shared.registry.load_full();
+async fn edit_status(parts: &Arc<ServerParts>, name: &str, edit: Edit) -> Result<()> {
+    let registry = parts.registry.load_full();
     let Some(resource) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
         return Ok(());
     };
-    let call = shared.internal_call(USER, resource.clone(), "", name).on("status");
+    let call = parts.internal_call(USER, resource.clone(), "", name).on("status");
     match change(&call, &edit, &WriteOptions::default(), WriteKind::Update).await {
         Err(status) if status.reason != "NotFound" => Err(status),
         _ => Ok(()),
@@ -307,7 +307,7 @@ enum Edit {
 impl Change for Edit {
     fn step(&self, call: &Call, current: &Value) -> Result<Step> {
         let mut crd = current.clone();
-        let now = call.shared.env.now_rfc3339();
+        let now = call.parts.env.now_rfc3339();
         match self {
             Self::Names(None) => {
                 crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();

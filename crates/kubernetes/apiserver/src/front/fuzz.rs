@@ -19,8 +19,7 @@ use crate::auth::User;
 use crate::env::Env;
 use crate::http::body::MAX_BODY;
 use crate::pki::Pki;
-use crate::plane::{Config, Plane};
-use crate::server::Server;
+use crate::{Config, Server};
 
 /// Simulated time by which the server must have ended a connection whose client has stopped sending.
 const PATIENCE: Duration = Duration::from_secs(7200);
@@ -38,9 +37,7 @@ fn bed() -> &'static Mutex<(Runtime, Server)> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let server = runtime.block_on(async {
-            let plane =
-                Plane::start(Config::in_memory(), Pki::ephemeral(Env::system()).into()).await.unwrap();
-            plane.server().clone()
+            Server::start(Config::in_memory(), Pki::ephemeral(Env::system()).into()).await.unwrap()
         });
         Mutex::new((runtime, server))
     })

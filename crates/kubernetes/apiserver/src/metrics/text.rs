@@ -4,17 +4,17 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
 use super::{BUCKETS, Metrics, Requests, process};
-use crate::shared::Shared;
+use crate::parts::ServerParts;
 
 /// Everything in the text format.
-pub(crate) fn expose(shared: &Shared) -> String {
+pub(crate) fn expose(parts: &ServerParts) -> String {
     let mut page = Page(String::with_capacity(64 * 1024));
-    page.requests(&shared.metrics);
-    page.watches(&shared.metrics);
-    page.objects(shared);
-    page.store(shared);
+    page.requests(&parts.metrics);
+    page.watches(&parts.metrics);
+    page.objects(parts);
+    page.store(parts);
     page.process();
-    for other in &*shared.metrics.others.lock() {
+    for other in &*parts.metrics.others.lock() {
         page.0.push_str(&other());
     }
     page.0
@@ -89,20 +89,20 @@ impl Page {
         }
     }
 
-    fn objects(&mut self, shared: &Shared) {
+    fn objects(&mut self, parts: &ServerParts) {
         const OBJECTS: &str = "apiserver_storage_objects";
         self.family(OBJECTS, "gauge", "Stored objects.");
-        for bucket in shared.store.buckets() {
+        for bucket in parts.store.buckets() {
             let (group, plural) = bucket.split_once('/').unwrap_or(("", &bucket));
             let resource = crate::status::qualified(group, plural);
-            let count = shared.store.snapshot(&bucket).count("");
+            let count = parts.store.snapshot(&bucket).count("");
             self.sample(OBJECTS, &format!("resource=\"{resource}\""), count);
         }
     }
 
-    fn store(&mut self, shared: &Shared) {
-        let store = shared.store.metrics();
-        let revision = shared.store.revision();
+    fn store(&mut self, parts: &ServerParts) {
+        let store = parts.store.metrics();
+        let revision = parts.store.revision();
         self.single("capstan_store_revision", "gauge", "Revision of the last committed change.", revision);
         self.single("capstan_store_entries", "gauge", "Live entries.", store.entries);
         self.single(

@@ -85,12 +85,11 @@ impl Target {
 pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
     // Upstream asks for `create` whatever the method, since WebSockets begin with GET (kubernetes#133515).
     if call.verb() != Verb::Create {
-        call.shared.authorize(&call.attributes("create"))?;
+        call.parts.authorize(&call.attributes("create"))?;
     }
-    let entry =
-        call.shared.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let pod = call.shared.load(call, &entry).await?;
-    let Some(pods) = call.shared.pods.clone() else { return Err(runs_no_pods(call.subresource())) };
+    let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
+    let pod = call.parts.load(call, &entry).await?;
+    let Some(pods) = call.parts.pods.clone() else { return Err(runs_no_pods(call.subresource())) };
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
         return Err(Status::bad_request(format!("pod {} does not have a host assigned", pod.name())));
     }

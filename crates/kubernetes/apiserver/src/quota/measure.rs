@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Amounts, pods};
+use crate::parts::ServerParts;
 use crate::registry::{Registry, Resource};
-use crate::shared::Shared;
 
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
 const CLAIM_AMOUNTS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
@@ -102,13 +102,13 @@ impl Measure {
     /// What the objects of a namespace use of some amounts.
     pub fn used<'a>(
         &self,
-        shared: &Shared,
+        parts: &ServerParts,
         namespace: &str,
         scopes: &Scopes,
         names: impl Iterator<Item = &'a String>,
         now: Timestamp,
     ) -> Amounts {
-        let snapshot = shared.store.snapshot(&self.bucket);
+        let snapshot = parts.store.snapshot(&self.bucket);
         let prefix = format!("{namespace}/");
         let mut out: Amounts = names.map(|name| (name.clone(), Quantity::from_integer(0))).collect();
         let only_counted = |name: &String| *name == self.count || matches!(self.kind, Kind::Counted(_));

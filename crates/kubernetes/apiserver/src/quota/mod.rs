@@ -75,7 +75,7 @@ pub(crate) fn amounts(list: &Value) -> Amounts {
 
 /// Refuses a request that would take more than is left. What passes keeps its turn until the call is over.
 pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Result<()> {
-    let store = &call.shared.store;
+    let store = &call.parts.store;
     let wanted = matches!(attributes.operation, Operation::Create | Operation::Update)
         && call.resource().namespaced
         && call.subresource().is_empty();
@@ -89,7 +89,7 @@ pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Resu
     let (Some(measure), Some(object)) = (Measure::of(call.resource()), &attributes.object) else {
         return Ok(());
     };
-    let now = call.shared.env.now();
+    let now = call.parts.env.now();
     let old = attributes.old_object.as_deref();
     let before = old.map(|old| measure.usage(old, now)).unwrap_or_default();
     let more = increase(&measure.usage(object, now), &before);
@@ -97,7 +97,7 @@ pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Resu
         return Ok(());
     }
     if call.turn.lock().is_none() {
-        let turn = call.shared.turns.take(&attributes.namespace).await;
+        let turn = call.parts.turns.take(&attributes.namespace).await;
         *call.turn.lock() = Some(turn);
     }
     for entry in store.snapshot(BUCKET).range(&prefix, None) {
@@ -124,7 +124,7 @@ pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Resu
         if requested.is_empty() {
             continue;
         }
-        let used = measure.used(&call.shared, &attributes.namespace, &quota.scopes, requested.keys(), now);
+        let used = measure.used(&call.parts, &attributes.namespace, &quota.scopes, requested.keys(), now);
         let exceeded: Vec<&String> = requested
             .iter()
             .filter(|(name, amount)| {

@@ -54,7 +54,7 @@ async fn admit_and_store(
     let create_options = options.to_json(WriteKind::Create);
     let attributes =
         call.admission(Operation::Create, Some(object), None, create_options.clone(), options.dry_run);
-    let mut object = call.shared.mutate(call, attributes).await?;
+    let mut object = call.parts.mutate(call, attributes).await?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
 
     // Only a generated name can be tried anew, so that only then the object is needed again.
@@ -69,14 +69,14 @@ async fn admit_and_store(
         let options_seen = create_options.clone();
         let mut attributes =
             call.admission(Operation::Create, Some(object), None, options_seen, options.dry_run);
-        call.shared.validate(call, &attributes).await?;
+        call.parts.validate(call, &attributes).await?;
         let object = attributes.object.take().unwrap_or_default();
 
         let name = object.name().to_owned();
         let key = object::key(call.namespace(), &name);
         let exists = || Status::already_exists(&call.resource().group, &call.resource().plural, &name);
         if options.dry_run {
-            return match call.shared.store.get(&call.resource().bucket, &key) {
+            return match call.parts.store.get(&call.resource().bucket, &key) {
                 Some(_) => Err(exists()),
                 None => call.preview(StatusCode::CREATED, object).await,
             };
@@ -87,7 +87,7 @@ async fn admit_and_store(
             value,
             expect: Expect::Absent,
         };
-        match call.shared.commit(call, object, put).await {
+        match call.parts.commit(call, object, put).await {
             Ok(written) => return call.answer(StatusCode::CREATED, written).await,
             Err(status) if status.reason == "Conflict" && attempts > 0 => {}
             Err(status) if status.reason == "Conflict" => return Err(exists()),
@@ -104,7 +104,7 @@ pub(crate) fn clear_server_fields(object: &mut Value) {
 }
 
 fn complete_metadata(call: &Call, object: &mut Value) {
-    let env = &call.shared.env;
+    let env = &call.parts.env;
     object.set_meta("creationTimestamp", env.now_rfc3339());
     object.set_meta("uid", env.uuid());
     if object.name().is_empty() && !object.meta_str("generateName").is_empty() {

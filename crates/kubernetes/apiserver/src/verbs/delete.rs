@@ -58,7 +58,7 @@ pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answe
     let mut items = Vec::with_capacity(page.entries.len());
     for entry in &page.entries {
         match delete_object(call, &entry.key, &options).await {
-            Ok(_) => items.push(call.shared.render(call, entry).await?),
+            Ok(_) => items.push(call.parts.render(call, entry).await?),
             // Somebody else deleted it first, which is what was asked for.
             Err(status) if status.reason == "NotFound" => {}
             Err(status) => return Err(status),
@@ -97,7 +97,7 @@ pub(crate) fn delete_object<'a>(
 
 async fn try_until_deleted(call: &Call, key: &str, options: &DeleteOptions) -> Result<Deleted> {
     loop {
-        let Some(entry) = call.shared.store.get(&call.resource().bucket, key) else {
+        let Some(entry) = call.parts.store.get(&call.resource().bucket, key) else {
             let name = key.rsplit('/').next().unwrap_or(key);
             return Err(Status::not_found(&call.resource().group, &call.resource().plural, name));
         };
@@ -112,7 +112,7 @@ async fn attempt(
     entry: &Arc<Entry<Digest>>,
     options: &DeleteOptions,
 ) -> Result<Option<Deleted>> {
-    let current = Arc::new(call.shared.load(call, entry).await?);
+    let current = Arc::new(call.parts.load(call, entry).await?);
     check_preconditions(call, &current, options)?;
     let attributes = {
         let mut attributes = call.admission(
@@ -128,10 +128,10 @@ async fn attempt(
         }
         attributes
     };
-    call.shared.admit_delete(call, attributes).await?;
+    call.parts.admit_delete(call, attributes).await?;
 
     let mut object = (*current).clone();
-    let now = call.shared.env.now_rfc3339();
+    let now = call.parts.env.now_rfc3339();
     let grace = strategy::grace_period(call.resource(), &object, options.grace_period_seconds);
     let mut finalizers = finalizers_after_delete(call, &object, options);
     if crd::is_definition(call.resource()) && !object.is_terminating() {
@@ -167,7 +167,7 @@ async fn attempt(
             object.set_meta("generation", generation);
         }
         if grace > 0 {
-            let at = call.shared.env.now() + jiff::SignedDuration::from_secs(grace);
+            let at = call.parts.env.now() + jiff::SignedDuration::from_secs(grace);
             object.set_meta("deletionTimestamp", at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         } else if !object.is_terminating() {
             object.set_meta("deletionTimestamp", now);
@@ -184,7 +184,7 @@ async fn attempt(
         value,
         expect: Expect::Revision(entry.revision),
     };
-    match call.shared.commit(call, object.clone(), put).await {
+    match call.parts.commit(call, object.clone(), put).await {
         Ok(written) => {
             object.set_meta("resourceVersion", written.revision.to_string());
             Ok(Some(Deleted::Pending(object)))
@@ -210,7 +210,7 @@ async fn finish(
         last,
         expect: Expect::Revision(entry.revision),
     };
-    match call.shared.commit(call, object.clone(), remove).await {
+    match call.parts.commit(call, object.clone(), remove).await {
         Ok(written) => {
             object.set_meta("resourceVersion", written.revision.to_string());
             Ok(Some(Deleted::Gone(object)))

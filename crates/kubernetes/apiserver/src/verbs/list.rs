@@ -43,7 +43,7 @@ pub(crate) async fn list(call: &Call) -> Result<Answer> {
         wait_for_version(call, &options.resource_version).await?;
     }
     let page = select(call, &options)?;
-    let items = call.shared.render_all(call, &page.entries).await?;
+    let items = call.parts.render_all(call, &page.entries).await?;
     Ok(Answer::List(ListAnswer {
         items,
         resource_version: page.revision,
@@ -55,7 +55,7 @@ pub(crate) async fn list(call: &Call) -> Result<Answer> {
 /// Waits until the store has reached a version a client has seen elsewhere; 504 if it does not come.
 pub(crate) async fn wait_for_version(call: &Call, version: &str) -> Result<()> {
     let wanted = parse_version(version)?;
-    let store = &call.shared.store;
+    let store = &call.parts.store;
     if wanted <= store.revision() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ pub(crate) fn parse_version(version: &str) -> Result<u64> {
 
 /// Selects one page.
 pub(crate) fn select(call: &Call, options: &ListOptions) -> Result<Page> {
-    let store = &call.shared.store;
+    let store = &call.parts.store;
     let bucket = &call.resource().bucket;
     let selection = Selection::new(call, options)?;
     let exact = options.resource_version_match == "Exact"

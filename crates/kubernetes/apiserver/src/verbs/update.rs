@@ -135,12 +135,12 @@ async fn try_until_settled(
     kind: WriteKind,
 ) -> Result<Answer> {
     loop {
-        let Some(entry) = call.shared.store.get(&call.resource().bucket, &call.key()) else {
+        let Some(entry) = call.parts.store.get(&call.resource().bucket, &call.key()) else {
             let Some(step) = change.create(call)? else { return Err(call.not_found()) };
             let mut object = step.take(call, None, options).await?;
             call.place(&mut object)?;
             check_name(call, &object)?;
-            call.shared.authorize(&call.attributes("create"))?;
+            call.parts.authorize(&call.attributes("create"))?;
             clear_server_fields(&mut object);
             match create_object(call, object, options, kind).await {
                 Err(status) if status.reason == "AlreadyExists" => continue,
@@ -162,7 +162,7 @@ async fn attempt(
     kind: WriteKind,
     entry: &Arc<Entry<Digest>>,
 ) -> Result<Option<Answer>> {
-    let current = Arc::new(call.shared.load(call, entry).await?);
+    let current = Arc::new(call.parts.load(call, entry).await?);
     let scale = Lens::of(call);
     let before = match &scale {
         Some(lens) => Arc::new(lens.open(&current)?),
@@ -183,7 +183,7 @@ async fn attempt(
         update_options.clone(),
         options.dry_run,
     );
-    let mut object = call.shared.mutate(call, attributes).await?;
+    let mut object = call.parts.mutate(call, attributes).await?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
     if let Some(lens) = &scale {
         object = lens.fold(call, &current, &object)?;
@@ -201,7 +201,7 @@ async fn attempt(
     };
     let mut attributes =
         call.admission(Operation::Update, Some(shown), Some(seen), update_options, options.dry_run);
-    call.shared.validate(call, &attributes).await?;
+    call.parts.validate(call, &attributes).await?;
     if scale.is_none() {
         object = attributes.object.take().unwrap_or_default();
     }
@@ -217,7 +217,7 @@ async fn attempt(
             last,
             expect: Expect::Revision(entry.revision),
         };
-        return match call.shared.commit(call, object.clone(), remove).await {
+        return match call.parts.commit(call, object.clone(), remove).await {
             Ok(written) => {
                 object.set_meta("resourceVersion", written.revision.to_string());
                 Ok(Some(Answer::object(StatusCode::OK, &object)))
@@ -240,7 +240,7 @@ async fn attempt(
         value,
         expect: Expect::Revision(entry.revision),
     };
-    match call.shared.commit(call, object, put).await {
+    match call.parts.commit(call, object, put).await {
         Ok(written) => call.answer(StatusCode::OK, written).await.map(Some),
         Err(status) if status.reason == "Conflict" => Ok(None),
         Err(status) => Err(status),

@@ -39,7 +39,7 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     if initial {
         wait_for_version(&call, &options.resource_version).await?;
     }
-    let store = call.shared.store.clone();
+    let store = call.parts.store.clone();
     let bucket = call.resource().bucket.clone();
 
     // What is there now and everything after it, without a gap: the snapshot names the revision the
@@ -68,7 +68,7 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
     let Some(watch) = watch else { return Err(Status::unavailable("the store is shutting down")) };
     let lasts = options.timeout.unwrap_or(DEFAULT_TIMEOUT).min(LONGEST);
     let deadline = tokio::time::Instant::now() + lasts;
-    let (open, sent) = call.shared.metrics.watch(&call.route);
+    let (open, sent) = call.parts.metrics.watch(&call.route);
     let session = Session {
         _open: open,
         sent,

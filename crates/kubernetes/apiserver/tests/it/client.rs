@@ -7,8 +7,7 @@ use bytes::Bytes;
 use capstan_apiserver::auth::User;
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
-use capstan_apiserver::{ReplyBody, Server};
+use capstan_apiserver::{Config, ReplyBody, Server};
 use http::Request;
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
@@ -33,8 +32,8 @@ impl Client {
     /// A server as configured.
     pub async fn with(config: Config) -> Self {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        let plane = Plane::start(config, pki).await.expect("the server starts");
-        Self { server: plane.server().clone(), user: User::privileged("tester") }
+        let server = Server::start(config, pki).await.expect("the server starts");
+        Self { server, user: User::privileged("tester") }
     }
 
     /// The same server as somebody else sees it.

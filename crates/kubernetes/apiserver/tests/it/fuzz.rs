@@ -5,11 +5,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_apiserver::Server;
 use capstan_apiserver::auth::User;
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use http::Request;
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
@@ -46,8 +45,7 @@ fn bed() -> &'static Mutex<Bed> {
             .expect("a runtime");
         let server = runtime.block_on(async {
             let pki = Pki::ephemeral(Env::system()).into();
-            let plane = Plane::start(Config::in_memory(), pki).await.expect("an empty server starts");
-            plane.server().clone()
+            Server::start(Config::in_memory(), pki).await.expect("an empty server starts")
         });
         let bed = Bed { runtime, server };
         let definition = definition();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use capstan_apiserver::Config;
 use capstan_apiserver::env::Env;
-use capstan_apiserver::plane::Config;
 use serde_json::{Value, json};
 
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! Roles the server keeps in order by itself.
 
+use capstan_apiserver::Config;
 use capstan_apiserver::auth::User;
-use capstan_apiserver::plane::Config;
 use serde_json::{Value, json};
 
 use crate::client::Client;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_object::object;
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +37,8 @@ struct World {
 impl World {
     async fn new() -> Self {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        let plane = Plane::start(Config::in_memory(), pki).await.expect("a server");
-        let client = Client::in_process(plane.server().clone(), "test");
+        let plane = Server::start(Config::in_memory(), pki).await.expect("a server");
+        let client = Client::in_process(plane.clone(), "test");
         let seconds = Arc::new(AtomicI64::new(1_000_000));
         let clock = seconds.clone();
         let now = move || Timestamp::from_second(clock.load(Ordering::Relaxed)).expect("a time");

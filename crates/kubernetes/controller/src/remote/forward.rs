@@ -163,7 +163,7 @@ mod tests {
     use capstan_apiserver::auth::MASTERS;
     use capstan_apiserver::env::Env;
     use capstan_apiserver::pki::Pki;
-    use capstan_apiserver::plane::{Config, Plane};
+    use capstan_apiserver::{Config, Server};
     use capstan_apiserver::{PodStreamError, PodStreams, front};
     use futures::future::BoxFuture;
     use serde_json::{Value, json};
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// Connections to a server in this process.
-    struct InProcess(Plane);
+    struct InProcess(Server);
 
     impl Dial for InProcess {
         fn dial<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
@@ -232,18 +232,18 @@ mod tests {
                 let (near, far) = tokio::io::duplex(1 << 16);
                 let pki = self.0.pki().clone();
                 let tls = pki.server_config(&["server".to_owned()]).map_err(io::Error::other)?;
-                tokio::spawn(front::serve_connection(far, tls, pki, self.0.server().clone()));
+                tokio::spawn(front::serve_connection(far, tls, pki, self.0.clone()));
                 Ok(Box::new(near) as Box<dyn Stream>)
             })
         }
     }
 
-    async fn plane(config: Config) -> Plane {
-        Plane::start(config, Arc::new(Pki::ephemeral(Env::system()))).await.expect("a server")
+    async fn plane(config: Config) -> Server {
+        Server::start(config, Arc::new(Pki::ephemeral(Env::system()))).await.expect("a server")
     }
 
     /// A client with a certificate for a user.
-    fn remote(plane: &Plane, user: &str, groups: &[&str]) -> Remote {
+    fn remote(plane: &Server, user: &str, groups: &[&str]) -> Remote {
         let credential = plane.pki().client(user, groups).expect("a certificate");
         let access = Access {
             host: "server".into(),

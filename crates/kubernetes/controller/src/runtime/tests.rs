@@ -1,7 +1,7 @@
 //! Which objects a runtime looks after.
 
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_object::{ObjectMeta, OwnerReference, Scope, object};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -61,8 +61,8 @@ struct World {
 impl World {
     async fn new() -> Self {
         let pki = Arc::new(Pki::ephemeral(Env::system()));
-        let plane = Plane::start(Config::in_memory(), pki).await.expect("a server");
-        let client = Client::in_process(plane.server().clone(), "test");
+        let plane = Server::start(Config::in_memory(), pki).await.expect("a server");
+        let client = Client::in_process(plane.clone(), "test");
         for name in ["a", "b"] {
             let namespace = json!({"metadata": {"name": name}});
             let kind = KindName {

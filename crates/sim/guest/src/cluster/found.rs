@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use capstan_apiserver::config::SharedPolicy;
 use capstan_apiserver::env::Env;
-use capstan_apiserver::plane::{Config, Plane, SharedPolicy};
+use capstan_apiserver::{Config, Server};
 use capstan_controller::{Client, Deletion};
 use capstan_object::Key;
 use parking_lot::Mutex;
@@ -43,11 +44,11 @@ impl GuestCluster {
             .with_pods(ports.clone())
             .with_policy(&policy)
             .with_history_bytes(HISTORY_BYTES);
-        let plane = Plane::start(config, pki.clone()).await.map_err(|error| KubeadmError {
+        let plane = Server::start(config, pki.clone()).await.map_err(|error| KubeadmError {
             phase: "wait-control-plane",
             why: format!("a kube-apiserver that does not start: {error}"),
         })?;
-        let client = Client::in_process(plane.server().clone(), "kubeadm");
+        let client = Client::in_process(plane.clone(), "kubeadm");
         // The API server does not know the service network; its own Service comes again with the right address.
         if let Some(services) = kinds::named("Service") {
             let key = Key::new("default", "kubernetes");

@@ -62,7 +62,7 @@ impl GuestCluster {
 
     /// Waits until a kubelet has registered its Node.
     pub(crate) async fn registered(&self, node: &str) -> Result<(), KubeadmError> {
-        let store = self.plane.server().store();
+        let store = self.plane.store();
         let waiting = async {
             while store.get("/nodes", node).is_none() {
                 store.reached(store.revision() + 1).await;

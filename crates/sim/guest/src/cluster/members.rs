@@ -79,7 +79,7 @@ impl Service for MemberService {
     fn status(&self) -> BoxFuture<'_, Result<Status, Refusal>> {
         Box::pin(async {
             let cluster = self.cluster()?;
-            let revision = cluster.plane.server().store().revision();
+            let revision = cluster.plane.store().revision();
             let state = cluster.state.lock();
             let own = own(&state, &self.vm)?;
             let leader = state.etcd.leader();

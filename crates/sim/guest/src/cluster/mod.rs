@@ -24,7 +24,6 @@ mod state;
 use std::sync::Arc;
 
 use capstan_apiserver::front;
-use capstan_apiserver::plane::Plane;
 use capstan_apiserver::{Server, env::Env};
 use capstan_controller::{Client, Stream};
 use parking_lot::Mutex;
@@ -43,7 +42,7 @@ use state::State;
 
 /// A simulated workload cluster, to look inside. Clients reach it through its site.
 pub struct GuestCluster {
-    plane: Plane,
+    plane: Server,
     client: Client,
     ca: String,
     env: Env,
@@ -65,7 +64,7 @@ impl Drop for GuestCluster {
 impl GuestCluster {
     /// The API server, whoever can reach it.
     pub fn server(&self) -> &Server {
-        self.plane.server()
+        &self.plane
     }
 
     /// The certificate of its authority.
@@ -130,7 +129,7 @@ impl GuestCluster {
         if *door.borrow_and_update() != Door::Open {
             return;
         }
-        let (pki, server) = (self.plane.pki().clone(), self.plane.server().clone());
+        let (pki, server) = (self.plane.pki().clone(), self.plane.clone());
         drop(self);
         tokio::select! {
             () = front::serve_connection(stream, tls, pki, server) => {}

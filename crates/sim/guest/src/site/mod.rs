@@ -19,8 +19,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_apiserver::config::SharedPolicy;
 use capstan_apiserver::env::Env;
-use capstan_apiserver::plane::SharedPolicy;
 use capstan_controller::Dial;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};

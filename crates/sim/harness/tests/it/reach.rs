@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_apiserver::front;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_controller::{
     Candidate, Client, Clusters, Dial, Election, Env, KindName, Stream, WorkloadError, Workloads,
 };
@@ -23,13 +23,13 @@ fn env() -> Env {
     Env::simulated(move || begin + since(), 1)
 }
 
-async fn plane(env: &Env) -> Plane {
+async fn plane(env: &Env) -> Server {
     let pki = Arc::new(Pki::ephemeral(env.clone()));
-    Plane::start(Config::in_memory().with_env(env.clone()), pki).await.expect("a server starts")
+    Server::start(Config::in_memory().with_env(env.clone()), pki).await.expect("a server starts")
 }
 
 /// Leads every connection to one server in this process.
-struct Only(Plane);
+struct Only(Server);
 
 impl Dial for Only {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
@@ -40,7 +40,7 @@ impl Dial for Only {
             let (near, far) = tokio::io::duplex(64 * 1024);
             let pki = self.0.pki().clone();
             let tls = pki.server_config(&[host.to_owned()]).map_err(io::Error::other)?;
-            tokio::spawn(front::serve_connection(far, tls, pki, self.0.server().clone()));
+            tokio::spawn(front::serve_connection(far, tls, pki, self.0.clone()));
             Ok(Box::new(near) as Box<dyn Stream>)
         })
     }
@@ -57,7 +57,7 @@ fn kubeconfig_of(cluster: &Key) -> (Key, &'static str) {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_is_reached_by_its_kubeconfig_and_only_while_it_answers() {
     let env = env();
-    let management = Client::in_process(plane(&env).await.server().clone(), "test");
+    let management = Client::in_process(plane(&env).await, "test");
     let workload = plane(&env).await;
     let pki = workload.pki().clone();
     let clusters =
@@ -94,7 +94,7 @@ fn candidate(client: &Client, env: &Env, name: &str) -> Candidate {
 #[tokio::test(start_paused = true)]
 async fn one_process_leads_until_it_falls_silent_or_resigns() {
     let env = env();
-    let client = Client::in_process(plane(&env).await.server().clone(), "test");
+    let client = Client::in_process(plane(&env).await, "test");
     let mut first = candidate(&client, &env, "first");
     let mut second = candidate(&client, &env, "second");
     first.lead().await;

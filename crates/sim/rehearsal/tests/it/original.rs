@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use capstan_apiserver::plane::Config;
+use capstan_apiserver::Config;
 use capstan_capi_plane as plane;
 use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};

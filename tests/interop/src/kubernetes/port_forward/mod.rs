@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::plane::{Config, Plane};
+use capstan_apiserver::{Config, Server};
 use capstan_apiserver::{PodStreamError, PodStreams, Stream};
 use clap::Args;
 use futures::future::BoxFuture;
@@ -70,7 +70,7 @@ pub async fn run(_: &Options) -> Result<()> {
     let pods =
         Pods { etcd: ours::cluster(&vec![String::new(); 3]).swap_remove(0), tls: tls::server(&etcd_pki)? };
     let pki = Arc::new(Pki::ephemeral(Env::system()));
-    let plane = Plane::start(Config::in_memory().with_pods(Arc::new(pods)), pki).await?;
+    let plane = Server::start(Config::in_memory().with_pods(Arc::new(pods)), pki).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let server = format!("https://{}", listener.local_addr()?);
     let kubeconfig = workdir.path().join("kubeconfig");

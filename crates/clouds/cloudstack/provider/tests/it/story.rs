@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_apiserver::plane::Config;
+use capstan_apiserver::Config;
 use capstan_capi_kubeadm::certificates::SeededKeys;
 use capstan_capi_plane as plane;
 use capstan_capi_types::controlplane::KubeadmControlPlane;

@@ -50,7 +50,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Starts the task; it ends with the cluster.
 pub(super) fn begin(cluster: &Arc<GuestCluster>) -> AbortHandle {
-    let store = cluster.plane.server().store().clone();
+    let store = cluster.plane.store().clone();
     let bell = cluster.bell.clone();
     tokio::spawn(live(Arc::downgrade(cluster), store, bell)).abort_handle()
 }

@@ -66,7 +66,7 @@ pub(super) struct Picture {
 impl Picture {
     /// `earlier` is what the last look read: what has not changed since is not read again.
     pub(super) fn take(cluster: &Arc<GuestCluster>, earlier: &Objects) -> Self {
-        let store = cluster.plane.server().store();
+        let store = cluster.plane.store();
         let mut objects = BTreeMap::new();
         for (kind, bucket, prefix) in LOOKED_AT {
             let snapshot = store.snapshot(bucket);

@@ -1,5 +1,5 @@
-//! What all requests of one server share, and the steps every verb takes: reading an entry in the
-//! version asked for, admission, committing.
+//! What a server is made of, and the steps every verb takes: reading an entry in the version asked for, admission,
+//! committing.
 
 use std::sync::Arc;
 
@@ -10,10 +10,15 @@ use capstan_schema::bounded::Texts;
 use capstan_store::{Entry, Stamped, Store, Write, WriteError, Written};
 use serde_json::Value;
 
+use crate::admission::lifecycle::NamespaceLifecycle;
+use crate::admission::webhook::Webhooks;
 use crate::admission::{Admission, AdmissionAttributes, GroupVersionKind, Warnings};
 use crate::auth::rbac::Rbac;
-use crate::auth::{Attributes, Authenticator, Authorizer, User};
+use crate::auth::{
+    AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User,
+};
 use crate::call::Call;
+use crate::config::Config;
 use crate::controllers::Follower;
 use crate::conversion::Conversions;
 use crate::crd::controller::Definitions;
@@ -26,15 +31,16 @@ use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::object::{self, OwnerRef};
 use crate::openapi::OpenApi;
-use crate::pki::Pki;
+use crate::pki::{Pki, PkiError};
 use crate::portforward::PodStreams;
 use crate::quota::{self, Turns};
-use crate::registry::{CustomResource, Origin, Registry, Resource};
+use crate::registry::{CustomResource, Origin, Registry, Resource, build};
 use crate::route::Route;
 use crate::spelling::{self, Spelling};
 use crate::status::{Result, Status};
 use crate::strategy;
 use crate::verbs::Answer;
+use crate::webhook_client::WebhookClient;
 
 /// Largest stored object.
 pub const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
@@ -54,8 +60,8 @@ pub(crate) struct Committed {
     pub owners: Box<[OwnerRef]>,
 }
 
-/// What all requests of one server share.
-pub(crate) struct Shared {
+/// Everything a server is made of. Made once at the start; requests and controllers read it.
+pub(crate) struct ServerParts {
     pub store: Store<Digest>,
     pub registry: ArcSwap<Registry>,
     pub env: Env,
@@ -64,7 +70,7 @@ pub(crate) struct Shared {
     pub admission: Vec<Arc<dyn Admission>>,
     pub conversions: Conversions,
     pub rbac: Arc<Rbac>,
-    pub authenticator: Arc<Authenticator>,
+    pub authenticator: Authenticator,
     /// Controllers that follow every change.
     pub followers: Vec<Follower>,
     pub definitions: Definitions,
@@ -81,7 +87,55 @@ pub(crate) struct Shared {
     pub turns: Turns,
 }
 
-impl Shared {
+impl ServerParts {
+    /// Puts a server together: the parts in their usual order, with what its owner chose.
+    pub fn assemble(
+        config: Config,
+        store: Store<Digest>,
+        pki: Arc<Pki>,
+        followers: Vec<Follower>,
+    ) -> Result<Self, PkiError> {
+        let env = config.env;
+        let objects: Arc<dyn ObjectSource> = Arc::new(StoredObjects(store.clone()));
+        let rbac = Arc::new(Rbac::new(objects.clone()));
+        let authorizer: Arc<dyn Authorizer> =
+            if config.trust_everybody { Arc::new(AlwaysAllow) } else { rbac.clone() };
+        let tokens = Arc::new(ServiceAccountTokens::new(
+            pki.clone(),
+            objects.clone(),
+            env.clone(),
+            ServiceAccountTokens::DEFAULT_ISSUER,
+            Vec::new(),
+        ));
+        let client = Arc::new(WebhookClient::new(objects.clone(), env.clone()));
+        let mut admission: Vec<Arc<dyn Admission>> = vec![NamespaceLifecycle::new(store.clone())];
+        let mut conversions = Conversions::new(client.clone(), env.clone());
+        for kinds in &config.kinds {
+            admission.extend(kinds.admission(&objects));
+            conversions = kinds.conversions(conversions, &objects);
+        }
+        admission.push(Arc::new(Webhooks::new(client, objects.clone(), env.clone())));
+        Ok(Self {
+            registry: ArcSwap::new(build::empty()),
+            authorizer,
+            admission,
+            conversions,
+            rbac,
+            authenticator: Authenticator::new(tokens, objects, env.clone()),
+            followers,
+            definitions: Definitions::default(),
+            discovery: Discovery::default(),
+            openapi: OpenApi::default(),
+            root_ca: pki.ca_pem()?.into(),
+            pki,
+            pods: config.pods,
+            metrics: Metrics::default(),
+            turns: Turns::default(),
+            store,
+            env,
+        })
+    }
+
     /// The object of an entry in the version of the request, pruned and defaulted by its schema.
     pub async fn load(&self, call: &Call, entry: &Entry<Digest>) -> Result<Value> {
         let value: Value = serde_json::from_slice(&entry.value)
@@ -150,7 +204,7 @@ impl Shared {
         Ok(self.remember(call.resource(), entry, &value))
     }
 
-    /// [`Shared::render`] for many entries, converting those that need it in one go.
+    /// [`ServerParts::render`] for many entries, converting those that need it in one go.
     pub async fn render_all(&self, call: &Call, entries: &[Arc<Entry<Digest>>]) -> Result<Vec<Bytes>> {
         let mut rendered: Vec<Option<Bytes>> = entries.iter().map(|e| ready(call.resource(), e)).collect();
         let open: Vec<usize> = (0..entries.len()).filter(|i| rendered[*i].is_none()).collect();
@@ -211,7 +265,7 @@ impl Shared {
 
     /// Runs mutating admission.
     pub async fn mutate(&self, call: &Call, mut attributes: AdmissionAttributes) -> Result<Value> {
-        let forms = Forms { shared: self, call };
+        let forms = Forms { parts: self, call };
         for admission in &self.admission {
             admission.mutate(&mut attributes, &forms).await?;
         }
@@ -220,7 +274,7 @@ impl Shared {
 
     /// Runs validating admission.
     pub async fn validate(&self, call: &Call, attributes: &AdmissionAttributes) -> Result<()> {
-        let forms = Forms { shared: self, call };
+        let forms = Forms { parts: self, call };
         for admission in &self.admission {
             admission.validate(attributes, &forms).await?;
         }
@@ -230,7 +284,7 @@ impl Shared {
 
     /// Runs all admission for a delete, which changes no object.
     pub async fn admit_delete(&self, call: &Call, mut attributes: AdmissionAttributes) -> Result<()> {
-        let forms = Forms { shared: self, call };
+        let forms = Forms { parts: self, call };
         for admission in &self.admission {
             admission.mutate(&mut attributes, &forms).await?;
         }
@@ -308,7 +362,7 @@ impl Shared {
         name: &str,
     ) -> Call {
         Call {
-            shared: self.clone(),
+            parts: self.clone(),
             registry: self.registry.load_full(),
             route: Route::internal(resource, namespace, name),
             user: User::privileged(user),
@@ -372,7 +426,7 @@ impl Call {
     /// The answer to a write: the object as it is now stored, in the version of the request.
     pub async fn answer(&self, code: StatusCode, written: Written<Digest>) -> Result<Answer> {
         let Some(entry) = &written.entry else { return Err(Status::internal("nothing was written")) };
-        let bytes = self.shared.render(self, entry).await?;
+        let bytes = self.parts.render(self, entry).await?;
         Ok(Answer::Object { code, bytes })
     }
 
@@ -382,8 +436,27 @@ impl Call {
         if resource.version == resource.storage_version || Spelling::of(resource).is_some() {
             return Ok(Answer::object(code, &object));
         }
-        let stored = self.shared.storage_form(resource, object).await?;
-        let object = self.shared.read_back(resource, stored).await?;
+        let stored = self.parts.storage_form(resource, object).await?;
+        let object = self.parts.read_back(resource, stored).await?;
         Ok(Answer::object(code, &object))
+    }
+}
+
+/// Stored objects for authentication, authorization and webhooks.
+struct StoredObjects(Store<Digest>);
+
+impl ObjectSource for StoredObjects {
+    fn get(&self, bucket: &str, key: &str) -> Option<Arc<Value>> {
+        let entry = self.0.get(bucket, key)?;
+        serde_json::from_slice(&entry.value).ok().map(Arc::new)
+    }
+
+    fn list(&self, bucket: &str) -> Vec<Arc<Value>> {
+        let snapshot = self.0.snapshot(bucket);
+        snapshot.range("", None).filter_map(|e| serde_json::from_slice(&e.value).ok()).map(Arc::new).collect()
+    }
+
+    fn bucket_revision(&self, bucket: &str) -> u64 {
+        self.0.bucket_revision(bucket)
     }
 }

@@ -1,0 +1,178 @@
+//! What the owner of a server chooses: where its objects are, whom it trusts, which kinds it knows more about.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
+
+use crate::admission::Admission;
+use crate::auth::ObjectSource;
+use crate::conversion::Conversions;
+use crate::digest::Digest;
+use crate::env::Env;
+use crate::pki::PkiError;
+use crate::portforward::PodStreams;
+
+/// Options of a server.
+pub struct Config {
+    data_dir: Option<PathBuf>,
+    store: Option<Store<Digest>>,
+    pub(crate) env: Env,
+    pub(crate) trust_everybody: bool,
+    pub(crate) pods: Option<Arc<dyn PodStreams>>,
+    pub(crate) kinds: Vec<Arc<dyn Kinds>>,
+    history_bytes: Option<u64>,
+    policy: Option<SharedPolicy>,
+}
+
+/// The bootstrap policy of servers in memory, made by the first of them and shared by all: the objects are the same, and
+/// thousands of servers need not have each its own. They have one uid and one time of creation, then.
+#[derive(Clone, Default)]
+pub struct SharedPolicy(pub(crate) Arc<OnceLock<Seed<Digest>>>);
+
+/// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
+/// process.
+pub trait Kinds: Send + Sync {
+    /// Defaults and rules. They stand before webhooks.
+    fn admission(&self, stored: &Arc<dyn ObjectSource>) -> Vec<Arc<dyn Admission>>;
+
+    /// Adds conversions between versions.
+    fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions;
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be opened.
+    #[error("the store cannot be opened")]
+    Store(#[from] OpenError),
+    /// Keys or certificates cannot be read or made.
+    #[error("keys and certificates cannot be set up")]
+    Pki(#[from] PkiError),
+    /// The objects every cluster has cannot be created.
+    #[error("the first objects cannot be created")]
+    Bootstrap(#[source] crate::status::Status),
+}
+
+impl Config {
+    /// Objects live in memory and go with the server.
+    pub fn in_memory() -> Self {
+        Self {
+            data_dir: None,
+            store: None,
+            env: Env::system(),
+            trust_everybody: false,
+            pods: None,
+            kinds: Vec::new(),
+            history_bytes: None,
+            policy: None,
+        }
+    }
+
+    /// Objects live in a directory.
+    pub fn on_disk(dir: &Path) -> Self {
+        Self { data_dir: Some(dir.to_owned()), ..Self::in_memory() }
+    }
+
+    /// Objects live in a store the caller has opened, as on a simulated disk.
+    #[must_use]
+    pub fn with_store(mut self, store: Store<Digest>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Time and randomness from elsewhere.
+    #[must_use]
+    pub fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Kinds the program knows more about than their definitions say.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: Arc<dyn Kinds>) -> Self {
+        self.kinds.push(kinds);
+        self
+    }
+
+    /// Keeps only so many bytes of history for watches: for servers of which one process has many. Without effect on a
+    /// store that the caller has opened.
+    #[must_use]
+    pub fn with_history_bytes(mut self, bytes: u64) -> Self {
+        self.history_bytes = Some(bytes);
+        self
+    }
+
+    /// Takes its bootstrap policy from where other servers have theirs. Without effect on a store that is not in memory.
+    #[must_use]
+    pub fn with_policy(mut self, policy: &SharedPolicy) -> Self {
+        self.policy = Some(policy.clone());
+        self
+    }
+
+    /// Every request is allowed: for tests and servers only their own process can reach.
+    #[must_use]
+    pub fn trusting_everybody(mut self) -> Self {
+        self.trust_everybody = true;
+        self
+    }
+
+    /// Somebody runs the Pods that are stored, so that their ports can be reached.
+    #[must_use]
+    pub fn with_pods(mut self, pods: Arc<dyn PodStreams>) -> Self {
+        self.pods = Some(pods);
+        self
+    }
+
+    /// Opens the store, and says where its bootstrap policy comes from.
+    pub(crate) fn open_store(&mut self) -> Result<(Store<Digest>, Policy), OpenError> {
+        let clock = self.env.clone();
+        let mut options = Options::with_clock(move || clock.now().into());
+        options.history_bytes = self.history_bytes.unwrap_or(options.history_bytes);
+        if let Some(store) = self.store.take() {
+            return Ok((store, Policy::Reconcile(None)));
+        }
+        if let Some(dir) = &self.data_dir {
+            return Ok((Store::open(RealDisk::open(dir)?, options)?, Policy::Reconcile(None)));
+        }
+        let policy = self.policy.take();
+        Ok(match policy.as_ref().and_then(|policy| policy.0.get()) {
+            Some(seed) => (Store::in_memory_from(options, seed), Policy::Present),
+            None => (Store::in_memory(options), Policy::Reconcile(policy)),
+        })
+    }
+}
+
+/// Where the bootstrap policy of a store comes from.
+pub(crate) enum Policy {
+    /// It came with the store.
+    Present,
+    /// It is written at the start, and kept for other servers if there is a place for it.
+    Reconcile(Option<SharedPolicy>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Server;
+    use crate::auth::bucket::CLUSTER_ROLES;
+    use crate::pki::Pki;
+
+    #[tokio::test]
+    async fn servers_that_share_their_policy_have_it_once_and_all_else_for_themselves() {
+        let policy = SharedPolicy::default();
+        let mut servers = Vec::new();
+        for _ in 0..2 {
+            let pki = Arc::new(Pki::ephemeral(Env::system()));
+            servers
+                .push(Server::start(Config::in_memory().with_policy(&policy), pki).await.expect("a server"));
+        }
+        let both = |bucket: &str, key: &str| {
+            let entries: Vec<_> =
+                servers.iter().map(|server| server.store().get(bucket, key).expect(key)).collect();
+            (Arc::ptr_eq(&entries[0], &entries[1]), entries[0].digest().uid == entries[1].digest().uid)
+        };
+        assert_eq!(both(CLUSTER_ROLES, "view"), (true, true));
+        assert_eq!(both("/namespaces", "kube-system"), (false, false));
+    }
+}
