@@ -10,10 +10,10 @@ use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::parts::ServerParts;
+use crate::pipeline::create_object;
+use crate::pipeline::{Change, Step, change};
 use crate::status::Result;
-use crate::verbs::create::create_object;
 use crate::verbs::delete::delete_object;
-use crate::verbs::update::{Change, Step, change};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -69,7 +69,7 @@ async fn reconcile(parts: &Arc<ServerParts>, expected: &Value) -> Result<()> {
     let plural = format!("{}s", expected["kind"].as_str().unwrap_or_default().to_lowercase());
     let Some(call) = call(parts, "rbac.authorization.k8s.io", &plural, expected) else { return Ok(()) };
     let existing = match call.parts.store.get(&call.resource().bucket, &call.key()) {
-        Some(entry) => Some(call.parts.load(&call, &entry).await?),
+        Some(entry) => Some(call.load(&entry).await?),
         None => None,
     };
     match rbac::reconcile(existing.as_ref(), &required(&call, existing.as_ref(), expected)) {

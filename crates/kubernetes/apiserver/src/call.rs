@@ -1,4 +1,4 @@
-//! One request to a resource: everything its verb needs to know.
+//! The context of one request to a resource: everything its verb needs to know, and decoding of its body.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use capstan_builtin::decode::Words;
 use capstan_schema::Schema;
 use capstan_schema::bounded::{Texts, cut};
 use capstan_schema::memory::Undecodable;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::admission::{AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Warnings};
@@ -19,7 +18,6 @@ use crate::negotiation::{self, Accepted, Encoding, Endpoint};
 use crate::object::Meta;
 use crate::parts::ServerParts;
 use crate::portforward::Upgrade;
-use crate::quota::Turn;
 use crate::registry::{Registry, Resource};
 use crate::route::{Route, Verb};
 use crate::scale;
@@ -29,7 +27,7 @@ use crate::strategy;
 /// Bytes of a body that an error repeats.
 const SHOWN_BODY: usize = 16 * 1024;
 
-/// One request to a resource.
+/// The context of one request to a resource. It does not change while the request is served.
 pub(crate) struct Call {
     pub parts: Arc<ServerParts>,
     pub registry: Arc<Registry>,
@@ -42,8 +40,6 @@ pub(crate) struct Call {
     pub warnings: Warnings,
     /// What the client wants to speak instead of HTTP.
     pub upgrade: Option<Upgrade>,
-    /// Held by a request that takes of a quota, until it is over.
-    pub turn: Mutex<Option<Turn>>,
 }
 
 /// The kind of a request's body.

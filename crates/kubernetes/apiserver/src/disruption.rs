@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
+use crate::pipeline::{Change, Step, change};
 use crate::status::{Cause, Details, Result, Status};
-use crate::verbs::update::{Change, Step, change};
 
 const BUCKET: &str = "policy/poddisruptionbudgets";
 

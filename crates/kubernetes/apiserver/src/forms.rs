@@ -8,14 +8,12 @@ use serde_json::Value;
 
 use crate::admission::{GroupVersionKind, GroupVersionResource, Representations};
 use crate::call::Call;
-use crate::parts::ServerParts;
 use crate::scale;
 use crate::status::{Result, Status};
 use crate::strategy;
 
 /// Forms of the objects of one request.
 pub(crate) struct Forms<'a> {
-    pub parts: &'a ServerParts,
     pub call: &'a Call,
 }
 
@@ -50,7 +48,7 @@ impl Representations for Forms<'_> {
     }
 
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value>> {
-        Box::pin(async move { self.parts.convert(self.call.resource(), object, &to.version).await })
+        Box::pin(async move { self.call.parts.convert(self.call.resource(), object, &to.version).await })
     }
 
     fn settle(&self, mut object: Value, kind: &GroupVersionKind) -> Result<Value> {

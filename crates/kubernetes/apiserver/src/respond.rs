@@ -250,8 +250,8 @@ impl WatchShape {
         last: Option<Bytes>,
     ) -> Result<Bytes> {
         let bytes = match last {
-            Some(last) => call.parts.render_bytes(call, entry, last).await?,
-            None => call.parts.render(call, entry).await?,
+            Some(last) => call.render_bytes(entry, last).await?,
+            None => call.render(entry).await?,
         };
         if self.accepted.shape == Shape::Whole && self.accepted.encoding == Encoding::Json {
             let mut out = BytesMut::with_capacity(bytes.len() + 40);

@@ -50,7 +50,7 @@ pub(crate) async fn serve(call: &Arc<Call>, subresource: &Subresource, body: &By
         Verb::Get => {
             let entry =
                 call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-            let object = call.parts.load(call, &entry).await?;
+            let object = call.load(&entry).await?;
             if call.resource().custom().is_some() && lens.replicas(&object).is_none() {
                 let path = &lens.paths.spec_replicas;
                 return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));

@@ -200,7 +200,6 @@ impl Server {
             accepted,
             warnings: warnings.clone(),
             upgrade: Upgrade::wanted(head),
-            turn: Default::default(),
         });
         let body = if matches!(head.method, Method::GET | Method::HEAD) {
             Bytes::new()

@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::Warnings;
 use crate::call::Call;
+use crate::conversion::builtin::BuiltInConversion;
 use crate::crd;
 use crate::object::Meta;
 use crate::registry::{Origin, Resource};
-use crate::spelling::Spelling;
 use crate::status::{Result, Status};
 
 /// What deleting an owner does to its dependents when the request does not say.
@@ -142,9 +142,9 @@ pub(crate) fn settle_with(
 /// Fills in the defaults of a built-in object that was decoded.
 fn fill_in(resource: &Resource, object: &mut Value) {
     builtin::defaults::apply(&resource.group, &resource.version, &resource.kind, object);
-    if let Some(spelling) = Spelling::judged_as_stored(resource) {
+    if let Some(conversion) = BuiltInConversion::validated_as_stored(resource) {
         // What the other version makes of it: its defaults show in this one too.
-        *object = spelling.served(spelling.stored(object.take()));
+        *object = conversion.to_served(conversion.to_stored(object.take()));
     }
     if crd::is_definition(resource) {
         capstan_schema::crd::default(object);
@@ -386,21 +386,21 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
 
 /// Does something to an object in the form it is judged in.
 fn as_stored(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
-    match Spelling::judged_as_stored(resource) {
+    match BuiltInConversion::validated_as_stored(resource) {
         None => change(object),
-        Some(spelling) => {
-            let mut stored = spelling.stored(object.take());
+        Some(conversion) => {
+            let mut stored = conversion.to_stored(object.take());
             change(&mut stored);
-            *object = spelling.served(stored);
+            *object = conversion.to_served(stored);
         }
     }
 }
 
 /// An object in the form it is judged in.
 fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
-    match Spelling::judged_as_stored(resource) {
+    match BuiltInConversion::validated_as_stored(resource) {
         None => Cow::Borrowed(object),
-        Some(spelling) => Cow::Owned(spelling.stored(object.clone())),
+        Some(conversion) => Cow::Owned(conversion.to_stored(object.clone())),
     }
 }
 

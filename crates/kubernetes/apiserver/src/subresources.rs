@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::http::options::{DeleteOptions, WriteKind};
 use crate::object::Meta;
+use crate::pipeline::{self, Change, Step};
 use crate::registry::Subresource;
 use crate::route::Verb;
 use crate::status::{Result, Status};
-use crate::verbs::update::{Change, Step};
 use crate::verbs::{self, Answer};
 use crate::{portforward, reviews, scale};
 
@@ -40,7 +40,7 @@ async fn evict(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     let eviction =
         call.parse(body, crate::negotiation::body(call.content_type.as_deref(), call.endpoint())?)?.value;
     let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let pod = call.parts.load(call, &entry).await?;
+    let pod = call.load(&entry).await?;
     if eviction.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -68,7 +68,7 @@ async fn bind(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     }
     let now = call.parts.env.now_rfc3339();
     let change = Bind { node, now };
-    verbs::update::change(call, &change, &options, WriteKind::Update).await?;
+    pipeline::change(call, &change, &options, WriteKind::Update).await?;
     Ok(Answer::Plain {
         code: StatusCode::CREATED,
         value: json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),

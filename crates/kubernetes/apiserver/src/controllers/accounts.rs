@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::keyed::{Keyed, Progress};
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::ownership;
-use crate::parts::{Committed, ServerParts};
+use crate::parts::ServerParts;
+use crate::pipeline::create_object;
+use crate::pipeline::{Change, Step, change};
 use crate::status::Result;
-use crate::verbs::create::create_object;
-use crate::verbs::update::{Change, Step, change};
 
 const ROOT_CA: &str = "kube-root-ca.crt";
 

@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::{Changes, alive, retry::Retry};
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::digest::Digest;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::{Meta, OwnerRef};
-use crate::parts::Committed;
 use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::registry::{Registry, Resource};
 use crate::status::Result;
 use crate::verbs::delete::{FOREGROUND, ORPHAN, delete_object};
-use crate::verbs::update::{Change, Step, change};
 
 /// Deletions carried out at the same time.
 const CONCURRENT: usize = 16;

@@ -63,14 +63,14 @@ async fn expire(parts: &Arc<ServerParts>, revision: u64) -> Result<()> {
     for entry in parts.store.snapshot(EVENTS).range("", None).filter(|entry| entry.revision <= revision) {
         let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
         let call = parts.internal_call("system:apiserver", resource.clone(), namespace, name);
-        let event = parts.load(&call, entry).await?;
+        let event = call.load(entry).await?;
         let remove = |last| Write::Delete {
             bucket: resource.bucket.clone(),
             key: entry.key.clone(),
             last,
             expect: Expect::Revision(entry.revision),
         };
-        match parts.commit(&call, event, remove).await {
+        match call.commit(event, remove).await {
             // Written anew or deleted meanwhile.
             Err(status) if status.reason == "Conflict" => {}
             Err(status) => return Err(status),

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use super::{Changes, alive, retry::Retry};
-use crate::parts::{Committed, ServerParts};
+use crate::controllers::Committed;
+use crate::parts::ServerParts;
 use crate::status::Result;
 
 /// How far a look got.

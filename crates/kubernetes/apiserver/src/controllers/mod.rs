@@ -26,8 +26,23 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use crate::parts::Committed;
+use crate::object::OwnerRef;
 use crate::parts::ServerParts;
+
+/// A change that was committed, as the controllers inside the server hear of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Committed {
+    /// Where it happened.
+    pub bucket: Arc<str>,
+    /// To what.
+    pub key: Arc<str>,
+    /// The object is gone.
+    pub gone: bool,
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Whom it belonged to before the change.
+    pub owners: Box<[OwnerRef]>,
+}
 
 /// What a controller hears.
 pub(crate) type Changes = mpsc::UnboundedReceiver<Arc<Committed>>;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::keyed::{Keyed, Progress};
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
-use crate::parts::{Committed, ServerParts};
+use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
-use crate::verbs::update::{Change, Step, change};
 
 const BUCKET: &str = "/namespaces";
 /// The finalizer in `spec.finalizers` that this controller serves.

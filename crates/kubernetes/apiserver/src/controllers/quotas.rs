@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 
 use super::keyed::{Keyed, Progress};
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::parts::{Committed, ServerParts};
+use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::quota::{Amounts, BUCKET, Measure, Quota, amounts};
 use crate::status::Result;
-use crate::verbs::update::{Change, Step, change};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 

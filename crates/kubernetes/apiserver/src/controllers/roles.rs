@@ -11,8 +11,8 @@ use crate::call::Call;
 use crate::http::options::{WriteKind, WriteOptions};
 use crate::object::Meta;
 use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::status::Result;
-use crate::verbs::update::{Change, Step, change};
 
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 const MANAGER: &str = "clusterrole-aggregation-controller";

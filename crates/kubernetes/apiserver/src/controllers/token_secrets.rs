@@ -11,12 +11,13 @@ use super::keyed::{Keyed, Progress};
 use crate::auth::TokenSecret;
 use crate::auth::bucket::{SECRETS, SERVICE_ACCOUNTS};
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::parts::{Committed, ServerParts};
+use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::status::{Result, Status};
 use crate::verbs::delete::delete_object;
-use crate::verbs::update::{Change, Step, change};
 
 const USER: &str = "system:kube-controller-manager";
 
@@ -83,7 +84,7 @@ async fn settle(parts: &Arc<ServerParts>, key: &str) -> Result<()> {
     let Some(resource) = registry.find("", "v1", "secrets") else { return Ok(()) };
     let (namespace, name) = key.split_once('/').unwrap_or(("", key));
     let call = parts.internal_call(USER, resource.clone(), namespace, name);
-    let secret = parts.load(&call, &entry).await?;
+    let secret = call.load(&entry).await?;
     let outcome = match complete(parts, &secret)? {
         TokenSecret::Right => return Ok(()),
         TokenSecret::Store(_) => {

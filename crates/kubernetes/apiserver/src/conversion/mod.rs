@@ -4,6 +4,7 @@
 //! Converters compiled in take precedence, for kinds whose versions this program knows itself.
 
 mod answer;
+pub(crate) mod builtin;
 #[cfg(test)]
 mod tests;
 

@@ -9,14 +9,15 @@ use serde_json::{Value, json};
 
 use super::CLEANUP_FINALIZER;
 use crate::call::Call;
+use crate::controllers::Committed;
 use crate::controllers::keyed::{Keyed, Progress};
 use crate::http::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::object::Meta;
-use crate::parts::{Committed, ServerParts};
+use crate::parts::ServerParts;
+use crate::pipeline::{Change, Step, change};
 use crate::registry::{Resource, build};
 use crate::status::Result;
 use crate::verbs::delete::delete_object;
-use crate::verbs::update::{Change, Step, change};
 
 pub(crate) const BUCKET: &str = crate::auth::bucket::DEFINITIONS;
 const USER: &str = "system:apiserver";

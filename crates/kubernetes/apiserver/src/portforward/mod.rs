@@ -88,7 +88,7 @@ pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {
         call.parts.authorize(&call.attributes("create"))?;
     }
     let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let pod = call.parts.load(call, &entry).await?;
+    let pod = call.load(&entry).await?;
     let Some(pods) = call.parts.pods.clone() else { return Err(runs_no_pods(call.subresource())) };
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
         return Err(Status::bad_request(format!("pod {} does not have a host assigned", pod.name())));

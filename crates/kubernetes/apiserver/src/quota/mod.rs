@@ -73,8 +73,12 @@ pub(crate) fn amounts(list: &Value) -> Amounts {
         .collect()
 }
 
-/// Refuses a request that would take more than is left. What passes keeps its turn until the call is over.
-pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Result<()> {
+/// Refuses a request that would take more than is left. What passes has its turn until it drops it: after the commit.
+pub(crate) async fn admit(
+    call: &Call,
+    attributes: &AdmissionAttributes,
+    turn: &mut Option<Turn>,
+) -> Result<()> {
     let store = &call.parts.store;
     let wanted = matches!(attributes.operation, Operation::Create | Operation::Update)
         && call.resource().namespaced
@@ -96,9 +100,8 @@ pub(crate) async fn admit(call: &Call, attributes: &AdmissionAttributes) -> Resu
     if more.is_empty() {
         return Ok(());
     }
-    if call.turn.lock().is_none() {
-        let turn = call.parts.turns.take(&attributes.namespace).await;
-        *call.turn.lock() = Some(turn);
+    if turn.is_none() {
+        *turn = Some(call.parts.turns.take(&attributes.namespace).await);
     }
     for entry in store.snapshot(BUCKET).range(&prefix, None) {
         let Ok(quota) = serde_json::from_slice(&entry.value) else { continue };

@@ -15,6 +15,7 @@ use crate::digest::Digest;
 use crate::http::options::DeleteOptions;
 use crate::negotiation::{self, Encoding};
 use crate::object::Meta;
+use crate::pipeline;
 use crate::status::{Result, Status};
 use crate::strategy::{self, Collector};
 use crate::verbs::list;
@@ -58,7 +59,7 @@ pub(crate) async fn delete_collection(call: &Call, body: &Bytes) -> Result<Answe
     let mut items = Vec::with_capacity(page.entries.len());
     for entry in &page.entries {
         match delete_object(call, &entry.key, &options).await {
-            Ok(_) => items.push(call.parts.render(call, entry).await?),
+            Ok(_) => items.push(call.render(entry).await?),
             // Somebody else deleted it first, which is what was asked for.
             Err(status) if status.reason == "NotFound" => {}
             Err(status) => return Err(status),
@@ -112,7 +113,7 @@ async fn attempt(
     entry: &Arc<Entry<Digest>>,
     options: &DeleteOptions,
 ) -> Result<Option<Deleted>> {
-    let current = Arc::new(call.parts.load(call, entry).await?);
+    let current = Arc::new(call.load(entry).await?);
     check_preconditions(call, &current, options)?;
     let attributes = {
         let mut attributes = call.admission(
@@ -128,7 +129,7 @@ async fn attempt(
         }
         attributes
     };
-    call.parts.admit_delete(call, attributes).await?;
+    pipeline::admit_delete(call, attributes).await?;
 
     let mut object = (*current).clone();
     let now = call.parts.env.now_rfc3339();
@@ -184,7 +185,7 @@ async fn attempt(
         value,
         expect: Expect::Revision(entry.revision),
     };
-    match call.parts.commit(call, object.clone(), put).await {
+    match call.commit(object.clone(), put).await {
         Ok(written) => {
             object.set_meta("resourceVersion", written.revision.to_string());
             Ok(Some(Deleted::Pending(object)))
@@ -210,7 +211,7 @@ async fn finish(
         last,
         expect: Expect::Revision(entry.revision),
     };
-    match call.parts.commit(call, object.clone(), remove).await {
+    match call.commit(object.clone(), remove).await {
         Ok(written) => {
             object.set_meta("resourceVersion", written.revision.to_string());
             Ok(Some(Deleted::Gone(object)))

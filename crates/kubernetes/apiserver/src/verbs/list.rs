@@ -43,7 +43,7 @@ pub(crate) async fn list(call: &Call) -> Result<Answer> {
         wait_for_version(call, &options.resource_version).await?;
     }
     let page = select(call, &options)?;
-    let items = call.parts.render_all(call, &page.entries).await?;
+    let items = call.render_all(&page.entries).await?;
     Ok(Answer::List(ListAnswer {
         items,
         resource_version: page.revision,

@@ -13,9 +13,9 @@ use crate::call::Call;
 use crate::http::body::{self, MAX_CRD_DEPTH};
 use crate::http::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::negotiation::{self, PatchKind};
+use crate::pipeline::{self, Change, Step};
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
-use crate::verbs::update::{self, Change, Step};
 
 /// Patches or applies.
 pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
@@ -28,7 +28,7 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
         })?;
         let applied =
             Applied { value: parsed.value, duplicates: parsed.duplicates, options: options.clone() };
-        return update::change(call, &applied, &options, write_kind).await;
+        return pipeline::change(call, &applied, &options, write_kind).await;
     }
     let parsed = body::json(body, MAX_CRD_DEPTH).map_err(|error| {
         Status::undecodable(error, |why| match (kind, options.field_validation) {
@@ -42,7 +42,7 @@ pub(crate) async fn patch(call: &Call, body: &Bytes) -> Result<Answer> {
         duplicates: parsed.duplicates,
         options: options.clone(),
     };
-    update::change(call, &patched, &options, write_kind).await
+    pipeline::change(call, &patched, &options, write_kind).await
 }
 
 struct Patched {

@@ -11,6 +11,6 @@ pub(crate) async fn get(call: &Call) -> Result<Answer> {
     let wanted = call.query.get("resourceVersion").unwrap_or_default();
     list::wait_for_version(call, wanted).await?;
     let entry = call.parts.store.get(&call.resource().bucket, &call.key()).ok_or_else(|| call.not_found())?;
-    let bytes = call.parts.render(call, &entry).await?;
+    let bytes = call.render(&entry).await?;
     Ok(Answer::Object { code: StatusCode::OK, bytes })
 }

@@ -1,5 +1,5 @@
-//! Built-in kinds that are served in two forms of one set of objects: events in two groups, autoscalers in two
-//! versions. Each is stored in one of them.
+//! Built-in kinds that are served in two versions or groups of one set of objects: events in two groups, autoscalers
+//! in two versions. Each is stored in one of them.
 
 use capstan_builtin::autoscaling;
 use serde_json::Value;
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::events;
 use crate::registry::Resource;
 
-/// How objects of a resource are spelled that are stored otherwise.
+/// Between the form a built-in resource is served in and the other one it is stored in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum BuiltInConversion {
     /// `events.k8s.io/v1`; stored as `v1`.
     NewEvent,
     /// `autoscaling/v1`; stored as `autoscaling/v2`.
     OldAutoscaler,
 }
 
-impl Spelling {
-    /// The spelling of a resource; none if its objects are stored as they are served.
+impl BuiltInConversion {
+    /// The conversion of a resource; none if its objects are stored as they are served.
     pub fn of(resource: &Resource) -> Option<Self> {
         if resource.custom().is_some() {
             return None;
@@ -30,25 +30,25 @@ impl Spelling {
     }
 
     /// An object as it is stored.
-    pub fn stored(self, object: Value) -> Value {
+    pub fn to_stored(self, object: Value) -> Value {
         match self {
             Self::NewEvent => events::to_old(object),
             Self::OldAutoscaler => autoscaling::to_v2(object),
         }
     }
 
-    /// A stored object in this spelling.
-    pub fn served(self, object: Value) -> Value {
+    /// A stored object as it is served.
+    pub fn to_served(self, object: Value) -> Value {
         match self {
             Self::NewEvent => events::to_new(object),
             Self::OldAutoscaler => autoscaling::to_v1(object),
         }
     }
 
-    /// The spelling whose objects are completed and validated in the form they are stored in, as upstream does
+    /// The conversion of a resource whose objects are completed and validated in the form they are stored in, as upstream does
     /// both on its internal form. Events have the same rules in both.
-    pub fn judged_as_stored(resource: &Resource) -> Option<Self> {
-        Self::of(resource).filter(|spelling| *spelling == Self::OldAutoscaler)
+    pub fn validated_as_stored(resource: &Resource) -> Option<Self> {
+        Self::of(resource).filter(|conversion| *conversion == Self::OldAutoscaler)
     }
 }
 

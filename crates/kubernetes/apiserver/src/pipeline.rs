@@ -1,0 +1,373 @@
+//! The pipeline of a write, from what a client sent to what it is answered.
+//!
+//! ```text
+//! decode ──► mutate ──► complete ──► validate ──► commit ──► respond
+//!
+//! decode     verbs/, call.rs   the body becomes an object of the kind: known fields, defaults, strictness; a patch
+//!                              or a configuration becomes a Change of what is there
+//! mutate     admission/        checks compiled in, then webhooks, change the object or refuse it
+//! complete   strategy.rs       what only the server says: metadata, generations, fields this request may not touch
+//! validate   strategy.rs       the rules of the kind; then admission; then quota/, which counts what will be stored
+//! commit     versions.rs       the storage version, encoded once, compared and swapped
+//! respond    respond.rs        the stored bytes in the version and shape the client asked for
+//! ```
+//!
+//! [`create_object`] takes a new object through it and [`change`] one that exists, again from the start whenever
+//! somebody else was faster. Deletion ([`crate::verbs::delete`]) has no object to complete and validate, and uses
+//! the same admission and commit.
+
+use std::sync::Arc;
+
+use ::http::StatusCode;
+use capstan_store::{Entry, Expect, Stamped, Write, WriteError, Written};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::admission::{AdmissionAttributes, Operation};
+use crate::call::Call;
+use crate::conversion::builtin::BuiltInConversion;
+use crate::digest::Digest;
+use crate::forms::Forms;
+use crate::http::options::{WriteKind, WriteOptions};
+use crate::object::{self, Meta};
+use crate::quota::{self, Turn};
+use crate::registry::Origin;
+use crate::scale::Lens;
+use crate::status::{Result, Status};
+use crate::verbs::Answer;
+use crate::verbs::create::clear_server_fields;
+use crate::verbs::update::{check_name, check_version};
+use crate::{ownership, strategy};
+
+/// Largest stored object.
+pub const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
+
+/// How often a generated name is tried anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+/// What upstream says when somebody else was faster.
+pub(crate) const STALE: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// How a request changes what is there.
+pub(crate) trait Change: Send + Sync {
+    /// What becomes of the current object. Called again when somebody else was faster.
+    fn step(&self, call: &Call, current: &Value) -> Result<Step>;
+
+    /// What to create where there is nothing; `None`: that is an error.
+    fn create(&self, _: &Call) -> Result<Option<Step>> {
+        Ok(None)
+    }
+}
+
+/// One change of one object.
+pub(crate) enum Step {
+    /// The object as it should become, whoever owns its fields.
+    Edit(Value),
+    /// The object as it should become; what differs is the manager's from now on.
+    Write { object: Value, manager: String },
+    /// A configuration to merge in.
+    Apply(Value),
+}
+
+impl Step {
+    async fn take(self, call: &Call, current: Option<&Value>, options: &WriteOptions) -> Result<Value> {
+        match self {
+            Self::Edit(object) => Ok(object),
+            Self::Write { object, manager } => ownership::update(call, current, object, &manager).await,
+            Self::Apply(applied) => ownership::apply(call, current, &applied, options).await,
+        }
+    }
+}
+
+/// Stores a new object whose fields are already owned by someone.
+/// On the heap: the controllers of every idle server in a process would otherwise each set its state aside.
+pub(crate) fn create_object<'a>(
+    call: &'a Call,
+    object: Value,
+    options: &'a WriteOptions,
+    kind: WriteKind,
+) -> BoxFuture<'a, Result<Answer>> {
+    Box::pin(async move { create(call, object, options, kind, &mut None).await })
+}
+
+/// Changes the object in the path, again from the start whenever somebody else was faster.
+/// On the heap, as [`create_object`].
+pub(crate) fn change<'a>(
+    call: &'a Call,
+    change: &'a dyn Change,
+    options: &'a WriteOptions,
+    kind: WriteKind,
+) -> BoxFuture<'a, Result<Answer>> {
+    Box::pin(try_until_settled(call, change, options, kind))
+}
+
+/// The pipeline of a new object.
+async fn create(
+    call: &Call,
+    object: Value,
+    options: &WriteOptions,
+    kind: WriteKind,
+    turn: &mut Option<Turn>,
+) -> Result<Answer> {
+    let create_options = options.to_json(WriteKind::Create);
+    let attributes = |object, options_seen| {
+        call.admission(Operation::Create, Some(object), None, options_seen, options.dry_run)
+    };
+    let mut object = mutate(call, attributes(object, create_options.clone())).await?;
+
+    // Only a generated name can be tried anew, so that only then the object is needed again.
+    let generated = kind == WriteKind::Create && !object.meta_str("generateName").is_empty();
+    let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        let mut object = if attempts > 0 { object.clone() } else { object.take() };
+        complete_metadata(call, &mut object);
+        strategy::prepare_create(call, &mut object)?;
+
+        strategy::validate_create(call, &object)?;
+        let mut admitted = attributes(object, create_options.clone());
+        validate(call, &admitted, turn).await?;
+        let object = admitted.object.take().unwrap_or_default();
+
+        let name = object.name().to_owned();
+        let key = object::key(call.namespace(), &name);
+        let exists = || Status::already_exists(&call.resource().group, &call.resource().plural, &name);
+        if options.dry_run {
+            return match call.parts.store.get(&call.resource().bucket, &key) {
+                Some(_) => Err(exists()),
+                None => call.preview(StatusCode::CREATED, object).await,
+            };
+        }
+        let put = |value| Write::Put {
+            bucket: call.resource().bucket.clone(),
+            key: key.as_str().into(),
+            value,
+            expect: Expect::Absent,
+        };
+        match call.commit(object, put).await {
+            Ok(written) => return call.answer(StatusCode::CREATED, written).await,
+            Err(status) if status.reason == "Conflict" && attempts > 0 => {}
+            Err(status) if status.reason == "Conflict" => return Err(exists()),
+            Err(status) => return Err(status),
+        }
+    }
+}
+
+async fn try_until_settled(
+    call: &Call,
+    change: &dyn Change,
+    options: &WriteOptions,
+    kind: WriteKind,
+) -> Result<Answer> {
+    // Kept over all attempts: nobody else may take what this request has counted.
+    let mut turn = None;
+    loop {
+        let Some(entry) = call.parts.store.get(&call.resource().bucket, &call.key()) else {
+            let Some(step) = change.create(call)? else { return Err(call.not_found()) };
+            let mut object = step.take(call, None, options).await?;
+            call.place(&mut object)?;
+            check_name(call, &object)?;
+            call.parts.authorize(&call.attributes("create"))?;
+            clear_server_fields(&mut object);
+            match create(call, object, options, kind, &mut turn).await {
+                Err(status) if status.reason == "AlreadyExists" => continue,
+                other => return other,
+            }
+        };
+        if let Some(answer) = update(call, change, options, kind, &entry, &mut turn).await? {
+            return Ok(answer);
+        }
+    }
+}
+
+/// The pipeline of an object that exists; `None` if somebody else was faster.
+async fn update(
+    call: &Call,
+    change: &dyn Change,
+    options: &WriteOptions,
+    kind: WriteKind,
+    entry: &Arc<Entry<Digest>>,
+    turn: &mut Option<Turn>,
+) -> Result<Option<Answer>> {
+    let current = Arc::new(call.load(entry).await?);
+    let scale = Lens::of(call);
+    let before = match &scale {
+        Some(lens) => Arc::new(lens.open(&current)?),
+        None => current.clone(),
+    };
+    let mut object = change.step(call, &before)?.take(call, Some(&before), options).await?;
+    call.place(&mut object)?;
+    check_name(call, &object)?;
+
+    let update_options = options.to_json(match kind {
+        WriteKind::Create => WriteKind::Update,
+        other => other,
+    });
+    let attributes = |object, old| {
+        call.admission(Operation::Update, Some(object), Some(old), update_options.clone(), options.dry_run)
+    };
+    let mut object = mutate(call, attributes(object, before.clone())).await?;
+    if let Some(lens) = &scale {
+        object = lens.fold(call, &current, &object)?;
+    }
+
+    check_version(call, &object, entry.revision)?;
+    // From here on the object counts as written over the current version, whether it named it or not.
+    object.set_meta("resourceVersion", current.resource_version());
+    strategy::prepare_update(call, &mut object, &current)?;
+
+    strategy::validate_update(call, &object, &current)?;
+    capstan_schema::apply::keep_times(&current, &mut object);
+    let (shown, seen) = match &scale {
+        Some(lens) => (lens.view(&object), Arc::new(lens.view(&current))),
+        None => (std::mem::take(&mut object), current.clone()),
+    };
+    let mut admitted = attributes(shown, seen);
+    validate(call, &admitted, turn).await?;
+    if scale.is_none() {
+        object = admitted.object.take().unwrap_or_default();
+    }
+
+    if strategy::is_finished(call.resource(), &object) {
+        // The last finalizer went: the update is the delete.
+        if options.dry_run {
+            return Ok(Some(Answer::object(StatusCode::OK, &object)));
+        }
+        let remove = |last| Write::Delete {
+            bucket: call.resource().bucket.clone(),
+            key: entry.key.clone(),
+            last,
+            expect: Expect::Revision(entry.revision),
+        };
+        return match call.commit(object.clone(), remove).await {
+            Ok(written) => {
+                object.set_meta("resourceVersion", written.revision.to_string());
+                Ok(Some(Answer::object(StatusCode::OK, &object)))
+            }
+            Err(status) if status.reason == "Conflict" => Ok(None),
+            Err(status) => Err(status),
+        };
+    }
+    if object == *current {
+        // Nothing changes: nothing is written, no event is sent.
+        return Ok(Some(Answer::object(StatusCode::OK, &object)));
+    }
+    if options.dry_run {
+        return call.preview(StatusCode::OK, object).await.map(Some);
+    }
+    let put = |value| Write::Put {
+        bucket: call.resource().bucket.clone(),
+        key: entry.key.clone(),
+        value,
+        expect: Expect::Revision(entry.revision),
+    };
+    match call.commit(object, put).await {
+        Ok(written) => call.answer(StatusCode::OK, written).await.map(Some),
+        Err(status) if status.reason == "Conflict" => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+/// Runs mutating admission.
+async fn mutate(call: &Call, mut attributes: AdmissionAttributes) -> Result<Value> {
+    let forms = Forms { call };
+    for admission in &call.parts.admission {
+        admission.mutate(&mut attributes, &forms).await?;
+    }
+    let object = attributes.object.ok_or_else(|| Status::internal("admission took the object away"));
+    let mut object = object?;
+    strategy::dedup_owners(&mut object, &call.warnings, true);
+    Ok(object)
+}
+
+/// Runs validating admission, then the quotas.
+async fn validate(call: &Call, attributes: &AdmissionAttributes, turn: &mut Option<Turn>) -> Result<()> {
+    let forms = Forms { call };
+    for admission in &call.parts.admission {
+        admission.validate(attributes, &forms).await?;
+    }
+    // Last, as upstream: what is counted here is what is stored.
+    quota::admit(call, attributes, turn).await
+}
+
+/// Runs all admission for a delete, which changes no object.
+pub(crate) async fn admit_delete(call: &Call, mut attributes: AdmissionAttributes) -> Result<()> {
+    let forms = Forms { call };
+    for admission in &call.parts.admission {
+        admission.mutate(&mut attributes, &forms).await?;
+    }
+    for admission in &call.parts.admission {
+        admission.validate(&attributes, &forms).await?;
+    }
+    Ok(())
+}
+
+fn complete_metadata(call: &Call, object: &mut Value) {
+    let env = &call.parts.env;
+    object.set_meta("creationTimestamp", env.now_rfc3339());
+    object.set_meta("uid", env.uuid());
+    if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
+        // Names are cut so that the suffix always fits into 63 characters.
+        let base: String = object.meta_str("generateName").chars().take(58).collect();
+        object.set_meta("name", format!("{base}{}", env.name_suffix()));
+    }
+}
+
+impl Call {
+    /// Converts an object to its storage version and commits it. A lost race is a `Conflict`.
+    pub async fn commit(
+        &self,
+        object: Value,
+        write: impl FnOnce(Stamped) -> Write,
+    ) -> Result<Written<Digest>> {
+        let resource = self.resource();
+        let stored = self.parts.storage_form(resource, object).await?;
+        let mut value = object::stamped(stored);
+        if let Origin::Custom(custom) = &resource.origin
+            && resource.version == resource.storage_version
+        {
+            // Known before anybody sees the object: watchers are told of it sooner than its writer.
+            value.mark = custom.schema_epoch;
+        }
+        let size = value.head.len() + value.tail.len();
+        if size > MAX_OBJECT {
+            return Err(Status::too_large(format!(
+                "Request entity too large: the object has {size} bytes, the limit is {MAX_OBJECT}"
+            )));
+        }
+        let write = write(value);
+        let (bucket, key) = match &write {
+            Write::Put { bucket, key, .. } | Write::Delete { bucket, key, .. } => {
+                (bucket.clone(), key.clone())
+            }
+        };
+        let written = self.parts.store.write(write).await.map_err(|error| match error {
+            WriteError::Conflict { .. } => self.conflict(STALE),
+            other => {
+                tracing::error!(error = %other, "a write failed");
+                Status::unavailable(format!("the object could not be stored: {other}"))
+            }
+        })?;
+        self.parts.tell(bucket, key, &written);
+        Ok(written)
+    }
+
+    /// The answer to a write: the object as it is now stored, in the version of the request.
+    async fn answer(&self, code: StatusCode, written: Written<Digest>) -> Result<Answer> {
+        let Some(entry) = &written.entry else { return Err(Status::internal("nothing was written")) };
+        let bytes = self.render(entry).await?;
+        Ok(Answer::Object { code, bytes })
+    }
+
+    /// The answer to a write that was only tried: the object as it would come back from the store.
+    async fn preview(&self, code: StatusCode, object: Value) -> Result<Answer> {
+        let resource = self.resource();
+        if resource.version == resource.storage_version || BuiltInConversion::of(resource).is_some() {
+            return Ok(Answer::object(code, &object));
+        }
+        let stored = self.parts.storage_form(resource, object).await?;
+        let object = self.parts.read_back(resource, stored).await?;
+        Ok(Answer::object(code, &object))
+    }
+}
