@@ -1,5 +1,6 @@
 //! The rules as part of a server of this process.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use capstan_apiserver::admission::{
@@ -20,12 +21,6 @@ pub(crate) struct InProcess {
     others: Stored,
 }
 
-/// The object of a request and the stored one, in the version of the rules.
-struct Both {
-    object: Value,
-    old: Option<Arc<Value>>,
-}
-
 impl InProcess {
     pub(crate) fn new(rules: Rules, stored: Arc<dyn ObjectSource>) -> Self {
         Self { rules, others: Stored(stored) }
@@ -42,27 +37,39 @@ impl InProcess {
         let Some(kind) = self.judged(attributes).filter(|_| attributes.subresource.is_empty()) else {
             return Ok(());
         };
-        let Some(both) = in_version(&kind, attributes, forms).await? else { return Ok(()) };
-        let mut defaulted = both.object.clone();
-        self.rules.fill_in(subject(&kind, attributes), &mut defaulted, both.old.as_deref())?;
-        // What nothing was added to need not make the way back.
-        if defaulted != both.object {
-            attributes.object = Some(converted(defaulted, &attributes.kind, forms).await?);
+        let Some(mut object) = attributes.object.take() else { return Ok(()) };
+        let hub = hub(&kind);
+        let prefix = prefix(&object).to_owned();
+        let old = old_in_version(attributes, &hub, forms).await?;
+        if attributes.kind.version == kind.version {
+            let filled = self.rules.fill_in(subject(&kind, attributes, &prefix), &mut object, old.as_deref());
+            attributes.object = Some(object);
+            return filled.map(|_| ());
         }
+        let mut in_hub = converted(object.clone(), &hub, forms).await?;
+        let added = self.rules.fill_in(subject(&kind, attributes, &prefix), &mut in_hub, old.as_deref())?;
+        // What nothing was added to need not make the way back.
+        attributes.object =
+            Some(if added { converted(in_hub, &attributes.kind, forms).await? } else { object });
         Ok(())
     }
 
     async fn judge(&self, attributes: &AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
-        let Some(kind) = self.judged(attributes) else { return Ok(()) };
-        let subject = subject(&kind, attributes);
+        let (Some(kind), Some(object)) = (self.judged(attributes), &attributes.object) else { return Ok(()) };
+        let subject = subject(&kind, attributes, prefix(object));
         match attributes.subresource.as_str() {
             "" => {
-                let Some(both) = in_version(&kind, attributes, forms).await? else { return Ok(()) };
-                self.rules.validate(subject, &both.object, both.old.as_deref(), &self.others).await
+                let hub = hub(&kind);
+                let object = if attributes.kind.version == kind.version {
+                    Cow::Borrowed(object)
+                } else {
+                    Cow::Owned(converted(object.clone(), &hub, forms).await?)
+                };
+                let old = old_in_version(attributes, &hub, forms).await?;
+                self.rules.validate(subject, &object, old.as_deref(), &self.others).await
             }
             "scale" => {
-                let scale = attributes.object.as_ref().unwrap_or(&Value::Null);
-                let verdict = self.rules.validate_scale(subject, scale, &self.others).await;
+                let verdict = self.rules.validate_scale(subject, object, &self.others).await;
                 verdict.map_err(|problem| attributes.forbidden(problem))
             }
             _ => Ok(()),
@@ -88,32 +95,33 @@ impl Admission for InProcess {
     }
 }
 
-fn subject<'a>(kind: &Kind, attributes: &'a AdmissionAttributes) -> Subject<'a> {
-    let prefix = attributes.object.as_ref().and_then(|object| object["metadata"]["generateName"].as_str());
-    let name = match attributes.name.as_str() {
-        "" => prefix.unwrap_or_default(),
-        name => name,
-    };
+/// What a request is about; `prefix` stands for a name that is yet to be generated.
+fn subject<'a>(kind: &Kind, attributes: &'a AdmissionAttributes, prefix: &'a str) -> Subject<'a> {
+    let name = if attributes.name.is_empty() { prefix } else { &attributes.name };
     Subject { group: kind.group, kind: kind.kind, namespace: &attributes.namespace, name }
 }
 
-/// New and old object in the version of the rules.
-async fn in_version(
-    kind: &Kind,
+fn prefix(object: &Value) -> &str {
+    object["metadata"]["generateName"].as_str().unwrap_or_default()
+}
+
+/// The version of the rules.
+fn hub(kind: &Kind) -> GroupVersionKind {
+    GroupVersionKind::new(kind.group, kind.version, kind.kind)
+}
+
+/// The stored object in the version of the rules; shared, not copied, if it is in that version.
+async fn old_in_version(
     attributes: &AdmissionAttributes,
+    hub: &GroupVersionKind,
     forms: &dyn Representations,
-) -> Result<Option<Both>> {
-    let Some(object) = attributes.object.clone() else { return Ok(None) };
-    let old = attributes.old_object.clone();
-    if attributes.kind.version == kind.version {
-        return Ok(Some(Both { object, old }));
+) -> Result<Option<Arc<Value>>> {
+    match &attributes.old_object {
+        Some(old) if attributes.kind.version != hub.version => {
+            Ok(Some(Arc::new(converted((**old).clone(), hub, forms).await?)))
+        }
+        old => Ok(old.clone()),
     }
-    let hub = GroupVersionKind::new(kind.group, kind.version, kind.kind);
-    let old = match old {
-        Some(old) => Some(Arc::new(converted((*old).clone(), &hub, forms).await?)),
-        None => None,
-    };
-    Ok(Some(Both { object: converted(object, &hub, forms).await?, old }))
 }
 
 async fn converted(object: Value, kind: &GroupVersionKind, forms: &dyn Representations) -> Result<Value> {
@@ -130,7 +138,7 @@ impl Others for Stored {
     fn get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         let bucket = format!("{}/{}", kind.group, kind.plural);
         let found = self.0.get(&bucket, &key(&of.namespace, &of.name));
-        let hub = found.map(|found| Converter::default().convert((*found).clone(), kind.version));
+        let hub = found.map(|found| Converter::default().convert(Arc::unwrap_or_clone(found), kind.version));
         Box::pin(std::future::ready(hub.transpose().map_err(|error| Status::internal(error.to_string()))))
     }
 }

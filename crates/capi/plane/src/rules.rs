@@ -78,14 +78,14 @@ impl Rules {
         self.known.iter().find(is_it)
     }
 
-    /// Fills in what was left out.
+    /// Fills in what was left out; whether there was anything.
     pub fn fill_in(
         &self,
         subject: Subject<'_>,
         object: &mut Value,
         old: Option<&Value>,
-    ) -> Result<(), Status> {
-        let Some(rules) = self.of(subject) else { return Ok(()) };
+    ) -> Result<bool, Status> {
+        let Some(rules) = self.of(subject) else { return Ok(false) };
         (rules.default)(object, old).map_err(|error| subject.refused(error))
     }
 

@@ -91,8 +91,8 @@ impl Admission for Provider {}
 pub struct Rules {
     /// The kind, in its stored version, which objects must be in.
     pub kind: Kind,
-    /// Adds defaults; nothing that is there is removed.
-    pub default: fn(&mut Value, Option<&Value>) -> Result<(), AdmissionError>,
+    /// Adds defaults; nothing that is there is removed. Whether anything was added.
+    pub default: fn(&mut Value, Option<&Value>) -> Result<bool, AdmissionError>,
     /// See [`Admission::validate`].
     pub validate: fn(&Value, Option<&Value>, &Features) -> Verdict,
 }
@@ -158,13 +158,14 @@ fn untyped<T: Object>(object: &T) -> Result<Value, AdmissionError> {
     serde_json::to_value(object).map_err(|source| AdmissionError::Shape { kind: T::KIND.kind, source })
 }
 
-fn default_value<T: Admission>(object: &mut Value, old: Option<&Value>) -> Result<(), AdmissionError> {
+fn default_value<T: Admission>(object: &mut Value, old: Option<&Value>) -> Result<bool, AdmissionError> {
     let mut defaulted: T = typed(object)?;
     let before = untyped(&defaulted)?;
     let old = old.map(typed::<T>).transpose()?;
     Admission::default(&mut defaulted, old.as_ref()).map_err(AdmissionError::Default)?;
-    overlay(&before, &untyped(&defaulted)?, object);
-    Ok(())
+    let after = untyped(&defaulted)?;
+    overlay(&before, &after, object);
+    Ok(before != after)
 }
 
 fn validate_value<T: Admission>(object: &Value, old: Option<&Value>, features: &Features) -> Verdict {
