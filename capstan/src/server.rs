@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use capstan_apiserver::env::Env;
 use capstan_apiserver::pki::Pki;
-use capstan_apiserver::{Config, Server};
+use capstan_apiserver::{Config, Server as ApiServer};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
 use clap::{ArgAction, ArgMatches, Command, Id};
@@ -81,7 +81,7 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
 
 /// A server on a data directory, with or without controllers on it.
 pub struct Server {
-    plane: Server,
+    api: ApiServer,
     listener: TcpListener,
     address: SocketAddr,
     kubeconfig: PathBuf,
@@ -112,12 +112,12 @@ impl Server {
             let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
             config = config.with_kinds(Arc::new(kinds));
         }
-        let plane = Server::start(config, pki.clone()).await?;
+        let api = ApiServer::start(config, pki.clone()).await?;
         let kubeconfig = dir.join(ADMIN);
         let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
         write_private(&kubeconfig, format!("{text:#}\n").as_bytes())
             .with_context(|| format!("{} could not be written", kubeconfig.display()))?;
-        Ok(Self { plane, listener, address, kubeconfig, assembly, runtime: None })
+        Ok(Self { api, listener, address, kubeconfig, assembly, runtime: None })
     }
 
     /// Where it answers.
@@ -127,7 +127,7 @@ impl Server {
 
     /// A client with all rights.
     pub fn client(&self, name: &str) -> Client {
-        Client::in_process(self.plane.clone(), name)
+        Client::in_process(self.api.clone(), name)
     }
 
     /// Installs what the controllers need and starts them.
@@ -138,7 +138,7 @@ impl Server {
         assembly.register(&client).await?;
         let mut runtime = assembly.runtime(client, env);
         let (metrics, providers) = (runtime.metrics().clone(), assembly.metrics());
-        self.plane.show_metrics(move || metrics.render() + &providers());
+        self.api.show_metrics(move || metrics.render() + &providers());
         runtime.start();
         self.runtime = Some(runtime);
         Ok(())
@@ -146,7 +146,7 @@ impl Server {
 
     /// Answers until `stop` resolves, under further names too.
     pub async fn serve(self, more: Vec<String>, stop: impl Future<Output = ()> + Send) -> Result<()> {
-        let Self { plane, listener, address, assembly, runtime, .. } = self;
+        let Self { api, listener, address, assembly, runtime, .. } = self;
         let mut names = vec![address.ip().to_string(), "localhost".into(), "kubernetes.default.svc".into()];
         names.extend(more);
         // Controllers stop before the store closes under them.
@@ -157,7 +157,7 @@ impl Server {
             }
             drop(assembly);
         };
-        plane.serve(listener, &names, stop).await?;
+        api.serve(listener, &names, stop).await?;
         tracing::info!("stopped");
         Ok(())
     }

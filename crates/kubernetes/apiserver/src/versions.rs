@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use capstan_schema::bounded::Texts;
 use capstan_store::Entry;
 use serde_json::Value;
 
@@ -116,7 +117,7 @@ impl ServerParts {
                     return self.read_back(resource, value).await;
                 }
                 let mut settled = value.clone();
-                strategy::settle(resource, &mut settled, &mut Vec::new()).map_err(Status::internal)?;
+                strategy::settle(resource, &mut settled, &mut Texts::default()).map_err(Status::internal)?;
                 if settled == value {
                     entry.digest().settle(custom.schema_epoch);
                 }
@@ -138,7 +139,9 @@ impl ServerParts {
         let registry = self.registry.load();
         let version = stored["apiVersion"].as_str().and_then(|v| v.rsplit('/').next()).unwrap_or_default();
         match registry.find(&resource.group, version, &resource.plural) {
-            Some(storage) => strategy::settle(storage, stored, &mut Vec::new()).map_err(Status::internal),
+            Some(storage) => {
+                strategy::settle(storage, stored, &mut Texts::default()).map_err(Status::internal)
+            }
             None => Ok(()),
         }
     }

@@ -63,7 +63,9 @@ pub fn add_controllers(runtime: &mut Runtime, clouds: &Clouds) {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a cloud answers to a command in time, or why it does not.
-pub(crate) async fn within_patience<T>(asked: impl Future<Output = Result<T, CloudError>>) -> Result<T, String> {
+pub(crate) async fn within_patience<T>(
+    asked: impl Future<Output = Result<T, CloudError>>,
+) -> Result<T, String> {
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(answer) => answer.map_err(|trouble| trouble.text()),
         Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),

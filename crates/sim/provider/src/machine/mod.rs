@@ -30,9 +30,9 @@ use crate::types::SimMachine;
 use follow::Follower;
 
 pub use call::MachineCall;
-pub(crate) use order::{CPUS, MEMORY_MIB};
 pub use observe::Seen;
 pub use order::Order;
+pub(crate) use order::{CPUS, MEMORY_MIB};
 
 /// Keeps a SimMachine until its machine is gone.
 pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
