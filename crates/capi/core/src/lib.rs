@@ -16,7 +16,6 @@ pub mod clone;
 pub mod cluster;
 pub mod conditions;
 pub mod contract;
-pub mod infrastructure;
 pub mod machine;
 pub mod machine_deployment;
 pub mod machine_health_check;

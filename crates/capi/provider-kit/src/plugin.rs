@@ -51,7 +51,9 @@ pub trait Provider: Send + Sync {
     fn definitions(&self) -> Vec<Value>;
 
     /// Defaults and validation of its kinds, in process and behind webhooks.
-    fn rules(&self) -> Vec<Rules>;
+    fn rules(&self) -> Vec<Rules> {
+        Vec::new()
+    }
 
     /// Conversions, if its kinds are served in several versions.
     fn versions(&self) -> Option<ProviderVersions> {

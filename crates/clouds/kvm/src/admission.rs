@@ -1,9 +1,9 @@
 //! What a user may say about the kinds, and what may not change.
 
-use capstan_capi_types::admission::{
-    Admission, Features, FieldError, IMMUTABLE, Rules, validate_template_meta,
+use capstan_capi_types::admission::{Admission, Features, FieldError, IMMUTABLE, Rules};
+use capstan_provider_kit::admission::{
+    validate_endpoint, validate_machine_stays, validate_template, validate_template_has_no_id,
 };
-use capstan_capi_types::core::APIEndpoint;
 
 use crate::backend::Subnet;
 use crate::types::{KVMCluster, KVMMachine, KVMMachineSpec, KVMMachineTemplate};
@@ -17,17 +17,8 @@ impl Admission for KVMCluster {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let (spec, before) = (&self.spec, old.map(|old| &old.spec));
-        let endpoint = &spec.control_plane_endpoint;
-        if before.is_some_and(|before| {
-            let before = &before.control_plane_endpoint;
-            *before != APIEndpoint::default() && before != endpoint
-        }) {
-            errors.push(FieldError::forbidden("spec.controlPlaneEndpoint", IMMUTABLE));
-        }
-        if endpoint.host.is_empty() != (endpoint.port == 0) {
-            errors
-                .push(FieldError::required("spec.controlPlaneEndpoint", "a host and a port belong together"));
-        }
+        let endpoint_before = before.map(|before| &before.control_plane_endpoint);
+        validate_endpoint(&spec.control_plane_endpoint, endpoint_before, &mut errors);
         if before.is_some_and(|before| before.backend.is_some() && before.backend != spec.backend) {
             errors.push(FieldError::forbidden("spec.backend", IMMUTABLE));
         }
@@ -48,15 +39,8 @@ impl Admission for KVMMachine {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         validate_machine(&self.spec, "spec", &mut errors);
-        let Some(old) = old else { return errors };
-        let named = !old.spec.provider_id.is_empty();
-        if named && old.spec.provider_id != self.spec.provider_id {
-            errors.push(FieldError::forbidden("spec.providerID", IMMUTABLE));
-        }
-        let unnamed = |spec: &KVMMachineSpec| KVMMachineSpec { provider_id: String::new(), ..spec.clone() };
-        if unnamed(&old.spec) != unnamed(&self.spec) {
-            errors.push(FieldError::forbidden("spec", IMMUTABLE));
-        }
+        let before = old.map(|old| &old.spec);
+        validate_machine_stays(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
         errors
     }
 }
@@ -65,15 +49,10 @@ impl Admission for KVMMachineTemplate {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let template = &self.spec.template;
-        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
         validate_machine(&template.spec, "spec.template.spec", &mut errors);
-        if !template.spec.provider_id.is_empty() {
-            errors.push(FieldError::forbidden("spec.template.spec.providerID", "cannot be set in templates"));
-        }
-        if old.is_some_and(|old| old.spec.template.spec != template.spec) {
-            let what = "KVMMachineTemplate spec.template.spec field is immutable. Please create a new resource instead.";
-            errors.push(FieldError::forbidden("spec.template.spec", what));
-        }
+        validate_template_has_no_id(&template.spec.provider_id, &mut errors);
+        let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
+        validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
     }
 }

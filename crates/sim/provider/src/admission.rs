@@ -1,10 +1,9 @@
 //! What a user may say about the kinds, and what may not change.
 
-use capstan_capi_types::admission::{
-    Admission, Features, FieldError, IMMUTABLE, Rules, validate_template_meta,
+use capstan_capi_types::admission::{Admission, Features, FieldError, Rules};
+use capstan_provider_kit::admission::{
+    validate_endpoint, validate_machine_stays, validate_template, validate_template_has_no_id,
 };
-use capstan_capi_types::core::APIEndpoint;
-use capstan_object::Object;
 
 use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineSpec, SimMachineTemplate};
 
@@ -20,19 +19,9 @@ pub fn rules() -> [Rules; 4] {
 
 impl Admission for SimCluster {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
-        let path = "spec.controlPlaneEndpoint";
-        let endpoint = &self.spec.control_plane_endpoint;
-        let moved = old.is_some_and(|old| {
-            let before = &old.spec.control_plane_endpoint;
-            *before != APIEndpoint::default() && before != endpoint
-        });
         let mut errors = Vec::new();
-        if moved {
-            errors.push(FieldError::forbidden(path, IMMUTABLE));
-        }
-        if endpoint.host.is_empty() != (endpoint.port == 0) {
-            errors.push(FieldError::required(path, "a host and a port belong together"));
-        }
+        let before = old.map(|old| &old.spec.control_plane_endpoint);
+        validate_endpoint(&self.spec.control_plane_endpoint, before, &mut errors);
         errors
     }
 }
@@ -41,15 +30,8 @@ impl Admission for SimMachine {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         validate_machine(&self.spec, "spec", &mut errors);
-        let Some(old) = old else { return errors };
-        let named = !old.spec.provider_id.is_empty();
-        if named && old.spec.provider_id != self.spec.provider_id {
-            errors.push(FieldError::forbidden("spec.providerID", IMMUTABLE));
-        }
-        let unnamed = |spec: &SimMachineSpec| SimMachineSpec { provider_id: String::new(), ..spec.clone() };
-        if unnamed(&old.spec) != unnamed(&self.spec) {
-            errors.push(FieldError::forbidden("spec", IMMUTABLE));
-        }
+        let before = old.map(|old| &old.spec);
+        validate_machine_stays(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
         errors
     }
 }
@@ -58,8 +40,8 @@ impl Admission for SimClusterTemplate {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let template = &self.spec.template;
-        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
-        template_stays::<Self>(old.is_some_and(|old| old.spec.template.spec != template.spec), &mut errors);
+        let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
+        validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
     }
 }
@@ -68,23 +50,11 @@ impl Admission for SimMachineTemplate {
     fn validate(&self, old: Option<&Self>, _: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let template = &self.spec.template;
-        validate_template_meta(&template.metadata, "spec.template.metadata", &mut errors);
         validate_machine(&template.spec, "spec.template.spec", &mut errors);
-        if !template.spec.provider_id.is_empty() {
-            errors.push(FieldError::forbidden("spec.template.spec.providerID", "cannot be set in templates"));
-        }
-        template_stays::<Self>(old.is_some_and(|old| old.spec.template.spec != template.spec), &mut errors);
+        validate_template_has_no_id(&template.spec.provider_id, &mut errors);
+        let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
+        validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
-    }
-}
-
-/// What machines are made from does not change under those that were made.
-fn template_stays<T: Object>(changed: bool, errors: &mut Vec<FieldError>) {
-    if changed {
-        let kind = T::KIND.kind;
-        let what =
-            format!("{kind} spec.template.spec field is immutable. Please create a new resource instead.");
-        errors.push(FieldError::forbidden("spec.template.spec", what));
     }
 }
 

@@ -1,78 +1,31 @@
 //! The CustomResourceDefinitions of the kinds.
 
-use capstan_capi_types::definitions::{
-    CLUSTER_LABEL, CLUSTERCTL, Column, Definition, Version, age, paused, text,
+use capstan_provider_kit::definitions::{
+    cluster_version, definition, labels, machine_version, template_version,
 };
-use capstan_object::Object;
 use serde_json::Value;
 
 use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineTemplate};
 
-const LABELS: &[(&str, &str)] = &[
-    CLUSTERCTL,
-    ("cluster.x-k8s.io/provider", "infrastructure-sim"),
-    ("cluster.x-k8s.io/v1beta2", "v1beta1"),
-];
-
-fn ready() -> Column {
-    text("Ready", r#".status.conditions[?(@.type=="Ready")].status"#)
-}
-
-fn definition<T: Object>(version: Version) -> Value {
-    Definition { kind: T::KIND, short_names: &[], labels: LABELS, versions: vec![version] }.to_value()
-}
+const LABELS: [(&str, &str); 3] = labels("infrastructure-sim", "v1beta1");
 
 /// The CustomResourceDefinition objects of the provider's kinds, in order of their names.
 pub fn definitions() -> Vec<Value> {
-    let cluster = Version::of::<SimCluster>(vec![
-        text("Cluster", CLUSTER_LABEL),
-        text("Endpoint", ".spec.controlPlaneEndpoint.host"),
-        ready(),
-        text("Provisioned", ".status.initialization.provisioned"),
-        paused(),
-        age(),
-    ]);
-    let machine = Version::of::<SimMachine>(vec![
-        text("Cluster", CLUSTER_LABEL),
-        text("Machine", r#".metadata.ownerReferences[?(@.kind=="Machine")].name"#),
-        text("Provider ID", ".spec.providerID").wide(),
-        text("Internal-IP", r#".status.addresses[?(@.type=="InternalIP")].address"#),
-        text("State", r#".status.conditions[?(@.type=="Ready")].reason"#),
-        ready(),
-        text("Provisioned", ".status.initialization.provisioned"),
-        paused(),
-        age(),
-    ]);
     vec![
-        definition::<SimCluster>(cluster.with_status()),
-        definition::<SimClusterTemplate>(Version::of::<SimClusterTemplate>(vec![age()])),
-        definition::<SimMachine>(machine.with_status()),
-        definition::<SimMachineTemplate>(Version::of::<SimMachineTemplate>(vec![age()])),
+        definition::<SimCluster>(&LABELS, cluster_version::<SimCluster>(Vec::new())),
+        definition::<SimClusterTemplate>(&LABELS, template_version::<SimClusterTemplate>()),
+        definition::<SimMachine>(&LABELS, machine_version::<SimMachine>()),
+        definition::<SimMachineTemplate>(&LABELS, template_version::<SimMachineTemplate>()),
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use capstan_provider_kit::testing::assert_follow_the_contract;
 
     #[test]
     fn definitions_follow_the_contract() {
-        let definitions = definitions();
-        let names: Vec<&str> =
-            definitions.iter().filter_map(|definition| definition["metadata"]["name"].as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "simclusters.infrastructure.cluster.x-k8s.io",
-                "simclustertemplates.infrastructure.cluster.x-k8s.io",
-                "simmachines.infrastructure.cluster.x-k8s.io",
-                "simmachinetemplates.infrastructure.cluster.x-k8s.io",
-            ]
-        );
-        for definition in &definitions {
-            assert_eq!(definition["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta1");
-            assert_eq!(definition["spec"]["names"]["categories"][0], "cluster-api");
-            assert_eq!(definition["spec"]["versions"][0]["storage"], true);
-        }
+        let plurals = ["simclusters", "simclustertemplates", "simmachines", "simmachinetemplates"];
+        assert_follow_the_contract(&super::definitions(), "v1beta1", &plurals);
     }
 }

@@ -4,7 +4,6 @@
 //! owns it, the cluster's KVMMachines, the host. On deletion: the network goes after the machines.
 
 mod decide;
-mod observe;
 #[cfg(test)]
 mod tests;
 
@@ -14,19 +13,26 @@ use std::sync::Arc;
 
 use capstan_capi_core::owners;
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_capi_types::core::{Cluster, condition};
 use capstan_controller::{
-    Caches, Call, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View,
-    Watches,
+    Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
-use capstan_object::{Key, Object};
+use capstan_object::Object;
+use capstan_provider_kit::{ClusterMembers, watch_cluster};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Id, Subnet};
+use crate::backend::{Backend, Id, Network, Subnet};
 use crate::code;
 use crate::types::{KVMCluster, KVMMachine};
 
-pub use observe::Seen;
+/// What a decision about a KVMCluster depends on.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its Cluster, and the machines of that.
+    pub members: ClusterMembers,
+    /// The network on this host.
+    pub network: Option<Network>,
+}
 
 /// Keeps a KVMCluster until its network is gone.
 pub const FINALIZER: &str = "kvmcluster.infrastructure.cluster.x-k8s.io";
@@ -125,15 +131,7 @@ impl Controller for KVMClusters {
     type Call = NetworkCall;
 
     fn watches(&self, watches: &mut Watches<KVMCluster>) {
-        watches.read::<Machine>();
-        watches.index_label::<KVMMachine>(label::CLUSTER_NAME);
-        watches.related::<Cluster>(|change, _| {
-            if !paused::concerns_members(change) {
-                return Vec::new();
-            }
-            change.latest().and_then(|cluster| infrastructure_of(cluster)).into_iter().collect()
-        });
-        watches.related::<KVMMachine>(machine_matters);
+        watch_cluster::<KVMCluster, KVMMachine>(watches);
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -146,7 +144,8 @@ impl Controller for KVMClusters {
     }
 
     async fn observe(&self, object: &Arc<KVMCluster>, view: &View) -> Result<Seen, ObserveError> {
-        let mut seen = observe::observe(object, view)?;
+        let members = ClusterMembers::observe::<KVMMachine>(&object.metadata, view)?;
+        let mut seen = Seen { members, network: None };
         if let Ok(id) = Id::try_from(network_of(object)) {
             let found = self.blocking(move |backend| backend.network(&id)).await;
             let unread = |why: String| ObserveError::outside(code::HOST, why);
@@ -189,33 +188,4 @@ impl Controller for KVMClusters {
         };
         Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })
     }
-}
-
-/// The KVMCluster of a cluster.
-pub(crate) fn infrastructure_of(cluster: &Cluster) -> Option<Key> {
-    let reference = &cluster.spec.infrastructure_ref;
-    let ours = reference.kind == KVMCluster::KIND.kind && reference.api_group == KVMCluster::KIND.group;
-    ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
-}
-
-/// A machine wakes its KVMCluster when it comes, goes, begins to go, or gets another address.
-fn machine_matters(change: &Change<KVMMachine>, caches: &Caches) -> Vec<Key> {
-    let told = |machine: &Arc<KVMMachine>| {
-        (
-            machine.status.addresses.clone(),
-            machine.metadata.is_deleting(),
-            machine.metadata.labels.clone(),
-            machine.metadata.owner_references.clone(),
-        )
-    };
-    if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
-        return Vec::new();
-    }
-    let clusters = change.both().filter_map(|machine| {
-        let cluster = machine.metadata.labels.get(label::CLUSTER_NAME)?;
-        let key = Key::new(machine.metadata.namespace.as_str(), cluster.as_str());
-        infrastructure_of(&*caches.get::<Cluster>(&key).ok()??)
-    });
-    let clusters: BTreeSet<Key> = clusters.collect();
-    clusters.into_iter().collect()
 }

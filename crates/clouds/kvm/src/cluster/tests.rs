@@ -5,18 +5,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use capstan_capi_types::core::{APIEndpoint, Cluster};
-use capstan_controller::{Decision, Effect, Look};
-use capstan_object::{Condition, Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_controller::Decision;
+use capstan_object::ObjectMeta;
+use capstan_provider_kit::ClusterMembers;
+use capstan_provider_kit::testing::{calls, deleted, look, ready};
 
 use super::decide::decide;
 use super::{FINALIZER, KVMClusters, NETWORK, NetworkCall, Seen};
 use crate::backend::{Id, Network};
 use crate::types::KVMCluster;
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn id() -> Id {
     "u-1".to_owned().try_into().expect("an id")
@@ -39,23 +36,12 @@ fn network(whole: bool) -> Network {
 }
 
 fn seen(network: Option<Network>) -> Seen {
-    Seen { cluster: Some(Arc::new(Cluster::default())), network, ..Seen::default() }
+    let cluster = Some(Arc::new(Cluster::default()));
+    Seen { members: ClusterMembers { cluster, ..ClusterMembers::default() }, network }
 }
 
 fn decided(object: KVMCluster, seen: Seen) -> Decision<KVMClusters> {
-    decide(&Look::new(Arc::new(object), seen, now()))
-}
-
-fn calls(decision: &Decision<KVMClusters>) -> Vec<NetworkCall> {
-    let call = |effect: &Effect<NetworkCall>| match effect {
-        Effect::Call(call) => call.clone(),
-        other => panic!("{other:?}"),
-    };
-    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
-}
-
-fn ready(decision: &Decision<KVMClusters>) -> &Condition {
-    decision.object.status.conditions.condition("Ready").expect("Ready")
+    decide(&look(object, seen))
 }
 
 #[test]
@@ -76,7 +62,8 @@ fn a_network_is_made_and_made_whole_again() {
 #[test]
 fn the_endpoint_is_the_balancers_and_its_members_are_the_control_plane() {
     let members = BTreeSet::from([Ipv4Addr::new(10, 89, 0, 2)]);
-    let seen = Seen { control_plane: members.clone(), ..seen(Some(network(true))) };
+    let mut seen = seen(Some(network(true)));
+    seen.members.control_plane = members.clone();
     let decision = decided(object(), seen);
     assert_eq!(calls(&decision), [NetworkCall::Balance { network: id(), members }]);
     let endpoint = &decision.object.spec.control_plane_endpoint;
@@ -91,9 +78,9 @@ fn the_endpoint_is_the_balancers_and_its_members_are_the_control_plane() {
 
 #[test]
 fn a_network_goes_after_its_machines() {
-    let mut deleted = object();
-    deleted.metadata.deletion_timestamp = Some(now().into());
-    let with = Seen { machines: vec!["m".to_owned()], network: Some(network(true)), ..Seen::default() };
+    let deleted = deleted(object());
+    let members = ClusterMembers { machines: vec!["m".to_owned()], ..ClusterMembers::default() };
+    let with = Seen { members, network: Some(network(true)) };
     let decision = decided(deleted.clone(), with);
     assert_eq!((calls(&decision), decision.waits[0].reason.as_str()), (vec![], "WaitingForMachines"));
     let decision = decided(deleted.clone(), Seen { network: Some(network(false)), ..Seen::default() });

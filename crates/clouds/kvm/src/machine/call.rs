@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::order;
 use capstan_controller::{Call, Outcome, View};
+use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 
 use super::Order;

@@ -17,11 +17,12 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_capi_types::core::condition;
 use capstan_controller::{
-    Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
-use capstan_object::{Key, Object};
+use capstan_object::Object;
+use capstan_provider_kit::{cluster_of_machine, watch_machine};
 
 use crate::backend::{Backend, BackendError, Id, Instance};
 use crate::code;
@@ -70,11 +71,7 @@ impl Controller for KVMMachines {
 
     fn watches(&self, watches: &mut Watches<KVMMachine>) {
         watches.read::<KVMCluster>();
-        watches.index_label::<KVMMachine>(label::CLUSTER_NAME);
-        watches.related::<Machine>(|change, _| {
-            change.latest().and_then(infrastructure_of).into_iter().collect()
-        });
-        watches.related::<Cluster>(members);
+        watch_machine(watches);
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -82,7 +79,7 @@ impl Controller for KVMMachines {
     }
 
     fn paused(&self, object: &KVMMachine, view: &View) -> Result<Option<String>, ObserveError> {
-        let cluster = observe::cluster_of(object, view)?;
+        let cluster = cluster_of_machine(&object.metadata, view)?;
         Ok(paused::why(cluster.as_deref(), &object.metadata, KVMMachine::KIND.kind))
     }
 
@@ -117,23 +114,4 @@ impl Controller for KVMMachines {
         };
         Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })
     }
-}
-
-/// The KVMMachine of a Machine.
-fn infrastructure_of(machine: &Arc<Machine>) -> Option<Key> {
-    let reference = &machine.spec.infrastructure_ref;
-    let ours = reference.kind == KVMMachine::KIND.kind && reference.api_group == KVMMachine::KIND.group;
-    ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
-}
-
-/// The KVMMachines of a cluster, when something about it changes that they wait for.
-fn members(change: &Change<Cluster>, caches: &Caches) -> Vec<Key> {
-    let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
-        return Vec::new();
-    };
-    let meta = &cluster.metadata;
-    let machines = caches
-        .of::<KVMMachine>()
-        .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
-    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
 }

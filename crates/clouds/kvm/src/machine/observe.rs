@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataError};
 use capstan_capi_core::owners;
-use capstan_capi_types::core::{Cluster, Machine, label};
+use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{ObserveError, View};
-use capstan_object::Key;
+use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine, infrastructure_of_cluster};
 
 use super::decide;
 use crate::backend::{Id, Instance, Phase};
@@ -28,19 +27,9 @@ pub struct Seen {
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
 
-/// The cluster that an object belongs to, by its Machine or, without one, by its label.
-pub(super) fn cluster_of(object: &KVMMachine, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
-    let machine = owners::of::<Machine>(&object.metadata, view)?;
-    let label = object.metadata.labels.get(label::CLUSTER_NAME);
-    let Some(name) = machine.as_ref().map(|machine| &machine.spec.cluster_name).or(label) else {
-        return Ok(None);
-    };
-    view.get(&Key::new(object.metadata.namespace.as_str(), name.as_str()))
-}
-
 pub(super) fn observe(object: &KVMMachine, view: &View) -> Result<Seen, ObserveError> {
-    let cluster = cluster_of(object, view)?;
-    let key = cluster.as_deref().and_then(cluster::infrastructure_of);
+    let cluster = cluster_of_machine(&object.metadata, view)?;
+    let key = cluster.as_deref().and_then(infrastructure_of_cluster::<KVMCluster>);
     let infrastructure = match key {
         Some(key) => view.get::<KVMCluster>(&key)?,
         None => None,
@@ -63,8 +52,6 @@ pub(super) async fn boot_data(object: &KVMMachine, seen: &mut Seen, view: &View)
         && !object.metadata.is_deleting()
         && decide::waits(seen, machine, cluster).is_none()
     {
-        let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
-        let key = Key::new(object.metadata.namespace.as_str(), secret);
-        seen.boot_data = Some(BootData::observe(&key, view).await);
+        seen.boot_data = Some(BootData::of_machine(machine, view).await);
     }
 }

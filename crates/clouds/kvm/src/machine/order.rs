@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataRef, order};
 use capstan_capi_types::core::Machine;
+use capstan_provider_kit::{BootData, BootDataRef, order};
 use serde::{Deserialize, Serialize};
 
 use super::SCHEME;

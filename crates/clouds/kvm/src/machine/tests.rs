@@ -3,21 +3,17 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataError, BootDataRef};
-use capstan_capi_types::core::{Cluster, Machine, MachineAddressType};
-use capstan_controller::{Concluded, Decision, Effect, Look};
-use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_capi_types::core::{Machine, MachineAddressType};
+use capstan_controller::{Concluded, Look};
+use capstan_object::{ConditionStatus, ObjectMeta};
+use capstan_provider_kit::testing::{calls, cluster, deleted, look, machine, ready};
+use capstan_provider_kit::{BootData, BootDataError, BootDataRef};
 use serde_json::{Value, json};
 
 use super::decide::decide;
 use super::{FINALIZER, KVMMachines, MachineCall, Order, Seen};
 use crate::backend::{Id, Instance, Phase};
 use crate::types::KVMMachine;
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn id() -> Id {
     "u-1".to_owned().try_into().expect("an id")
@@ -48,13 +44,15 @@ fn instance(phase: Phase) -> Instance {
 }
 
 fn seen(instance: Option<Instance>) -> Seen {
-    let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
-    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
-    let mut cluster = Cluster::default();
-    cluster.status.initialization.infrastructure_provisioned = Some(true);
     let network = Some("n-1".to_owned().try_into().expect("an id"));
     let boot_data = Some(Ok(BootData { reference: boot_data(), ignition: false }));
-    Seen { machine: Some(Arc::new(machine)), cluster: Some(Arc::new(cluster)), network, instance, boot_data }
+    Seen {
+        machine: Some(Arc::new(machine())),
+        cluster: Some(Arc::new(cluster())),
+        network,
+        instance,
+        boot_data,
+    }
 }
 
 fn boot_data() -> BootDataRef {
@@ -64,22 +62,6 @@ fn boot_data() -> BootDataRef {
         uid: "su".to_owned(),
         resource_version: "7".to_owned(),
     }
-}
-
-fn look(object: KVMMachine, seen: Seen) -> Look<KVMMachines> {
-    Look::new(Arc::new(object), seen, now())
-}
-
-fn calls(decision: &Decision<KVMMachines>) -> Vec<MachineCall> {
-    let call = |effect: &Effect<MachineCall>| match effect {
-        Effect::Call(call) => call.clone(),
-        other => panic!("{other:?}"),
-    };
-    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
-}
-
-fn ready(decision: &Decision<KVMMachines>) -> &Condition {
-    decision.object.status.conditions.condition("Ready").expect("Ready")
 }
 
 fn order() -> Order {
@@ -156,7 +138,7 @@ fn a_machine_that_cannot_be_ordered_says_why_and_nothing_is_called() {
 #[test]
 fn an_intent_of_the_release_before_is_still_read_and_its_end_still_counts() {
     let call: MachineCall = serde_json::from_value(json!({"verb": "create", "id": "u-1"})).expect("a call");
-    let mut moved = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
+    let mut moved: Look<KVMMachines> = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
     moved.concluded = vec![Concluded { call, result: Some(Value::Null) }];
     let decision = decide(&moved);
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
@@ -202,7 +184,7 @@ fn what_a_machine_does_is_told_and_nothing_is_done_about_it() {
 fn a_machine_that_vanished_is_told_and_never_made_again() {
     let decision = decide(&look(made(), seen(None)));
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
-    let mut moved = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
+    let mut moved: Look<KVMMachines> = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
     moved.concluded = vec![Concluded { call: create(), result: Some(Value::Null) }];
     let decision = decide(&moved);
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
@@ -215,10 +197,8 @@ fn deletion_destroys_what_is_there_and_then_lets_go() {
         (Some(instance(Phase::Stopped)), vec![MachineCall::Destroy { id: id() }], true),
         (None, vec![], false),
     ] {
-        let mut deleted = made();
-        deleted.metadata.deletion_timestamp = Some(now().into());
         // Without an owner too: a machine must go even if its Machine went first.
-        let decision = decide(&look(deleted, Seen { instance, ..Seen::default() }));
+        let decision = decide(&look(deleted(made()), Seen { instance, ..Seen::default() }));
         assert_eq!(calls(&decision), expected);
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), kept);
     }

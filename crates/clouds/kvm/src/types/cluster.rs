@@ -3,8 +3,7 @@
 use capstan_capi_types::core::APIEndpoint;
 use capstan_capi_types::wire::{choice, wire};
 use capstan_object::{Condition, ObjectMeta, object};
-
-use super::KVMInitializationStatus;
+use capstan_provider_kit::InitializationStatus;
 
 object!(KVMCluster, "infrastructure.cluster.x-k8s.io" / "v1beta1", "KVMCluster", "kvmclusters", Namespaced);
 
@@ -48,7 +47,7 @@ wire! {
         )]
         pub conditions: Vec<Condition>,
         /// Milestones on the way to being usable; contract with the core.
-        pub initialization: KVMInitializationStatus,
+        pub initialization: InitializationStatus,
         /// The network's addresses.
         #[schemars(length(min = 9, max = 18))]
         pub cidr: String,

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use capstan_capi_types::core::{MachineAddress, TemplateMeta};
 use capstan_capi_types::wire::{choice, wire};
 use capstan_object::{Condition, ObjectMeta, object};
-
-use super::KVMInitializationStatus;
+use capstan_provider_kit::InitializationStatus;
 
 object!(KVMMachine, "infrastructure.cluster.x-k8s.io" / "v1beta1", "KVMMachine", "kvmmachines", Namespaced);
 object!(
@@ -107,7 +106,7 @@ wire! {
         )]
         pub conditions: Vec<Condition>,
         /// Milestones on the way to being usable; contract with the core.
-        pub initialization: KVMInitializationStatus,
+        pub initialization: InitializationStatus,
         /// Addresses of the machine.
         #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
         pub addresses: Vec<MachineAddress>,

@@ -9,11 +9,5 @@ pub use machine::{
     KVMMachineTemplateResource, KVMMachineTemplateSpec, NodeTaint, TaintEffect,
 };
 
-capstan_capi_types::wire::wire! {
-    /// Milestones of infrastructure on a host.
-    #[schemars(extend("minProperties" = 1))]
-    pub struct KVMInitializationStatus {
-        /// The infrastructure is there; contract with the core.
-        pub provisioned: Option<bool>,
-    }
-}
+capstan_provider_kit::infrastructure!(cluster KVMCluster);
+capstan_provider_kit::infrastructure!(machine KVMMachine);

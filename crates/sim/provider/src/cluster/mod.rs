@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use capstan_capi_core::owners;
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_capi_types::core::{Cluster, condition};
 use capstan_controller::{
-    Caches, Call, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View,
-    Watches,
+    Call, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object};
+use capstan_provider_kit::watch_cluster;
 use capstan_sim_site::Ground;
 use serde::{Deserialize, Serialize};
 
@@ -104,15 +104,7 @@ impl Controller for SimClusters {
     type Call = BalancerCall;
 
     fn watches(&self, watches: &mut Watches<SimCluster>) {
-        watches.read::<Machine>();
-        watches.index_label::<SimMachine>(label::CLUSTER_NAME);
-        watches.related::<Cluster>(|change, _| {
-            if !paused::concerns_members(change) {
-                return Vec::new();
-            }
-            change.latest().and_then(|cluster| infrastructure_of(cluster)).into_iter().collect()
-        });
-        watches.related::<SimMachine>(machine_matters);
+        watch_cluster::<SimCluster, SimMachine>(watches);
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -152,33 +144,4 @@ impl Controller for SimClusters {
         let wanted = !matches!(intent.call, BalancerCall::Release { .. });
         Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
     }
-}
-
-/// The SimCluster of a cluster.
-fn infrastructure_of(cluster: &Cluster) -> Option<Key> {
-    let reference = &cluster.spec.infrastructure_ref;
-    let ours = reference.kind == SimCluster::KIND.kind && reference.api_group == SimCluster::KIND.group;
-    ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
-}
-
-/// A machine wakes its SimCluster when it comes, goes, begins to go, or gets another address.
-fn machine_matters(change: &Change<SimMachine>, caches: &Caches) -> Vec<Key> {
-    let told = |machine: &Arc<SimMachine>| {
-        (
-            machine.status.addresses.clone(),
-            machine.metadata.is_deleting(),
-            machine.metadata.labels.clone(),
-            machine.metadata.owner_references.clone(),
-        )
-    };
-    if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
-        return Vec::new();
-    }
-    let clusters = change.both().filter_map(|machine| {
-        let cluster = machine.metadata.labels.get(label::CLUSTER_NAME)?;
-        let key = Key::new(machine.metadata.namespace.as_str(), cluster.as_str());
-        infrastructure_of(&*caches.get::<Cluster>(&key).ok()??)
-    });
-    let clusters: BTreeSet<Key> = clusters.collect();
-    clusters.into_iter().collect()
 }

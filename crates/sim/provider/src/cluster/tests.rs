@@ -5,10 +5,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use capstan_capi_types::core::{APIEndpoint, Cluster, FailureDomain, annotation};
-use capstan_controller::{Effect, Look};
+use capstan_controller::Look;
 use capstan_guest::Balancer;
 use capstan_object::{Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_provider_kit::ClusterMembers;
+use capstan_provider_kit::testing::{calls, deleted, look};
 
 use super::decide::decide;
 use super::{BalancerCall, FINALIZER, Seen, SimClusters};
@@ -28,15 +29,6 @@ fn placed() -> SimCluster {
     cluster
 }
 
-fn deleted(mut cluster: SimCluster) -> SimCluster {
-    cluster.metadata.deletion_timestamp = Some(now().into());
-    cluster
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
-
 fn members(last: &[u8]) -> BTreeSet<Ipv4Addr> {
     last.iter().map(|last| Ipv4Addr::new(172, 16, 0, *last)).collect()
 }
@@ -44,19 +36,13 @@ fn members(last: &[u8]) -> BTreeSet<Ipv4Addr> {
 fn seen(balancer: Option<&[u8]>, machines: &[u8]) -> Seen {
     let endpoint = SocketAddrV4::new(ADDRESS, 6443);
     Seen {
-        cluster: Some(Arc::new(Cluster::default())),
-        machines: machines.iter().map(|last| format!("m{last}")).collect(),
-        control_plane: members(machines),
+        members: ClusterMembers {
+            cluster: Some(Arc::new(Cluster::default())),
+            machines: machines.iter().map(|last| format!("m{last}")).collect(),
+            control_plane: members(machines),
+        },
         balancer: balancer.map(|held| Balancer { endpoint, members: members(held) }),
     }
-}
-
-fn calls(decision: &capstan_controller::Decision<SimClusters>) -> Vec<BalancerCall> {
-    let call = |planned: &capstan_controller::Planned<BalancerCall>| match &planned.effect {
-        Effect::Call(call) => call.clone(),
-        other => panic!("{other:?}"),
-    };
-    decision.effects.iter().map(call).collect()
 }
 
 #[test]
@@ -76,7 +62,7 @@ fn a_load_balancer_is_made_filled_and_given_back() {
         ("deleted, without machines", deleted(placed()), seen(Some(&[4]), &[]), release()),
         ("deleted and gone", deleted(placed()), seen(None, &[]), vec![]),
     ] {
-        let decision = decide(&Look::new(Arc::new(object), seen, now()));
+        let decision = decide(&look(object, seen));
         assert_eq!(calls(&decision), expected, "{what}");
     }
 }
@@ -85,7 +71,7 @@ fn a_load_balancer_is_made_filled_and_given_back() {
 fn the_contract_is_fulfilled_once_the_load_balancer_is_there() {
     let mut cluster = object();
     cluster.spec.failure_domains = vec![FailureDomain { name: "a".to_owned(), ..FailureDomain::default() }];
-    let decision = decide(&Look::new(Arc::new(cluster), seen(Some(&[]), &[]), now())).object;
+    let decision = decide(&look(cluster, seen(Some(&[]), &[]))).object;
     assert_eq!(
         decision.spec.control_plane_endpoint,
         APIEndpoint { host: "127.1.2.3".to_owned(), port: 6443 }
@@ -103,7 +89,7 @@ fn the_contract_is_fulfilled_once_the_load_balancer_is_there() {
 fn an_endpoint_elsewhere_is_told_and_nothing_is_done() {
     let mut cluster = object();
     cluster.spec.control_plane_endpoint = APIEndpoint { host: "10.0.0.1".to_owned(), port: 443 };
-    let decision = decide(&Look::new(Arc::new(cluster), seen(Some(&[]), &[4]), now()));
+    let decision = decide(&look(cluster, seen(Some(&[]), &[4])));
     assert!(decision.effects.is_empty());
     let ready = decision.object.status.conditions.condition("Ready").expect("a condition");
     assert_eq!(ready.reason, "EndpointElsewhere");
@@ -112,22 +98,22 @@ fn an_endpoint_elsewhere_is_told_and_nothing_is_done() {
 
 #[test]
 fn the_finalizer_goes_last_and_somebody_elses_object_is_left_alone() {
-    let gone = decide(&Look::new(Arc::new(deleted(placed())), seen(None, &[]), now()));
+    let gone = decide(&look(deleted(placed()), seen(None, &[])));
     assert!(gone.object.metadata.finalizers.is_empty());
-    let waiting = decide(&Look::new(Arc::new(deleted(placed())), seen(Some(&[4]), &[4]), now()));
+    let waiting = decide(&look(deleted(placed()), seen(Some(&[4]), &[4])));
     assert_eq!(waiting.object.metadata.finalizers, [FINALIZER]);
     assert_eq!(waiting.waits[0].reason, "WaitingForMachines");
 
     let mut managed = object();
     managed.metadata.annotations.insert(annotation::MANAGED_BY.to_owned(), String::new());
-    let decision = decide(&Look::new(Arc::new(managed.clone()), seen(None, &[]), now()));
+    let decision = decide(&look(managed.clone(), seen(None, &[])));
     assert!(decision.effects.is_empty());
     assert_eq!(decision.object, managed);
 }
 
 #[test]
 fn a_paused_cluster_says_so_and_keeps_its_members() {
-    let mut look = Look::new(Arc::new(placed()), seen(Some(&[4]), &[5]), now());
+    let mut look: Look<SimClusters> = look(placed(), seen(Some(&[4]), &[5]));
     look.paused = Some("Cluster spec.paused is set to true".to_owned());
     let decision = decide(&look);
     assert!(decision.effects.is_empty());

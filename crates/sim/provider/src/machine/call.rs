@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::order;
 use capstan_controller::{Call, Outcome, Resolution, View};
 use capstan_guest::SiteError;
+use capstan_provider_kit::order;
 use capstan_sim_site::{Ground, GroundError};
 use serde::{Deserialize, Serialize};
 

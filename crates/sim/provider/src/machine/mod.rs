@@ -18,11 +18,12 @@ mod tests;
 use std::sync::Arc;
 
 use capstan_capi_core::paused;
-use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_capi_types::core::condition;
 use capstan_controller::{
-    Caches, Change, Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
+    Controller, Decision, Intent, Look, ObserveError, Outcome, Resolution, View, Watches,
 };
 use capstan_object::{Key, Object};
+use capstan_provider_kit::{cluster_of_machine, watch_machine};
 use capstan_sim_site::Ground;
 
 use crate::site;
@@ -74,12 +75,7 @@ impl Controller for SimMachines {
     type Call = MachineCall;
 
     fn watches(&self, watches: &mut Watches<SimMachine>) {
-        watches.index_label::<SimMachine>(label::CLUSTER_NAME);
-        watches.related::<Machine>(|change, _| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
-            _ => change.latest().and_then(infrastructure_of).into_iter().collect(),
-        });
-        watches.related::<Cluster>(members);
+        watch_machine(watches);
     }
 
     fn conditions(&self) -> &[&'static str] {
@@ -87,7 +83,7 @@ impl Controller for SimMachines {
     }
 
     fn paused(&self, object: &SimMachine, view: &View) -> Result<Option<String>, ObserveError> {
-        let cluster = observe::cluster_of(object, view)?;
+        let cluster = cluster_of_machine(&object.metadata, view)?;
         Ok(paused::why(cluster.as_deref(), &object.metadata, SimMachine::KIND.kind))
     }
 
@@ -116,28 +112,4 @@ impl Controller for SimMachines {
     fn gone(&self, key: &Key) {
         self.follower.forget(key);
     }
-}
-
-/// What a SimMachine depends on of its Machine.
-fn told(machine: &Machine) -> impl PartialEq {
-    (&machine.spec, &machine.metadata.labels)
-}
-
-/// The SimMachine of a Machine.
-fn infrastructure_of(machine: &Arc<Machine>) -> Option<Key> {
-    let reference = &machine.spec.infrastructure_ref;
-    let ours = reference.kind == SimMachine::KIND.kind && reference.api_group == SimMachine::KIND.group;
-    ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
-}
-
-/// The SimMachines of a cluster, when something about it changes that they wait for.
-fn members(change: &Change<Cluster>, caches: &Caches) -> Vec<Key> {
-    let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
-        return Vec::new();
-    };
-    let meta = &cluster.metadata;
-    let machines = caches
-        .of::<SimMachine>()
-        .and_then(|machines| machines.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name));
-    machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
 }

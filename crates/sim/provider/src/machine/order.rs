@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataRef, order};
 use capstan_capi_types::core::{Machine, label};
 use capstan_guest::vm::{GuestFault, Image, VmSpec};
+use capstan_provider_kit::{BootData, BootDataRef, order};
 use serde::{Deserialize, Serialize};
 
 use super::{MACHINE_TAG, SCHEME};

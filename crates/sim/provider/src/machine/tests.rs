@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataError, BootDataRef};
 use capstan_capi_types::core::{Cluster, Machine, MachineAddressType, label};
-use capstan_controller::{Concluded, Decision, Effect, Look};
+use capstan_controller::{Concluded, Look};
 use capstan_guest::vm::{Phase, Vm};
-use capstan_object::{Condition, Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_object::ObjectMeta;
+use capstan_provider_kit::testing::{calls, cluster, deleted, look, machine as owner, ready};
+use capstan_provider_kit::{BootData, BootDataError, BootDataRef};
 use serde_json::{Value, json};
 
 use super::decide::decide;
@@ -17,10 +17,6 @@ use super::{FINALIZER, MACHINE_TAG, MachineCall, Seen, SimMachines};
 use crate::types::SimMachine;
 
 const ID: &str = "ns/m/u";
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn object() -> SimMachine {
     let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "m") };
@@ -36,11 +32,6 @@ fn made() -> SimMachine {
     machine
 }
 
-fn deleted(mut machine: SimMachine) -> SimMachine {
-    machine.metadata.deletion_timestamp = Some(now().into());
-    machine
-}
-
 fn vm(phase: Phase) -> Vm {
     Vm {
         id: ID.to_owned(),
@@ -50,19 +41,6 @@ fn vm(phase: Phase) -> Vm {
         node: None,
         tags: BTreeMap::from([(MACHINE_TAG.to_owned(), ID.to_owned())]),
     }
-}
-
-fn owner() -> Machine {
-    let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
-    machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
-    machine
-}
-
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::default();
-    cluster.status.initialization.infrastructure_provisioned = Some(true);
-    cluster.status.initialization.control_plane_initialized = Some(true);
-    cluster
 }
 
 fn seen(vm: Option<Vm>) -> Seen {
@@ -109,22 +87,6 @@ fn boot_data_that_cannot_be_read_is_reported_and_looked_at_again() {
     assert_eq!(calls(&decision), []);
     assert_eq!(ready(&decision).message, "E-SIM-BOOT-DATA: there is no Secret ns/m-data");
     assert!(decision.look_again.is_some());
-}
-
-fn look(object: SimMachine, seen: Seen) -> Look<SimMachines> {
-    Look::new(Arc::new(object), seen, now())
-}
-
-fn calls(decision: &Decision<SimMachines>) -> Vec<MachineCall> {
-    let call = |effect: &Effect<MachineCall>| match effect {
-        Effect::Call(call) => call.clone(),
-        other => panic!("{other:?}"),
-    };
-    decision.effects.iter().map(|planned| call(&planned.effect)).collect()
-}
-
-fn ready(decision: &Decision<SimMachines>) -> &Condition {
-    decision.object.status.conditions.condition("Ready").expect("Ready")
 }
 
 #[test]
@@ -207,7 +169,7 @@ fn a_machine_that_vanished_is_told_and_never_made_again() {
     // After a move the status is lost: the call says that there once was one.
     let mut moved = made();
     moved.status = Default::default();
-    let mut look = look(moved, seen(None));
+    let mut look: Look<SimMachines> = look(moved, seen(None));
     assert_eq!(calls(&decide(&look)).len(), 1);
     look.concluded = vec![Concluded { call: create_without_order(), result: Some(Value::Null) }];
     let decision = decide(&look);

@@ -3,8 +3,7 @@
 use capstan_capi_types::core::{APIEndpoint, FailureDomain, TemplateMeta};
 use capstan_capi_types::wire::wire;
 use capstan_object::{Condition, ObjectMeta, object};
-
-use super::SimInitializationStatus;
+use capstan_provider_kit::InitializationStatus;
 
 object!(SimCluster, "infrastructure.cluster.x-k8s.io" / "v1beta1", "SimCluster", "simclusters", Namespaced);
 object!(
@@ -48,7 +47,7 @@ wire! {
         )]
         pub conditions: Vec<Condition>,
         /// Milestones on the way to being usable; contract with the core.
-        pub initialization: SimInitializationStatus,
+        pub initialization: InitializationStatus,
         /// Failure domains that machines can be placed in.
         #[schemars(
             length(min = 1, max = 100),

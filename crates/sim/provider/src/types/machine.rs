@@ -6,8 +6,7 @@ use capstan_capi_types::core::{MachineAddress, TemplateMeta};
 use capstan_capi_types::wire::{choice, wire};
 use capstan_guest::vm::GuestFault;
 use capstan_object::{Condition, ObjectMeta, object};
-
-use super::SimInitializationStatus;
+use capstan_provider_kit::InitializationStatus;
 
 object!(SimMachine, "infrastructure.cluster.x-k8s.io" / "v1beta1", "SimMachine", "simmachines", Namespaced);
 object!(
@@ -84,7 +83,7 @@ wire! {
         )]
         pub conditions: Vec<Condition>,
         /// Milestones on the way to being usable; contract with the core.
-        pub initialization: SimInitializationStatus,
+        pub initialization: InitializationStatus,
         /// Addresses of the machine.
         #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
         pub addresses: Vec<MachineAddress>,

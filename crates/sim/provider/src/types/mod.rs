@@ -12,11 +12,5 @@ pub use machine::{
     SimMachineTemplateResource, SimMachineTemplateSpec,
 };
 
-capstan_capi_types::wire::wire! {
-    /// Milestones of simulated infrastructure.
-    #[schemars(extend("minProperties" = 1))]
-    pub struct SimInitializationStatus {
-        /// The infrastructure is there; contract with the core.
-        pub provisioned: Option<bool>,
-    }
-}
+capstan_provider_kit::infrastructure!(cluster SimCluster);
+capstan_provider_kit::infrastructure!(machine SimMachine);

@@ -1,7 +1,6 @@
 //! What is done about a CloudStackCluster.
 
 use capstan_capi_core::conditions::{Verdict, shortened, state};
-use capstan_capi_core::infrastructure::decide_cluster;
 use capstan_capi_types::core::{FailureDomain, condition, label, reason};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::CLUSTER as FINALIZER;
@@ -9,6 +8,7 @@ use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackFailu
 use capstan_controller::{Effect, Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::{Condition, ObjectMeta, OwnerReference};
+use capstan_provider_kit::decide_cluster;
 
 use super::CloudStackClusters;
 

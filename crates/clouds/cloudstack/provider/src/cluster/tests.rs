@@ -7,16 +7,12 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec, Endpoint,
 };
-use capstan_controller::{Decision, Effect, Look};
+use capstan_controller::{Decision, Look};
 use capstan_object::{Condition, Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_provider_kit::testing::{effects, now};
 
 use super::decide::decide;
 use super::{CloudStackClusters, Seen};
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn object(domains: &[&str]) -> CloudStackCluster {
     let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "c") };
@@ -49,10 +45,6 @@ fn endpoint() -> Option<Endpoint> {
 
 fn decided(object: CloudStackCluster, seen: Seen) -> Decision<CloudStackClusters> {
     decide(&Look::new(Arc::new(object), seen, now()))
-}
-
-fn effects(decision: &Decision<CloudStackClusters>) -> Vec<String> {
-    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
 fn ready(decision: &Decision<CloudStackClusters>) -> &Condition {

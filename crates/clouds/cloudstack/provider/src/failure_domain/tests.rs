@@ -8,19 +8,15 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork, Vpc,
 };
-use capstan_controller::{Decision, Effect, Look};
+use capstan_controller::{Decision, Look};
 use capstan_object::{Conditions, ObjectMeta};
-use jiff::Timestamp;
+use capstan_provider_kit::testing::{effects, now};
 use serde_json::json;
 
 use super::decide::decide;
 use super::{FailureDomains, Place, Seen};
 use crate::code;
 use crate::error::CloudError;
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn object() -> CloudStackFailureDomain {
     let mut domain =
@@ -56,10 +52,6 @@ fn own_network(ready: bool) -> Arc<CloudStackIsolatedNetwork> {
 
 fn decided(object: CloudStackFailureDomain, seen: Seen) -> Decision<FailureDomains> {
     decide(&Look::new(Arc::new(object), seen, now()))
-}
-
-fn effects(decision: &Decision<FailureDomains>) -> Vec<String> {
-    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
 #[test]

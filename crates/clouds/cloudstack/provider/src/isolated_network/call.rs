@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use capstan_capi_core::infrastructure::order;
 use capstan_cloudstack_client::commands::{
     AssociateIpAddress, CreateEgressFirewallRule, CreateFirewallRule, CreateLoadBalancerRule, CreateNetwork,
     CreateTags, DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DeleteNetwork,
@@ -11,6 +10,7 @@ use capstan_cloudstack_client::commands::{
 use capstan_cloudstack_client::model::ResourceType;
 use capstan_cloudstack_client::{Code, Error};
 use capstan_controller::{Call, Intent, Outcome, Resolution};
+use capstan_provider_kit::order;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 

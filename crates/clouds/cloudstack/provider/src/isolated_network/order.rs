@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use capstan_capi_core::infrastructure::order;
 use capstan_cloudstack_client::commands::Owner;
 use capstan_cloudstack_client::{NetworkOfferingId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
+use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 
 use super::Facts;

@@ -9,9 +9,10 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
-use capstan_controller::{Concluded, Decision, Effect, Failure, Intent, Look, Resolution};
+use capstan_controller::{Concluded, Effect, Failure, Intent, Look, Resolution};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
-use jiff::{SignedDuration, Timestamp};
+use capstan_provider_kit::testing::{effects as calls, now};
+use jiff::SignedDuration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -20,10 +21,6 @@ use super::decide::{decide, fell_ill, must_ask};
 use super::mark::mark;
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen};
 use crate::annotation;
-
-fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("as the cloud writes it")
@@ -86,10 +83,6 @@ fn look(
         ..Seen::default()
     };
     Look::new(Arc::new(object), seen, now())
-}
-
-fn calls(decision: &Decision<IsolatedNetworks>) -> Vec<String> {
-    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
 /// No network is there, and an offering to make it from.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::order;
 use capstan_cloudstack_client::commands::{
     AssignToLoadBalancerRule, DestroyVirtualMachine, RemoveFromLoadBalancerRule,
 };
@@ -11,6 +10,7 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine};
 use capstan_controller::{Call, Outcome, View};
 use capstan_object::Key;
+use capstan_provider_kit::order;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

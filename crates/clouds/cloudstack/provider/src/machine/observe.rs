@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataError};
 use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::commands::{ListLoadBalancerRuleInstances, ListLoadBalancerRules};
@@ -17,6 +16,7 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use capstan_controller::{ObserveError, View};
 use capstan_object::{Conditions, Key};
+use capstan_provider_kit::{BootData, BootDataError};
 
 use super::catalog::Catalog;
 use super::decide::{ATTACH_FAILED, ORDER_FAILED};

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use capstan_capi_core::infrastructure::{BootDataRef, order};
 use capstan_cloudstack_client::commands::{DeployVirtualMachine, NetworkAddress, Owner};
 use capstan_cloudstack_client::model::{DiskOffering, ServiceOffering, Template};
 use capstan_cloudstack_client::{
     AffinityGroupId, DiskOfferingId, NetworkId, ServiceOfferingId, TemplateId, UserData, ZoneId,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackFailureDomain, CloudStackMachine, CloudStackMachineSpec};
+use capstan_provider_kit::{BootDataRef, order};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::Catalog;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataError};
 use capstan_cloudstack_client::UserData;
 use capstan_cloudstack_client::commands::Owner;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackFailureDomain, CloudStackMachine,
 };
 use capstan_controller::{Call, Concluded, Effect, Failure, Intent};
+use capstan_provider_kit::{BootData, BootDataError};
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;

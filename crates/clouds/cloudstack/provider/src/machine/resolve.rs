@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use capstan_capi_core::infrastructure::boot_data;
 use capstan_capi_core::owners;
 use capstan_capi_types::core::Machine;
 use capstan_cloudstack_client::commands::{GetVirtualMachineUserData, ListVirtualMachines};
@@ -11,6 +10,7 @@ use capstan_cloudstack_client::{Error, UserData, VirtualMachineId};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::{Intent, ObserveError, Resolution, View};
 use capstan_object::Key;
+use capstan_provider_kit::boot_data;
 use serde_json::json;
 
 use super::forwarding::Question;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_capi_core::infrastructure::{BootData, BootDataRef};
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::model::VirtualMachine;
 use capstan_cloudstack_types::names;
@@ -12,9 +11,10 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
     CloudStackIsolatedNetwork, CloudStackMachine,
 };
-use capstan_controller::{Concluded, Decision, Effect, Look};
+use capstan_controller::{Concluded, Decision, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
-use jiff::Timestamp;
+pub(super) use capstan_provider_kit::testing::{effects as calls, now};
+use capstan_provider_kit::{BootData, BootDataRef};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -25,10 +25,6 @@ use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Seen, placement
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
-
-pub(super) fn now() -> Timestamp {
-    Timestamp::from_second(1_000_000_000).expect("a moment")
-}
 
 pub(super) fn object() -> CloudStackMachine {
     let metadata = ObjectMeta { uid: "u".to_owned(), ..ObjectMeta::named("ns", "m") };
@@ -137,10 +133,6 @@ fn balanced(mut seen: Seen) -> Seen {
 
 pub(super) fn look(object: CloudStackMachine, seen: Seen) -> Look<CloudStackMachines> {
     Look::new(Arc::new(object), seen, now())
-}
-
-pub(super) fn calls(decision: &Decision<CloudStackMachines>) -> Vec<String> {
-    decision.effects.iter().map(|planned| Effect::summary(&planned.effect)).collect()
 }
 
 pub(super) fn ready(decision: &Decision<CloudStackMachines>) -> &Condition {

@@ -6,6 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use capstan_capi_types::core::Machine;
 use capstan_controller::{Code, KindName, Outcome, View, catalogue};
 use capstan_object::Key;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,12 @@ impl BootData {
     /// Observes the boot data in a Secret.
     pub async fn observe(secret: &Key, view: &View) -> Result<Self, BootDataError> {
         Ok(boot_data(secret, view).await?.0)
+    }
+
+    /// Observes the boot data of a Machine.
+    pub async fn of_machine(machine: &Machine, view: &View) -> Result<Self, BootDataError> {
+        let secret = machine.spec.bootstrap.data_secret_name.clone().unwrap_or_default();
+        Self::observe(&Key::new(machine.metadata.namespace.as_str(), secret), view).await
     }
 }
 

@@ -1,11 +1,10 @@
 //! What every decision about a provider's object begins and ends with.
 
+use capstan_capi_core::conditions::state;
+use capstan_capi_core::paused;
 use capstan_capi_types::core::{annotation, condition};
 use capstan_controller::{Controller, Decision, Look, Wait};
 use capstan_object::{Condition, Object as _};
-
-use crate::conditions::state;
-use crate::paused;
 
 /// Decides about the infrastructure of a cluster, which somebody else altogether may look after: then not even its status
 /// is ours.

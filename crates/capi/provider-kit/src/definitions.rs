@@ -1,0 +1,50 @@
+//! CustomResourceDefinitions of providers' kinds.
+
+use capstan_capi_types::definitions::{
+    CLUSTER_LABEL, CLUSTERCTL, Column, Definition, Version, age, paused, text,
+};
+use capstan_object::Object;
+use schemars::JsonSchema;
+use serde_json::Value;
+
+/// The labels of a provider's definitions: its name in clusterctl's inventory, and the version that follows the contract
+/// v1beta2.
+pub const fn labels(inventory: &'static str, version: &'static str) -> [(&'static str, &'static str); 3] {
+    [CLUSTERCTL, ("cluster.x-k8s.io/provider", inventory), ("cluster.x-k8s.io/v1beta2", version)]
+}
+
+/// The definition of a kind with one version.
+pub fn definition<T: Object>(labels: &'static [(&'static str, &'static str)], version: Version) -> Value {
+    Definition { kind: T::KIND, short_names: &[], labels, versions: vec![version] }.to_value()
+}
+
+fn ready() -> Column {
+    text("Ready", r#".status.conditions[?(@.type=="Ready")].status"#)
+}
+
+fn end() -> [Column; 4] {
+    [ready(), text("Provisioned", ".status.initialization.provisioned"), paused(), age()]
+}
+
+/// The infrastructure of a cluster; `own` columns stand after those that all have.
+pub fn cluster_version<T: Object + JsonSchema>(own: Vec<Column>) -> Version {
+    let first = [text("Cluster", CLUSTER_LABEL), text("Endpoint", ".spec.controlPlaneEndpoint.host")];
+    Version::of::<T>(first.into_iter().chain(own).chain(end()).collect()).with_status()
+}
+
+/// The infrastructure of a machine.
+pub fn machine_version<T: Object + JsonSchema>() -> Version {
+    let first = [
+        text("Cluster", CLUSTER_LABEL),
+        text("Machine", r#".metadata.ownerReferences[?(@.kind=="Machine")].name"#),
+        text("Provider ID", ".spec.providerID").wide(),
+        text("Internal-IP", r#".status.addresses[?(@.type=="InternalIP")].address"#),
+        text("State", r#".status.conditions[?(@.type=="Ready")].reason"#),
+    ];
+    Version::of::<T>(first.into_iter().chain(end()).collect()).with_status()
+}
+
+/// What others are made from.
+pub fn template_version<T: Object + JsonSchema>() -> Version {
+    Version::of::<T>(vec![age()])
+}
