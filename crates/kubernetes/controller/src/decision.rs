@@ -12,9 +12,10 @@ use crate::{Call, Code, Controller, KindName, Look, ObjectRef};
 /// What is to be done about an object.
 ///
 /// Carried out in this order: the own object's metadata and spec (finalizers added, never removed) together
-/// with the journal entries of calls, the effects one by one until one fails, a new look if there were
-/// effects; and once there is nothing left to do, the own object's status, and last what closes the journal
-/// and takes finalizers away.
+/// with the journal entries of calls, the effects one by one until a required one fails, a new look if there
+/// were effects; and once there is nothing left to do, the own object's status, and last what closes the journal
+/// and takes finalizers away. A failed best-effort effect holds up neither the effects after it nor the
+/// finalizers; the reconcile then ends as failed and is retried with back-off.
 pub struct Decision<C: Controller> {
     /// The own object as it should be. Only differences to what was seen are written: metadata and spec in one
     /// patch, status in one other, both guarded by the version that was looked at. Of conditions only those
@@ -31,11 +32,23 @@ pub struct Decision<C: Controller> {
     pub look_again: Option<Duration>,
 }
 
+/// What a failed effect means for the rest of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing after it is done: later effects build on it.
+    Required,
+    /// The rest goes on: nothing depends on it. Upstream's counterpart is a phase whose error is aggregated with those
+    /// of the other phases.
+    BestEffort,
+}
+
 /// An effect, and what to tell people when it has happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned<K> {
     /// The effect.
     pub effect: Effect<K>,
+    /// What its failure means for the rest.
+    pub need: Need,
     /// Recorded as an event once the effect has happened.
     pub note: Option<Note>,
 }
@@ -260,15 +273,27 @@ impl<C: Controller> Decision<C> {
         }
     }
 
-    /// Has an effect carried out after those before it.
+    /// Has an effect carried out after those before it; it is required.
     pub fn then(&mut self, effect: Effect<C::Call>) -> &mut Self {
-        self.effects.push(Planned { effect, note: None });
+        self.effects.push(Planned { effect, need: Need::Required, note: None });
         self
     }
 
-    /// Has an effect carried out and people told of it.
+    /// Has a required effect carried out and people told of it.
     pub fn then_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
-        self.effects.push(Planned { effect, note: Some(note) });
+        self.effects.push(Planned { effect, need: Need::Required, note: Some(note) });
+        self
+    }
+
+    /// Has an effect tried; the rest of the decision is carried out even if it fails.
+    pub fn best_effort(&mut self, effect: Effect<C::Call>) -> &mut Self {
+        self.effects.push(Planned { effect, need: Need::BestEffort, note: None });
+        self
+    }
+
+    /// Has an effect tried and people told of it if it succeeds.
+    pub fn best_effort_noting(&mut self, effect: Effect<C::Call>, note: Note) -> &mut Self {
+        self.effects.push(Planned { effect, need: Need::BestEffort, note: Some(note) });
         self
     }
 

@@ -53,7 +53,7 @@ pub use client::{
 pub use clusters::{Clusters, KubeconfigOf};
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue, code_in};
 pub use controller::{Call, Controller, Error, NoCall, ObserveError, Outcome, Resolution};
-pub use decision::{Decision, Effect, Note, NoteKind, Planned, Wait};
+pub use decision::{Decision, Effect, Need, Note, NoteKind, Planned, Wait};
 pub use election::{Candidate, Election};
 pub use kind::{KindName, ObjectRef};
 pub use look::{Concluded, Failure, Intent, Look};

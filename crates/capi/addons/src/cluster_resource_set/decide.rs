@@ -136,7 +136,7 @@ fn own_resource(
         _ => KindName::of::<ConfigMapOutline>(),
     };
     let change = json!({"metadata": {"ownerReferences": owners}});
-    decision.then(Effect::merge_guarded(ObjectRef::new(name, meta.key()), meta, change));
+    decision.best_effort(Effect::merge_guarded(ObjectRef::new(name, meta.key()), meta, change));
 }
 
 /// Applies resources to one cluster and updates its binding. Returns the first problem.
@@ -199,7 +199,7 @@ fn to_cluster(
         return trouble;
     }
     for apply in applies {
-        decision.call(apply);
+        decision.best_effort(Effect::Call(apply));
     }
     trouble
 }

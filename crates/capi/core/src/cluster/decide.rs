@@ -151,7 +151,7 @@ fn take(look: &Look<ClusterController>, decision: &mut Decision<ClusterControlle
     };
     match claim(object, &Claim { owner, cluster: &cluster.metadata.name, evicted: &|_| false }) {
         Ok(Some(effect)) => {
-            decision.then(effect);
+            decision.best_effort(effect);
         }
         Ok(None) => {}
         Err(why) => unusable(decision, why),

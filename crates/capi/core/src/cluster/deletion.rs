@@ -71,7 +71,7 @@ fn delete_children(look: &Look<ClusterController>, decision: &mut Decision<Clust
         for object in objects {
             let owners: &[OwnerReference] = &object.metadata().owner_references;
             if is_owned(&look.object, owners) && !object.metadata().is_deleting() {
-                decision.then(Effect::delete(&**object));
+                decision.best_effort(Effect::delete(&**object));
             }
         }
     }

@@ -54,7 +54,7 @@ pub fn decide(look: &Looked) -> Decided {
                 "Adopt",
                 format!("Adopted MachineSet {:?}", set.metadata.name),
             );
-            decision.then_noting(owners::adopt(deployment.as_ref(), set.as_ref()), note);
+            decision.best_effort_noting(owners::adopt(deployment.as_ref(), set.as_ref()), note);
         }
         return decision;
     }
@@ -112,7 +112,7 @@ fn keep(decision: &mut Decided, look: &Looked, cluster: &Cluster, strategy: &Str
     for template in [&look.seen.infrastructure_template, &look.seen.bootstrap_template] {
         if let Some(claim) = template.object().and_then(|template| owners::claim_template(template, cluster))
         {
-            decision.then(claim);
+            decision.best_effort(claim);
         }
     }
     let deployment = &look.object;

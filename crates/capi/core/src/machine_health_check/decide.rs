@@ -119,12 +119,12 @@ fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bo
         && allowed
         && !request.metadata.is_deleting()
     {
-        decision.then(Effect::delete_seen(request.reference(), &request.metadata));
+        decision.best_effort(Effect::delete_seen(request.reference(), &request.metadata));
     }
     let verdict = Verdict::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
     let told = Told::new(&target.machine).saying(machine_condition::HEALTH_CHECK_SUCCEEDED, verdict, look);
     if let Some(effect) = told.effect() {
-        decision.then(effect);
+        decision.best_effort(effect);
     }
 }
 
@@ -148,7 +148,7 @@ fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdic
         );
         let mut note = Note::normal("MachineMarkedUnhealthy", "Check", message);
         note.related = Some(ObjectRef::to(machine.as_ref()));
-        decision.then_noting(effect, note);
+        decision.best_effort_noting(effect, note);
     }
 }
 
@@ -187,7 +187,7 @@ fn ask_elsewhere<'a>(decision: &mut Decided, told: Told<'a>, look: &Looked, mach
     let mut meta = ObjectMeta::named(machine.metadata.namespace.as_str(), name.as_str());
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
     meta.owner_references = vec![OwnerReference::to(machine)];
-    decision.then(clone::create(template, &meta));
+    decision.best_effort(clone::create(template, &meta));
     let waiting = Verdict::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
     told.saying(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
 }

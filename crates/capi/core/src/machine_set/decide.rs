@@ -87,7 +87,7 @@ fn claim_templates(decision: &mut Decided, look: &Looked, cluster: &Cluster) {
     for template in [&look.seen.infrastructure_template, &look.seen.bootstrap_template] {
         if let Some(claim) = template.object().and_then(|template| owners::claim_template(template, cluster))
         {
-            decision.then(claim);
+            decision.best_effort(claim);
         }
     }
 }
@@ -96,7 +96,7 @@ fn adopt(decision: &mut Decided, look: &Looked) {
     for machine in look.seen.machines.iter().filter(|machine| machine.metadata.controller().is_none()) {
         let note =
             Note::normal("SuccessfulAdopt", "Adopt", format!("Adopted Machine {:?}", machine.metadata.name));
-        decision.then_noting(owners::adopt(look.object.as_ref(), machine.as_ref()), note);
+        decision.best_effort_noting(owners::adopt(look.object.as_ref(), machine.as_ref()), note);
     }
 }
 
@@ -106,7 +106,7 @@ fn delete(decision: &mut Decided, look: &Looked) {
         return;
     }
     for machine in look.seen.machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
-        decision.then(Effect::delete(machine.as_ref()));
+        decision.best_effort(Effect::delete(machine.as_ref()));
     }
     let names: Vec<_> = look.seen.machines.iter().map(|machine| machine.metadata.name.as_str()).collect();
     let what = format!("Machines {} to go", conditions::shortened(&names, 5));
@@ -127,7 +127,7 @@ fn remediate(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<St
     let deferred =
         decided.deferred.iter().filter_map(|(machine, verdict)| tell(machine, kind, Some(verdict), look.now));
     for effect in recovered.chain(deferred) {
-        decision.then(effect);
+        decision.best_effort(effect);
     }
     for machine in &decided.replaced {
         // Reported first: a machine that is being deleted is not evaluated again.
@@ -162,13 +162,13 @@ fn follow(decision: &mut Decided, look: &Looked, _: &Cluster) -> Vec<String> {
         }
         if !change.is_empty() {
             let target = ObjectRef::to(machine.as_ref());
-            decision.then(Effect::merge_guarded(target, &machine.metadata, Value::Object(change)));
+            decision.best_effort(Effect::merge_guarded(target, &machine.metadata, Value::Object(change)));
         }
     }
     for (reference, metadata) in distinct(&look.seen.parts) {
         if let Some(change) = propagated.change(metadata, &[]) {
             let change = json!({"metadata": change});
-            decision.then(Effect::merge_guarded(reference.clone(), metadata, change));
+            decision.best_effort(Effect::merge_guarded(reference.clone(), metadata, change));
         }
     }
     Vec::new()
@@ -204,7 +204,7 @@ fn scale(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<String
             continue;
         }
         let message = format!("Deleted Machine {:?}", machine.metadata.name);
-        decision.then_noting(
+        decision.best_effort_noting(
             Effect::delete(machine.as_ref()),
             Note::normal("SuccessfulDelete", "Delete", message),
         );
@@ -284,7 +284,7 @@ fn create(decision: &mut Decided, look: &Looked, count: usize) {
         let is_ours = meta.is_owned_by(&set.metadata.uid)
             && !meta.owner_references.iter().any(|owner| owner.kind == "Machine");
         if is_ours && !meta.is_deleting() && !used.contains(meta.name.as_str()) {
-            decision.then(Effect::delete_seen((*reference).clone(), meta));
+            decision.best_effort(Effect::delete_seen((*reference).clone(), meta));
         }
     }
     let Some(infrastructure) = infrastructure else { return };

@@ -1,5 +1,6 @@
 //! The life of a cluster and its machines.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_controller::{Deletion, KindName, Patch};
@@ -258,6 +259,39 @@ async fn a_machine_is_drained_as_budgets_allow_before_it_goes() {
         world.guest.get_raw(&nodes(), &Key::new("", "w")).await.unwrap().is_none(),
         "the node goes with its machine"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_refuses_every_write_to_its_nodes_does_not_keep_a_machine_for_ever() {
+    let world = whole().await;
+    world.refuses.store(true, Ordering::Relaxed);
+    // A change that should reach the Node and never does.
+    let spec = json!({"deletion": {
+        "nodeDrainTimeoutSeconds": 30, "nodeVolumeDetachTimeoutSeconds": 30, "nodeDeletionTimeoutSeconds": 90,
+    }});
+    let labels = json!({"node-role.kubernetes.io/more": ""});
+    world.patch(&machines(), "w", json!({"metadata": {"labels": labels}, "spec": spec})).await;
+    world
+        .user
+        .delete(&machines(), &Key::new("default", "w"), &Deletion::default())
+        .await
+        .expect("a deletion");
+    let begun = tokio::time::Instant::now();
+    let tries = |object: Option<&Value>| {
+        object.is_some_and(|object| {
+            let message = condition(object, "Deleting")["message"].as_str().unwrap_or_default();
+            message.contains("Error deleting Node: nodes are not yours")
+        })
+    };
+    world.until(&machines(), "w", "a refused deletion of its Node", tries).await;
+    assert!(world.get(&fake("FakeMachine"), "w").await.is_none(), "the infrastructure goes before the Node");
+    world.until(&machines(), "w", "gone", |object| object.is_none()).await;
+    assert!(
+        begun.elapsed() >= Duration::from_secs(90),
+        "{:?}: the Node is tried for its time",
+        begun.elapsed()
+    );
+    assert!(world.guest.get_raw(&nodes(), &Key::new("", "w")).await.unwrap().is_some(), "nobody deleted it");
 }
 
 #[tokio::test(start_paused = true)]

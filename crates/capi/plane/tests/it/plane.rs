@@ -1,12 +1,16 @@
 //! A management plane and a workload cluster in one process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_capi_plane::Settings;
-use capstan_controller::{Client, Env, Health, KindName, Patch, Runtime, Stream, WorkloadError, Workloads};
+use capstan_controller::{
+    Body, Client, Env, Health, KindName, Patch, Runtime, Stream, Transport, TransportError, WorkloadError,
+    Workloads,
+};
 use capstan_object::{Key, Scope};
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -35,6 +39,30 @@ pub async fn management() -> (Server, Client) {
     let client = Client::in_process(plane.clone(), "user");
     capstan_capi_plane::install(&client, &capstan_capi_plane::definitions()).await.expect("definitions");
     (plane, client)
+}
+
+/// A way to a server that refuses changes and deletions of Nodes on request.
+struct Refusing {
+    inner: Arc<dyn Transport>,
+    refuses: Arc<AtomicBool>,
+}
+
+impl Transport for Refusing {
+    fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> BoxFuture<'_, Result<http::Response<Body>, TransportError>> {
+        let writes = matches!(*request.method(), http::Method::PATCH | http::Method::DELETE);
+        let of_nodes = request.uri().path().starts_with("/api/v1/nodes/");
+        if !(writes && of_nodes && self.refuses.load(Ordering::Relaxed)) {
+            return self.inner.send(request);
+        }
+        let status =
+            json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "nodes are not yours"});
+        let response = http::Response::builder().status(403);
+        let response = response.body(Body::new(http_body_util::Full::from(status.to_string())));
+        Box::pin(std::future::ready(Ok(response.expect("an answer"))))
+    }
 }
 
 /// One workload cluster that always answers.
@@ -72,6 +100,8 @@ pub struct World {
     pub guest: Client,
     /// The controllers.
     pub runtime: Runtime,
+    /// Whether the workload server refuses the controllers' writes to Nodes.
+    pub refuses: Arc<AtomicBool>,
     planes: [Server; 2],
     env: Env,
 }
@@ -122,8 +152,15 @@ fn definition(kind: &str, plural: &str) -> Value {
 }
 
 /// Starts controllers on the management server.
-fn controllers([management, workload]: &[Server; 2], env: &Env, settings: &Settings) -> Runtime {
+fn controllers(
+    [management, workload]: &[Server; 2],
+    env: &Env,
+    settings: &Settings,
+    refuses: &Arc<AtomicBool>,
+) -> Runtime {
     let guest = Client::in_process(workload.clone(), "guest");
+    let refusing = Refusing { inner: guest.transport().clone(), refuses: refuses.clone() };
+    let guest = Client::new(Arc::new(refusing), "guest");
     let workloads = Arc::new(Answering { client: guest, env: env.clone() });
     let client = Client::in_process(management.clone(), "capstan");
     let options = capstan_capi_plane::options(settings);
@@ -150,13 +187,14 @@ impl World {
         definitions.extend(FAKES.map(|(kind, plural)| definition(kind, plural)));
         capstan_capi_plane::install(&user, &definitions).await.expect("definitions");
         let planes = [management, workload];
-        let runtime = controllers(&planes, &env, settings);
-        Self { user, guest, runtime, planes, env }
+        let refuses = Arc::default();
+        let runtime = controllers(&planes, &env, settings, &refuses);
+        Self { user, guest, runtime, refuses, planes, env }
     }
 
     /// More controllers on the same server, as another process has them.
     pub fn another(&self, settings: &Settings) -> Runtime {
-        controllers(&self.planes, &self.env, settings)
+        controllers(&self.planes, &self.env, settings, &self.refuses)
     }
 
     /// Creates an object in the namespace `default`, with its status if it has one.

@@ -1,6 +1,7 @@
-//! Carrying out what was decided, one effect after the other, until one fails.
+//! Carrying out what was decided, one effect after the other, until a required one fails.
 
 use capstan_object::Object;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Reconcile, ReconcileError, journal};
@@ -8,7 +9,7 @@ use crate::client::{ApiError, EffectOf, Verdict};
 use crate::code::catalogue;
 use crate::controller::Error;
 use crate::writer::Created;
-use crate::{Call, Controller, Decision, Effect, Look, ObjectRef, Outcome, Resolution};
+use crate::{Call, Controller, Decision, Effect, Look, Need, ObjectRef, Outcome, Planned, Resolution};
 
 /// Why an effect did not happen, as far as is known.
 enum Trouble {
@@ -77,27 +78,48 @@ impl<C: Controller> Reconcile<'_, C> {
                     self.notes.extend(step.note);
                 }
                 Err(trouble) => {
-                    let error = match trouble {
-                        Trouble::Failed(error) => {
-                            self.conclude_failed(&step.effect);
-                            error
+                    let required = step.need == Need::Required;
+                    self.note_failure(step, trouble, look.now);
+                    if required {
+                        // Calls after it were never made, whatever the journal says.
+                        for rest in planned.by_ref() {
+                            self.conclude_failed(&rest.effect);
                         }
-                        Trouble::Unknown(error) => error,
-                    };
-                    let what = format!("{}: {error}", step.effect.summary());
-                    self.failed = Some(match error.code == catalogue::API_CONFLICT {
-                        true => ReconcileError::Overtaken(what),
-                        false => ReconcileError::Effect(what),
-                    });
-                    self.facts.failed(&step.effect, error, look.now);
-                    // Calls after it were never made, whatever the journal says.
-                    for rest in planned.by_ref() {
-                        self.conclude_failed(&rest.effect);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Remembers that an effect failed, and whether anything more may be done in this reconcile.
+    fn note_failure(&mut self, step: Planned<C::Call>, trouble: Trouble, now: Timestamp) {
+        let error = match trouble {
+            Trouble::Failed(error) => {
+                self.conclude_failed(&step.effect);
+                error
+            }
+            Trouble::Unknown(error) => {
+                self.unheard = true;
+                error
+            }
+        };
+        let what = format!("{}: {error}", step.effect.summary());
+        let failure = match error.code == catalogue::API_CONFLICT {
+            true => ReconcileError::Overtaken(what),
+            false => ReconcileError::Effect(what),
+        };
+        match step.need {
+            Need::Required => self.failed = Some(failure),
+            Need::BestEffort => {
+                tracing::debug!(
+                    controller = C::NAME, key = %self.key, error = %failure,
+                    "a best-effort effect failed; the rest goes on"
+                );
+                self.given_up.push((step.effect.summary(), failure));
+            }
+        }
+        self.facts.failed(&step.effect, error, now);
     }
 
     fn conclude_failed(&mut self, effect: &Effect<C::Call>) {

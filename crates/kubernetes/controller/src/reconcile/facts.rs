@@ -1,6 +1,6 @@
 //! What the runtime remembers of an object between looks. All of it can be lost: it is found again by looking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_object::Key;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ impl<K: Call> Facts<K> {
     }
 
     /// Forgets failures of what is no longer wanted.
-    pub fn keep_failures_of(&mut self, wanted: &[String]) {
+    pub fn keep_failures_of(&mut self, wanted: &BTreeSet<String>) {
         self.failures.retain(|failure| wanted.contains(&failure.effect));
     }
 

@@ -5,7 +5,7 @@
 //!            ▼                                                                    │
 //!  open intents resolved ─▶ observe ─▶ decide ─┬─ effects ─▶ own object + intents ─▶ effects, one by one
 //!                                              │
-//!                                              └─ none, or one failed ─▶ status ─▶ journal closed, finalizers go
+//!                                              └─ none, or a required one failed ─▶ status ─▶ journal closed, finalizers go
 //! ```
 //!
 //! Status is therefore written once, when it tells the end of this reconcile and not each step of it.
@@ -15,6 +15,7 @@ pub(crate) mod facts;
 pub(crate) mod journal;
 pub(crate) mod own;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,9 @@ use crate::client::{ApiError, Patch};
 use crate::code::catalogue;
 use crate::metrics::Ending;
 use crate::runtime::Tenant;
-use crate::{Controller, Decision, KindName, Look, Note, ObjectRef, ObserveError, Resolution, View, Wait};
+use crate::{
+    Controller, Decision, KindName, Look, Need, Note, ObjectRef, ObserveError, Resolution, View, Wait,
+};
 use facts::Facts;
 use own::OwnChange;
 
@@ -72,12 +75,28 @@ pub(crate) struct Reconcile<'a, C: Controller> {
     /// Something was written or called.
     changed: bool,
     failed: Option<ReconcileError>,
+    /// Best-effort effects that failed, by their summaries: they are not tried again in this reconcile.
+    given_up: Vec<(String, ReconcileError)>,
+    /// A call was made whose end nobody heard of.
+    unheard: bool,
+    /// Summaries of all effects that were wanted in this reconcile.
+    wanted: BTreeSet<String>,
     notes: Vec<Note>,
 }
 
 impl<'a, C: Controller> Reconcile<'a, C> {
     pub fn new(tenant: &'a Tenant<C>, key: &'a Key) -> Self {
-        Self { facts: tenant.memory.take(key), tenant, key, changed: false, failed: None, notes: Vec::new() }
+        Self {
+            facts: tenant.memory.take(key),
+            tenant,
+            key,
+            changed: false,
+            failed: None,
+            given_up: Vec::new(),
+            unheard: false,
+            wanted: BTreeSet::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Runs to the end; the answer is how it ended and when to look again.
@@ -116,9 +135,9 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 return Ok((Ending::Success, None));
             }
             let view = self.tenant.view(self.key);
-            // Once something has failed nothing more is done, only told: what became of a call that nobody heard the
-            // end of is asked when its object is next looked at.
-            if self.failed.is_none() {
+            // What became of a call that nobody heard the end of is asked when its object is next looked at, and so is
+            // everything once something required has failed.
+            if self.failed.is_none() && !self.unheard {
                 self.resolve(&object, &view).await?;
             }
             let look = self.look(object, &view).await?;
@@ -128,9 +147,11 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 tracing::warn!(controller = C::NAME, key = %self.key, "effects on a paused object are not carried out");
                 decision.effects.clear();
             }
-            let wanted: Vec<String> =
-                decision.effects.iter().map(|planned| planned.effect.summary()).collect();
-            self.facts.keep_failures_of(&wanted);
+            self.wanted.extend(decision.effects.iter().map(|planned| planned.effect.summary()));
+            decision.effects.retain(|planned| {
+                let summary = planned.effect.summary();
+                planned.need == Need::Required || !self.given_up.iter().any(|(known, _)| *known == summary)
+            });
             if decision.effects.is_empty() || self.failed.is_some() || round >= MOST_ROUNDS {
                 return self.finish(&look, decision, round >= MOST_ROUNDS).await;
             }
@@ -197,6 +218,9 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         decision: Decision<C>,
         quarrel: bool,
     ) -> Result<(Ending, Option<Duration>), ReconcileError> {
+        // Not before the end: what failed must stay known to every decision of this reconcile, or one that gives up on an
+        // effect would be followed by one that tries it for the first time.
+        self.facts.keep_failures_of(&self.wanted);
         let change = self.change(look, &decision)?;
         let mut version = look.object.metadata().resource_version.clone();
         if let Some(status) = change.status {
@@ -236,7 +260,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 .record(C::NAME, &ObjectRef::to(&*look.object), look.object.metadata(), notes)
                 .await;
         }
-        if let Some(failed) = self.failed.take() {
+        if let Some(failed) = self.failure() {
             return Err(failed);
         }
         if quarrel {
@@ -244,6 +268,25 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         }
         let ending = if decision.look_again.is_some() { Ending::RequeueAfter } else { Ending::Success };
         Ok((ending, decision.look_again))
+    }
+
+    /// What failed in this reconcile, all of it in one error.
+    fn failure(&mut self) -> Option<ReconcileError> {
+        let given_up = self.given_up.drain(..).map(|(_, failure)| failure);
+        let mut failures: Vec<ReconcileError> = given_up.chain(self.failed.take()).collect();
+        if failures.len() < 2 {
+            return failures.pop();
+        }
+        let everyday = failures.iter().all(ReconcileError::is_everyday);
+        let texts: Vec<String> = failures
+            .iter()
+            .map(|failure| match failure {
+                ReconcileError::Effect(text) | ReconcileError::Overtaken(text) => text.clone(),
+                failure => chain(failure),
+            })
+            .collect();
+        let texts = texts.join("; ");
+        Some(if everyday { ReconcileError::Overtaken(texts) } else { ReconcileError::Effect(texts) })
     }
 
     fn change(&self, look: &Look<C>, decision: &Decision<C>) -> Result<OwnChange, ReconcileError> {

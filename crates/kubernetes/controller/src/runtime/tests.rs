@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::code::catalogue;
-use crate::{Call, Decision, Look, NoCall, ObserveError, Outcome};
+use crate::{Call, Decision, Effect, Look, NoCall, ObserveError, Outcome};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct ConfigMap {
@@ -326,4 +326,113 @@ async fn who_asked_for_something_that_is_not_there_looks_again_when_it_appears()
     }
     let next = tokio::time::timeout(Duration::from_secs(30), told.recv()).await;
     assert_eq!(next.expect("nobody looks"), Some(true), "nothing else wakes it");
+}
+
+/// A call of [`Tries`]: its name, whether it is required, and whether it fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Try(String, bool, bool);
+
+impl Call for Try {
+    fn idempotency_key(&self) -> String {
+        self.0.clone()
+    }
+
+    fn journalled(&self) -> bool {
+        false
+    }
+
+    fn summary(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// Plans calls until each has succeeded, and takes its finalizer off after them.
+struct Tries {
+    calls: Vec<Try>,
+    made: mpsc::UnboundedSender<String>,
+}
+
+const HELD: &str = "test/held";
+
+impl Controller for Tries {
+    const NAME: &'static str = "tries";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = Try;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, _: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        let mut decision = Decision::rest(look);
+        if look.object.metadata.finalizers != [HELD] {
+            return decision;
+        }
+        for call in self.calls.iter().filter(|call| look.result_of(call).is_none()) {
+            match call.1 {
+                true => decision.then(Effect::Call(call.clone())),
+                false => decision.best_effort(Effect::Call(call.clone())),
+            };
+        }
+        decision.remove_finalizer(HELD);
+        decision
+    }
+
+    async fn call(&self, call: &Try, _: &Arc<ConfigMap>, _: &View) -> Outcome {
+        self.made.send(call.0.clone()).expect("somebody listens");
+        match call.2 {
+            true => Outcome::failed(catalogue::API_REFUSED, "no"),
+            false => Outcome::done(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_best_effort_holds_up_neither_what_comes_after_it_nor_finalizers() {
+    let (required, fails) = (true, true);
+    for (calls, made, released) in [
+        (vec![("a", required, !fails), ("b", required, !fails)], vec!["a", "b"], true),
+        (vec![("a", required, fails), ("b", required, !fails)], vec!["a"], false),
+        (vec![("a", !required, fails), ("b", required, !fails)], vec!["a", "b"], true),
+        (
+            vec![("a", !required, fails), ("b", !required, fails), ("c", required, !fails)],
+            vec!["a", "b", "c"],
+            true,
+        ),
+        (
+            vec![("a", !required, fails), ("b", required, fails), ("c", !required, !fails)],
+            vec!["a", "b"],
+            false,
+        ),
+        (vec![("a", required, !fails), ("b", !required, fails)], vec!["a", "b"], true),
+    ] {
+        let world = World::new().await;
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let hour = Duration::from_secs(3600);
+        let options = Options { backoff: Backoff { first: hour, most: hour }, ..Options::default() };
+        let mut runtime = Runtime::new(world.client.clone(), Env::system(), options);
+        let calls: Vec<_> =
+            calls.into_iter().map(|(name, need, fails)| Try(name.to_owned(), need, fails)).collect();
+        let any_failed = calls.iter().any(|call| call.2);
+        runtime.add(Tries { calls: calls.clone(), made: sender }).start();
+        let mut object = ConfigMap { metadata: ObjectMeta::named("a", "one") };
+        object.metadata.finalizers = vec![HELD.to_owned()];
+        world.client.create_object(&object).await.expect("created");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let mut heard = Vec::new();
+        while let Ok(name) = receiver.try_recv() {
+            heard.push(name);
+        }
+        assert_eq!(heard, made, "{calls:?}");
+        let object: Option<ConfigMap> = world.client.get(&Key::new("a", "one")).await.expect("an answer");
+        assert_eq!(object.expect("the object").metadata.finalizers.is_empty(), released, "{calls:?}");
+        let errors = runtime.metrics().render();
+        let line = "controller_runtime_reconcile_errors_total{controller=\"tries\"} ";
+        let errors = errors.lines().find_map(|have| have.strip_prefix(line)).map(str::to_owned);
+        assert_eq!(errors.is_some_and(|errors| errors != "0"), any_failed, "{calls:?}");
+        runtime.stop().await;
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capstan_capi_types::core::MachineNodeReference;
-use capstan_controller::{Decision, Look, Note, Wait};
+use capstan_controller::{Decision, Effect, Look, Note, Wait};
 
 use super::node_sync;
 use crate::machine::MachineController;
@@ -54,7 +54,8 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
         let call = MachineCall::PatchNode { node: name.clone(), change };
         // The cache may not have our last write yet.
         if look.result_of(&call).is_none() {
-            decision.call(call);
+            // A cluster that refuses it must not hold up the machine's deletion.
+            decision.best_effort(Effect::Call(call));
         }
     }
 }

@@ -140,7 +140,7 @@ fn take(
         evicted: &made_it,
     };
     if let Some(effect) = claim(object, &wanted)? {
-        decision.then(effect);
+        decision.best_effort(effect);
     }
     let (reason, message) = object.failure();
     let message = message.map(|message| {

@@ -35,7 +35,7 @@ pub(super) fn delete(turn: &mut Turn<'_>) {
         // No machine stays, so etcd membership no longer matters.
         let_go(&mut turn.decision, machine);
         if !machine.metadata.is_deleting() {
-            turn.decision.then(Effect::delete(machine.as_ref()));
+            turn.decision.best_effort(Effect::delete(machine.as_ref()));
         }
     }
     let count = machines.len();

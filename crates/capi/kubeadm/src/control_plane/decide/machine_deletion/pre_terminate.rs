@@ -90,6 +90,6 @@ pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
 pub(crate) fn let_go(decision: &mut Decided, machine: &Machine) {
     if machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP) {
         let change = json!({"metadata": {"annotations": {annotation::PRE_TERMINATE_HOOK_CLEANUP: null}}});
-        decision.then(Effect::merge_guarded(ObjectRef::to(machine), &machine.metadata, change));
+        decision.best_effort(Effect::merge_guarded(ObjectRef::to(machine), &machine.metadata, change));
     }
 }
