@@ -1,15 +1,17 @@
-//! Orders in the journal: what a release before this one wrote is still resolved, and what an order costs in calls.
+//! Orders: what a release before this one journaled is still resolved, calls for SSH and disks survive faults, and what
+//! all of it costs in calls.
 
 use capstan_capi_types::core::Machine;
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::{INTENTS, KindName};
-use capstan_harness::{Violation, World, run};
+use capstan_harness::{Fault, Violation, World, run};
 use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::failures::Told;
 use crate::manifests::NAMESPACE;
+use crate::stories::first;
 use crate::story::Act::{Check, Create, Delete};
 use crate::story::{Story, failed, patch};
 
@@ -116,4 +118,42 @@ fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 fn a_cluster_asks_for_what_it_names_once_and_makes_each_thing_with_one_call() {
     let report = run(&Story::of(&[Create, Check(the_calls_are_these)]), 1, &[]);
     assert!(report.violation.is_none(), "{}", report.story());
+}
+
+/// Machines with a disk that some may reach by SSH.
+fn with_disk_and_ssh(body: &mut Value) {
+    match body["kind"].as_str() {
+        Some("CloudStackCluster") => {
+            body["metadata"]["annotations"] = json!({
+                "capstan.dev/ssh-port-forwarding": "true", "capstan.dev/api-server-cidrs": "0.0.0.0/1,128.0.0.0/1",
+            });
+        }
+        Some("CloudStackMachineTemplate") => {
+            body["spec"]["template"]["spec"]["diskOffering"] = json!({
+                "name": "Custom", "customSizeInGB": 7,
+                "mountPath": "/data", "device": "/dev/vdb", "filesystem": "ext4", "label": "data",
+            });
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn ports_for_ssh_and_disks_are_made_once_and_removed_when_the_process_dies_or_an_answer_is_lost() {
+    let story = Story { bare: true, change: Some(with_disk_and_ssh), ..Story::of(&[Create, Delete]) };
+    let reference = run(&story, 1, &[]);
+    assert!(reference.violation.is_none(), "{}", reference.story());
+    let number = |verb| first(&reference.trace.text(), verb);
+    for fault in [
+        Fault::CrashAfter(number("forward-ssh")),
+        Fault::LoseReply(number("forward-ssh")),
+        Fault::CrashAfter(number("open-firewall")),
+        Fault::LoseReply(number("add-member")),
+        Fault::LoseReply(number("close-firewall")),
+        Fault::CrashAfter(number("unforward-ssh")),
+        Fault::CrashAfter(number("destroy-vm")),
+    ] {
+        let report = run(&story, 1, &[fault]);
+        assert!(report.violation.is_none(), "{}", report.story());
+    }
 }

@@ -53,7 +53,7 @@ fn a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_and_goes_without_a
 }
 
 /// The number of the first call of a verb in a trace.
-fn first(trace: &str, verb: &str) -> usize {
+pub fn first(trace: &str, verb: &str) -> usize {
     let line = trace.lines().find(|line| line.contains(&format!(": call {verb}"))).expect("a call");
     let number = line.split_whitespace().find_map(|word| word.strip_prefix('#')).expect("a number");
     number.parse().expect("a number")
