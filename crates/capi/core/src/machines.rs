@@ -10,7 +10,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::conditions::{Source, Verdict, shortened};
+use crate::conditions::{ConditionState, Source, shortened};
 
 /// The condition in which an owner reports the progress of a remediation.
 pub const OWNER_REMEDIATED: &str = machine_condition::OWNER_REMEDIATED;
@@ -33,19 +33,19 @@ pub fn condition_is(machine: &Machine, kind: &str, status: ConditionStatus) -> b
 }
 
 /// Sets a condition of a machine, or removes it; `None` if nothing changes.
-pub fn tell<K>(
+pub fn set_condition<K>(
     machine: &Machine,
     kind: &str,
-    verdict: Option<&Verdict>,
+    verdict: Option<&ConditionState>,
     now: Timestamp,
 ) -> Option<Effect<K>> {
-    tell_all(machine, [(kind, verdict)], now)
+    set_conditions(machine, [(kind, verdict)], now)
 }
 
 /// Sets or removes several conditions of a machine in one patch; `None` if nothing changes.
-pub fn tell_all<'a, K>(
+pub fn set_conditions<'a, K>(
     machine: &Machine,
-    verdicts: impl IntoIterator<Item = (&'a str, Option<&'a Verdict>)>,
+    verdicts: impl IntoIterator<Item = (&'a str, Option<&'a ConditionState>)>,
     now: Timestamp,
 ) -> Option<Effect<K>> {
     let mut conditions = machine.status.conditions.clone();

@@ -4,7 +4,7 @@ use capstan_capi_types::core::{Cluster, annotation, reason};
 use capstan_controller::Change;
 use capstan_object::{ConditionStatus, ObjectMeta};
 
-use crate::conditions::Verdict;
+use crate::conditions::ConditionState;
 
 /// Why an object is paused: `spec.paused` of its cluster, or its own annotation.
 pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<String> {
@@ -19,10 +19,10 @@ pub fn why(cluster: Option<&Cluster>, meta: &ObjectMeta, kind: &str) -> Option<S
 }
 
 /// The `Paused` condition.
-pub fn verdict(why: Option<&str>) -> Verdict {
+pub fn condition(why: Option<&str>) -> ConditionState {
     match why {
-        Some(why) => Verdict::new(ConditionStatus::True, reason::PAUSED, why),
-        None => Verdict::new(ConditionStatus::False, reason::NOT_PAUSED, ""),
+        Some(why) => ConditionState::new(ConditionStatus::True, reason::PAUSED, why),
+        None => ConditionState::new(ConditionStatus::False, reason::NOT_PAUSED, ""),
     }
 }
 

@@ -12,8 +12,8 @@
 //! simulation gives one trace for one seed. Only [`bootstrap`] and [`control_plane`] access API servers, through the
 //! controller runtime. Errors and `Debug` never contain secrets.
 
-pub mod boot;
 pub mod bootstrap;
+pub mod bootstrap_data;
 pub mod certificates;
 pub mod config;
 pub mod control_plane;

@@ -49,7 +49,7 @@ fn decide<C: Controller>(
             return decision;
         }
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, conditions(&mut decision.object), condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    set_state(look, conditions(&mut decision.object), condition::PAUSED, verdict, None);
     decision
 }

@@ -33,17 +33,17 @@ async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Ki
     let key = Key::new(namespace, name);
     let there = match strategy {
         Strategy::ApplyOnce => None,
-        Strategy::Reconcile => client.get_raw(&kind, &key).await.map_err(|error| words(&error))?,
+        Strategy::Reconcile => client.get_raw(&kind, &key).await.map_err(|error| error_chain(&error))?,
     };
     let Some(there) = there else {
         return match client.create(&kind, namespace, object).await {
             Ok(_) => Ok(()),
             // It existed before: with ApplyOnce that counts as applied.
             Err(error) if error.is_already_exists() && strategy == Strategy::ApplyOnce => Ok(()),
-            Err(error) => Err(words(&error)),
+            Err(error) => Err(error_chain(&error)),
         };
     };
-    let there: Value = there.parse().map_err(|error| words(&error))?;
+    let there: Value = there.parse().map_err(|error| error_chain(&error))?;
     let change = change(&there, object);
     if change.is_empty() {
         return Ok(());
@@ -52,7 +52,7 @@ async fn one(client: &Client, object: &Value, strategy: Strategy, kinds: &mut Ki
         .patch(&kind, &key, None, &Patch::Merge(change.into()))
         .await
         .map(drop)
-        .map_err(|error| words(&error))
+        .map_err(|error| error_chain(&error))
 }
 
 /// The merge patch from an object to its manifest. Fields that the manifest lacks are removed, except those that the
@@ -107,13 +107,13 @@ async fn kind_of(client: &Client, object: &Value, kinds: &mut Kinds) -> Result<K
     if let Some(known) = kinds.get(&id) {
         return Ok(known.clone());
     }
-    let served = client.served(api_version, kind).await.map_err(|error| words(&error))?;
+    let served = client.served(api_version, kind).await.map_err(|error| error_chain(&error))?;
     let name = served.ok_or_else(|| format!("no matches for kind {kind:?} in version {api_version:?}"))?;
     kinds.insert(id, name.clone());
     Ok(name)
 }
 
-pub(super) fn words(error: &ApiError) -> String {
+pub(super) fn error_chain(error: &ApiError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::observed::{Resource, Target, is_applied};
 use super::resources::ConfigMapOutline;
 use super::{Applied, Apply, ClusterResourceSetController};
-use conditions::Verdict;
+use conditions::ConditionState;
 
 /// Requeue interval after a failure.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -28,13 +28,13 @@ pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<Clus
     if !set.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    conditions::state(look, &mut decision.object.status.conditions, shared::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, shared::PAUSED, verdict, None);
     if look.paused.is_some() {
         return decision;
     }
     let verdict = if let Some(why) = &look.seen.bad_selector {
-        Some(Verdict::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()))
+        Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()))
     } else if set.metadata.is_deleting() {
         leave(look, &mut decision);
         None
@@ -45,7 +45,7 @@ pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<Clus
         if verdict.status != ConditionStatus::True {
             decision.wait(Wait::on(&verdict.reason, verdict.message.clone())).again_in(AGAIN);
         }
-        conditions::state(
+        conditions::set_state(
             look,
             &mut decision.object.status.conditions,
             condition::RESOURCES_APPLIED,
@@ -86,9 +86,9 @@ fn leave(look: &Look<ClusterResourceSetController>, decision: &mut Decision<Clus
 fn bring(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
-) -> Option<Verdict> {
-    let failed = |reason: &str, message: String| Verdict::new(ConditionStatus::False, reason, message);
-    let mut trouble: Option<Verdict> = None;
+) -> Option<ConditionState> {
+    let failed = |reason: &str, message: String| ConditionState::new(ConditionStatus::False, reason, message);
+    let mut trouble: Option<ConditionState> = None;
     let mut usable = true;
     for (reference, resource) in look.object.spec.resources.iter().zip(&look.seen.resources) {
         match resource {
@@ -113,7 +113,7 @@ fn bring(
             trouble = Some(verdict);
         }
     }
-    trouble.or_else(|| Some(Verdict::new(ConditionStatus::True, own::APPLIED, "")))
+    trouble.or_else(|| Some(ConditionState::new(ConditionStatus::True, own::APPLIED, "")))
 }
 
 fn kind(reference: &ResourceRef) -> &'static str {
@@ -144,7 +144,7 @@ fn to_cluster(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
     target: &Target,
-) -> Option<Verdict> {
+) -> Option<ConditionState> {
     let set = &look.object;
     let strategy = set.spec.strategy.unwrap_or(Strategy::ApplyOnce);
     let empty = ResourceSetBinding {
@@ -162,7 +162,8 @@ fn to_cluster(
             Ok(hash) => hash,
             Err(why) => {
                 note(look, &mut entry, reference, "", false);
-                trouble = Some(Verdict::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
+                trouble =
+                    Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
                 continue;
             }
         };
@@ -185,7 +186,7 @@ fn to_cluster(
                         "Failed to apply ClusterResourceSet resources to Cluster: {}",
                         result.errors.join("; ")
                     );
-                    trouble = Some(Verdict::new(ConditionStatus::False, own::NOT_APPLIED, message));
+                    trouble = Some(ConditionState::new(ConditionStatus::False, own::NOT_APPLIED, message));
                 }
             }
             None => applies.push(apply),
@@ -194,7 +195,7 @@ fn to_cluster(
     bind(look, decision, target, bindings, entry);
     if let Some(why) = &target.unreachable {
         if !applies.is_empty() {
-            trouble = Some(Verdict::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
+            trouble = Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
         }
         return trouble;
     }
@@ -270,7 +271,7 @@ mod tests {
     use capstan_object::{Conditions, LabelSelector};
     use jiff::Timestamp;
 
-    use super::super::Seen;
+    use super::super::Observed;
     use super::super::observed::selects;
 
     fn set(strategy: Strategy) -> ClusterResourceSet {
@@ -313,7 +314,7 @@ mod tests {
         binding: Option<Arc<ClusterResourceSetBinding>>,
     ) -> Look<ClusterResourceSetController> {
         let target = Target { cluster: "c".to_owned(), binding, unreachable: None };
-        let seen = Seen { bad_selector: None, targets: vec![target], resources: vec![resource] };
+        let seen = Observed { bad_selector: None, targets: vec![target], resources: vec![resource] };
         Look::new(Arc::new(set), seen, Timestamp::UNIX_EPOCH)
     }
 

@@ -29,7 +29,7 @@ use capstan_object::{Conditions as _, Key, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-pub use observed::{Resource, Seen, Target};
+pub use observed::{Observed, Resource, Target};
 pub use resources::ConfigMapOutline;
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ const CONDITIONS: [&str; 2] = [shared::PAUSED, condition::RESOURCES_APPLIED];
 impl Controller for ClusterResourceSetController {
     const NAME: &'static str = "clusterresourceset";
     type Kind = ClusterResourceSet;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = Apply;
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSet>) {
@@ -120,7 +120,7 @@ impl Controller for ClusterResourceSetController {
         Ok(paused::why(None, &object.metadata, ClusterResourceSet::KIND.kind))
     }
 
-    async fn observe(&self, object: &Arc<ClusterResourceSet>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, object: &Arc<ClusterResourceSet>, view: &View) -> Result<Observed, ObserveError> {
         observe::observe(self, object, view).await
     }
 

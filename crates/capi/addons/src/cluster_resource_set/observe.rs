@@ -12,7 +12,7 @@ use capstan_controller::{KindName, ObserveError, View};
 use capstan_object::{Key, Object, ObjectMeta};
 use serde_json::Value;
 
-use super::observed::{Resource, Seen, Target, is_complete, selects};
+use super::observed::{Observed, Resource, Target, is_complete, selects};
 use super::resources::{self, ConfigMapOutline};
 use super::{ClusterResourceSetController, apply, is_connected};
 
@@ -20,9 +20,9 @@ pub(super) async fn observe(
     controller: &ClusterResourceSetController,
     set: &Arc<ClusterResourceSet>,
     view: &View,
-) -> Result<Seen, ObserveError> {
+) -> Result<Observed, ObserveError> {
     let namespace = set.metadata.namespace.as_str();
-    let mut seen = Seen::default();
+    let mut seen = Observed::default();
     for cluster in view.list::<Cluster>(namespace)? {
         match selects(set, &cluster) {
             Ok(true) if !cluster.metadata.is_deleting() => {}
@@ -98,8 +98,8 @@ pub(super) async fn documents(view: &View, kind: ResourceKind, key: &Key) -> Res
         ResourceKind::ConfigMap => KindName::of::<ConfigMapOutline>(),
         ResourceKind::Secret => KindName::of::<SecretOutline>(),
     };
-    let reply = view.client().get_raw(&name, key).await.map_err(|error| apply::words(&error))?;
+    let reply = view.client().get_raw(&name, key).await.map_err(|error| apply::error_chain(&error))?;
     let Some(reply) = reply else { return Err(format!("{kind} {key} does not exist")) };
-    let value: Value = reply.parse().map_err(|error| apply::words(&error))?;
+    let value: Value = reply.parse().map_err(|error| apply::error_chain(&error))?;
     resources::documents(&value, kind == ResourceKind::Secret).map_err(|why| format!("{kind} {key}: {why}"))
 }

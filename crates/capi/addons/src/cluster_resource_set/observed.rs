@@ -11,7 +11,7 @@ use capstan_object::ObjectMeta;
 
 /// State beside the ClusterResourceSet itself.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     /// Why the cluster selector is invalid.
     pub bad_selector: Option<String>,
     /// Matching clusters.

@@ -14,7 +14,7 @@ pub struct ClusterResourceSetBindingController;
 
 /// State beside the ClusterResourceSetBinding itself.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
 }
 
@@ -34,7 +34,7 @@ fn is_cluster(owner: &OwnerReference) -> bool {
 impl Controller for ClusterResourceSetBindingController {
     const NAME: &'static str = "clusterresourcesetbinding";
     type Kind = ClusterResourceSetBinding;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<ClusterResourceSetBinding>) {
@@ -52,13 +52,13 @@ impl Controller for ClusterResourceSetBindingController {
         &self,
         object: &Arc<ClusterResourceSetBinding>,
         view: &View,
-    ) -> Result<Seen, ObserveError> {
+    ) -> Result<Observed, ObserveError> {
         let namespace = object.metadata.namespace.as_str();
         let cluster = match cluster_name(object) {
             Some(name) => view.get::<Cluster>(&Key::new(namespace, name))?,
             None => None,
         };
-        Ok(Seen { cluster })
+        Ok(Observed { cluster })
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -89,7 +89,7 @@ mod tests {
         let mut binding =
             ClusterResourceSetBinding { metadata: ObjectMeta::named("n", "c"), ..Default::default() };
         change(&mut binding);
-        let seen = Seen { cluster: cluster.map(Arc::new) };
+        let seen = Observed { cluster: cluster.map(Arc::new) };
         ClusterResourceSetBindingController.decide(&Look::new(Arc::new(binding), seen, Timestamp::UNIX_EPOCH))
     }
 

@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use super::observed::has_topology;
 use super::{ClusterController, deletion, operation, status};
 use crate::conditions;
-use crate::contract::{Claim, ControlPlane, External, FieldError, Found, InfrastructureCluster, claim};
+use crate::contract::{Claim, ControlPlane, External, FieldError, InfrastructureCluster, Lookup, claim};
 use crate::paused;
 
 /// Requeue interval for a missing object: its creation triggers no reconcile before it has an owner.
@@ -23,8 +23,8 @@ pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> D
     if !deleting {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    conditions::state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     if look.paused.is_some() {
         return decision;
     }
@@ -43,8 +43,8 @@ pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> D
         }
     }
     let deletion = deleting.then(|| deletion::next(look, &mut decision));
-    status::tell(look, &mut decision, deletion, grace);
-    operation::follow(look, &mut decision);
+    status::report(look, &mut decision, deletion, grace);
+    operation::update(look, &mut decision);
     decision
 }
 
@@ -56,19 +56,19 @@ fn infrastructure(
     let was_provisioned = cluster.status.initialization.infrastructure_provisioned == Some(true);
     let kind = &cluster.spec.infrastructure_ref.kind;
     let object = match &look.seen.infrastructure {
-        Found::NotReferenced => {
+        Lookup::NotReferenced => {
             // Infrastructure is managed elsewhere: nothing waits for it.
             if !cluster.metadata.is_deleting() {
                 decision.object.status.initialization.infrastructure_provisioned = Some(true);
             }
             return Ok(());
         }
-        Found::Object(object) => object,
-        Found::Missing => {
+        Lookup::Object(object) => object,
+        Lookup::Missing => {
             missing(look, decision, kind, was_provisioned, "provisioned");
             return Ok(());
         }
-        Found::Unusable(why) => {
+        Lookup::Unusable(why) => {
             unusable(decision, why.clone());
             return Ok(());
         }
@@ -102,7 +102,7 @@ fn control_plane(
     let was_initialized = cluster.status.initialization.control_plane_initialized == Some(true);
     let kind = &cluster.spec.control_plane_ref.kind;
     let object = match &look.seen.control_plane {
-        Found::NotReferenced => {
+        Lookup::NotReferenced => {
             // Machines without a control plane object: initialized once one of them is a node.
             if look.seen.control_plane_machines.iter().any(|machine| !machine.status.node_ref.name.is_empty())
             {
@@ -110,12 +110,12 @@ fn control_plane(
             }
             return Ok(());
         }
-        Found::Object(object) => object,
-        Found::Missing => {
+        Lookup::Object(object) => object,
+        Lookup::Missing => {
             missing(look, decision, kind, was_initialized, "initialized");
             return Ok(());
         }
-        Found::Unusable(why) => {
+        Lookup::Unusable(why) => {
             unusable(decision, why.clone());
             return Ok(());
         }

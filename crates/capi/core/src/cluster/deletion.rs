@@ -9,8 +9,8 @@ use capstan_object::{ConditionStatus, Object, OwnerReference};
 
 use super::ClusterController;
 use super::observed::is_owned;
-use crate::conditions::{Verdict, shortened};
-use crate::contract::{External, Found};
+use crate::conditions::{ConditionState, shortened};
+use crate::contract::{External, Lookup};
 
 /// Most names of descendants in a message.
 const SHOWN: usize = 5;
@@ -19,8 +19,11 @@ const SHOWN: usize = 5;
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Takes the next step of the deletion. Returns the `Deleting` condition.
-pub(super) fn next(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) -> Verdict {
-    let waiting = |reason: &str, message: String| Verdict::new(ConditionStatus::True, reason, message);
+pub(super) fn next(
+    look: &Look<ClusterController>,
+    decision: &mut Decision<ClusterController>,
+) -> ConditionState {
+    let waiting = |reason: &str, message: String| ConditionState::new(ConditionStatus::True, reason, message);
     delete_children(look, decision);
     let left = descendants(look);
     if !left.is_empty() {
@@ -33,10 +36,10 @@ pub(super) fn next(look: &Look<ClusterController>, decision: &mut Decision<Clust
         (&look.seen.infrastructure, own::WAITING_FOR_INFRASTRUCTURE_DELETION),
     ] {
         match found {
-            Found::NotReferenced | Found::Missing => {}
+            Lookup::NotReferenced | Lookup::Missing => {}
             // Without certainty that the earlier objects are gone, nothing is deleted.
-            Found::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
-            Found::Object(object) => {
+            Lookup::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
+            Lookup::Object(object) => {
                 delete(decision, object, stage);
                 return waiting(stage, format!("Waiting for {} to be deleted", object.kind.kind));
             }

@@ -25,7 +25,7 @@ use capstan_controller::{
 use capstan_object::{Key, Object};
 use jiff::SignedDuration;
 
-pub use observed::Seen;
+pub use observed::Observed;
 
 use crate::conditions::v1beta1;
 use crate::contract::Definition;
@@ -85,7 +85,7 @@ const CONDITIONS: [&str; 16] = [
 impl Controller for ClusterController {
     const NAME: &'static str = "cluster";
     type Kind = Cluster;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<Cluster>) {
@@ -111,7 +111,7 @@ impl Controller for ClusterController {
         Ok(paused::why(Some(object), &object.metadata, Cluster::KIND.kind))
     }
 
-    async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, object: &Arc<Cluster>, view: &View) -> Result<Observed, ObserveError> {
         if let Some(workloads) = view.workloads() {
             self.workloads.get_or_init(|| workloads.clone());
         }
@@ -121,7 +121,7 @@ impl Controller for ClusterController {
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide::decide(look, self.grace);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &v1beta1::CLUSTER, &mut status.deprecated, |old| {
+        v1beta1::write(&status.conditions, &v1beta1::CLUSTER, &mut status.deprecated, |old| {
             &mut old.conditions
         });
         decision
@@ -144,7 +144,7 @@ fn cluster_of<T: Object>(change: &Change<T>, name: impl Fn(&T) -> &String) -> Ve
 
 /// A machine triggers its cluster only when it is created, deleted, or changes in a field that the cluster aggregates.
 fn machine_matters(change: &Change<Machine>, _: &Caches) -> Vec<Key> {
-    let told = |machine: &Machine| {
+    let relevant = |machine: &Machine| {
         let conditions = machine
             .status
             .conditions
@@ -159,7 +159,7 @@ fn machine_matters(change: &Change<Machine>, _: &Caches) -> Vec<Key> {
         )
     };
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
+        (Some(old), Some(new)) if relevant(old) == relevant(new) => Vec::new(),
         _ => cluster_of(change, |machine| &machine.spec.cluster_name),
     }
 }

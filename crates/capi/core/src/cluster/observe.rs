@@ -6,10 +6,10 @@ use capstan_capi_types::core::{Cluster, Machine, label};
 use capstan_controller::{Health, ObserveError, View};
 use capstan_object::Object;
 
-use super::observed::Seen;
+use super::observed::Observed;
 use crate::contract::look_up;
 
-pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Observed, ObserveError> {
     let meta = &cluster.metadata;
     let key = cluster.key();
     let machines = view.labelled::<Machine>(&meta.namespace, label::CLUSTER_NAME, &meta.name)?;
@@ -23,7 +23,7 @@ pub(super) async fn observe(cluster: &Arc<Cluster>, view: &View) -> Result<Seen,
         }
         health = workloads.health(&key);
     }
-    Ok(Seen {
+    Ok(Observed {
         infrastructure: look_up(view, &cluster.spec.infrastructure_ref, &meta.namespace).await?,
         control_plane: look_up(view, &cluster.spec.control_plane_ref, &meta.namespace).await?,
         deployments: view.labelled(&meta.namespace, label::CLUSTER_NAME, &meta.name)?,

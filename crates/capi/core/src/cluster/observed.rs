@@ -7,13 +7,13 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use capstan_controller::Health;
 use capstan_object::OwnerReference;
 
-use crate::contract::Found;
+use crate::contract::Lookup;
 
 /// State beside the Cluster itself.
 #[derive(Debug, Default)]
-pub struct Seen {
-    pub infrastructure: Found,
-    pub control_plane: Found,
+pub struct Observed {
+    pub infrastructure: Lookup,
+    pub control_plane: Lookup,
     pub deployments: Vec<Arc<MachineDeployment>>,
     pub sets: Vec<Arc<MachineSet>>,
     pub control_plane_machines: Vec<Arc<Machine>>,
@@ -22,7 +22,7 @@ pub struct Seen {
     pub health: Health,
 }
 
-impl Seen {
+impl Observed {
     pub fn machines(&self) -> impl Iterator<Item = &Arc<Machine>> {
         self.control_plane_machines.iter().chain(&self.worker_machines)
     }

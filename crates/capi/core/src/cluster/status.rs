@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 use super::ClusterController;
 use super::observed::{has_topology, is_owned};
 use super::replicas;
-use crate::conditions::{self, Fallback, Priority, Reasons, Source, Summary, Verdict};
-use crate::contract::{ControlPlane, External, Found};
+use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Source, Summary};
+use crate::contract::{ControlPlane, External, Lookup};
 use crate::machines;
 
 use ConditionStatus::{False, True, Unknown};
@@ -32,10 +32,10 @@ const PROBE_SOON: Duration = Duration::from_secs(10);
 const TOPOLOGY_PENDING: &str = "Waiting for cluster topology to be reconciled";
 
 /// Sets the whole status.
-pub(super) fn tell(
+pub(super) fn report(
     look: &Look<ClusterController>,
     decision: &mut Decision<ClusterController>,
-    deletion: Option<Verdict>,
+    deletion: Option<ConditionState>,
     grace: SignedDuration,
 ) {
     phase(look, decision);
@@ -43,8 +43,8 @@ pub(super) fn tell(
     probe(look, decision, grace);
     let cluster = decision.object.clone();
     let mut conditions = std::mem::take(&mut decision.object.status.conditions);
-    let mut set = |kind: &str, verdict: Verdict, since: Option<Time>| {
-        conditions::state(look, &mut conditions, kind, verdict, since);
+    let mut set = |kind: &str, verdict: ConditionState, since: Option<Time>| {
+        conditions::set_state(look, &mut conditions, kind, verdict, since);
     };
     let (verdict, since) = infrastructure_ready(look, &cluster);
     set(condition::INFRASTRUCTURE_READY, verdict, since);
@@ -71,10 +71,10 @@ pub(super) fn tell(
         set(kind, whether_going_on(look, kind, going_on), None);
     }
     set(condition::REMEDIATING, remediating(look), None);
-    let deletion = deletion.unwrap_or_else(|| Verdict::new(False, reason::NOT_DELETING, ""));
+    let deletion = deletion.unwrap_or_else(|| ConditionState::new(False, reason::NOT_DELETING, ""));
     set(condition::DELETING, deletion, None);
     let available = available(&cluster, &conditions);
-    conditions::state(look, &mut conditions, condition::AVAILABLE, available, None);
+    conditions::set_state(look, &mut conditions, condition::AVAILABLE, available, None);
     if waits_to_count_up_to_date(look) {
         decision.again_in(UP_TO_DATE_PATIENCE.unsigned_abs());
     }
@@ -116,19 +116,19 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
         None if health.failures < FIRST_PROBES => {
             // The state from before this process started stays until there is a probe result.
             conditions.condition(kind).is_none().then(|| {
-                Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
+                ConditionState::new(False, own_reason::PROBE_FAILED, "Remote connection not established yet")
             })
         }
-        None => Some(Verdict::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed")),
+        None => Some(ConditionState::new(False, own_reason::PROBE_FAILED, "Remote connection probe failed")),
         Some(last) if look.now.duration_since(last) > grace => {
             let message =
                 format!("Remote connection probe failed, probe last succeeded at {}", Time::new(last));
-            Some(Verdict::new(False, own_reason::PROBE_FAILED, message))
+            Some(ConditionState::new(False, own_reason::PROBE_FAILED, message))
         }
-        Some(_) => Some(Verdict::new(True, own_reason::PROBE_SUCCEEDED, "")),
+        Some(_) => Some(ConditionState::new(True, own_reason::PROBE_SUCCEEDED, "")),
     };
     if let Some(verdict) = verdict {
-        conditions::state(look, conditions, kind, verdict, None);
+        conditions::set_state(look, conditions, kind, verdict, None);
     }
     // Reconciles probe, so requeue regularly, and sooner while the cluster is unreachable.
     if decision.object.spec.control_plane_endpoint.is_valid() {
@@ -138,39 +138,43 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
 }
 
 /// The mirrored condition while a provider's object is missing or unusable.
-fn without_object(cluster: &Cluster, found: &Found, kind: &str, was_there: bool) -> Verdict {
-    if let Found::Unusable(why) = found {
-        return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone());
+fn without_object(cluster: &Cluster, found: &Lookup, kind: &str, was_there: bool) -> ConditionState {
+    if let Lookup::Unusable(why) = found {
+        return ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone());
     }
     match (was_there, cluster.metadata.is_deleting()) {
-        (true, true) => Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted")),
-        (true, false) => Verdict::new(
+        (true, true) => {
+            ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+        }
+        (true, false) => ConditionState::new(
             False,
             reason::OBJECT_DELETED,
             format!("{kind} has been deleted while the cluster still exists"),
         ),
-        (false, _) => Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist")),
+        (false, _) => {
+            ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+        }
     }
 }
 
-fn topology_pending(cluster: &Cluster, status: ConditionStatus) -> Verdict {
+fn topology_pending(cluster: &Cluster, status: ConditionStatus) -> ConditionState {
     let message = if cluster.metadata.is_deleting() { "" } else { TOPOLOGY_PENDING };
-    Verdict::new(status, reason::OBJECT_DOES_NOT_EXIST, message)
+    ConditionState::new(status, reason::OBJECT_DOES_NOT_EXIST, message)
 }
 
-fn mirrored(object: &External, kind: &str, fallback: Fallback<'_>) -> (Verdict, Option<Time>) {
+fn mirrored(object: &External, kind: &str, fallback: Fallback<'_>) -> (ConditionState, Option<Time>) {
     conditions::mirror(object.conditions(), kind, fallback)
-        .unwrap_or_else(|why| (Verdict::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
+        .unwrap_or_else(|why| (ConditionState::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
 }
 
-fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (Verdict, Option<Time>) {
+fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (ConditionState, Option<Time>) {
     let kind = &cluster.spec.infrastructure_ref.kind;
     let provisioned = cluster.status.initialization.infrastructure_provisioned == Some(true);
     match &look.seen.infrastructure {
-        Found::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
+        Lookup::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
         // Upstream reports an internal error here, although a cluster with infrastructure managed elsewhere has none.
-        Found::NotReferenced => (Verdict::new(True, reason::READY, ""), None),
-        Found::Object(object) => {
+        Lookup::NotReferenced => (ConditionState::new(True, reason::READY, ""), None),
+        Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
                 Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
@@ -180,17 +184,20 @@ fn infrastructure_ready(look: &Look<ClusterController>, cluster: &Cluster) -> (V
     }
 }
 
-fn control_plane_available(look: &Look<ClusterController>, cluster: &Cluster) -> (Verdict, Option<Time>) {
+fn control_plane_available(
+    look: &Look<ClusterController>,
+    cluster: &Cluster,
+) -> (ConditionState, Option<Time>) {
     let kind = &cluster.spec.control_plane_ref.kind;
     let initialized = cluster.status.initialization.control_plane_initialized == Some(true);
     match &look.seen.control_plane {
-        Found::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
-        Found::NotReferenced if initialized => (Verdict::new(True, reason::AVAILABLE, ""), None),
-        Found::NotReferenced => {
+        Lookup::NotReferenced if has_topology(cluster) => (topology_pending(cluster, False), None),
+        Lookup::NotReferenced if initialized => (ConditionState::new(True, reason::AVAILABLE, ""), None),
+        Lookup::NotReferenced => {
             let message = "Waiting for the first control plane machine to have status.nodeRef set";
-            (Verdict::new(False, reason::NOT_AVAILABLE, message), None)
+            (ConditionState::new(False, reason::NOT_AVAILABLE, message), None)
         }
-        Found::Object(object) => {
+        Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.controlPlaneInitialized is {initialized}");
             let fallback = Fallback {
                 flag: initialized,
@@ -204,27 +211,31 @@ fn control_plane_available(look: &Look<ClusterController>, cluster: &Cluster) ->
     }
 }
 
-fn control_plane_initialized(look: &Look<ClusterController>, cluster: &Cluster) -> Verdict {
+fn control_plane_initialized(look: &Look<ClusterController>, cluster: &Cluster) -> ConditionState {
     let kind = &cluster.spec.control_plane_ref.kind;
     let (initialized, waiting) = match &look.seen.control_plane {
-        Found::NotReferenced if has_topology(cluster) => return topology_pending(cluster, Unknown),
-        Found::NotReferenced => (
+        Lookup::NotReferenced if has_topology(cluster) => return topology_pending(cluster, Unknown),
+        Lookup::NotReferenced => (
             look.seen.control_plane_machines.iter().any(|machine| !machine.status.node_ref.name.is_empty()),
             "Waiting for the first control plane machine to have status.nodeRef set",
         ),
-        Found::Object(object) => match ControlPlane(object).initialized() {
+        Lookup::Object(object) => match ControlPlane(object).initialized() {
             Ok(initialized) => (initialized.unwrap_or(false), "Control plane not yet initialized"),
-            Err(error) => return Verdict::new(Unknown, reason::INTERNAL_ERROR, error.to_string()),
+            Err(error) => return ConditionState::new(Unknown, reason::INTERNAL_ERROR, error.to_string()),
         },
-        Found::Missing => {
-            return Verdict::new(Unknown, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"));
+        Lookup::Missing => {
+            return ConditionState::new(
+                Unknown,
+                reason::OBJECT_DOES_NOT_EXIST,
+                format!("{kind} does not exist"),
+            );
         }
-        Found::Unusable(why) => return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Lookup::Unusable(why) => return ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
     };
     if initialized {
-        Verdict::new(True, own_reason::INITIALIZED, "")
+        ConditionState::new(True, own_reason::INITIALIZED, "")
     } else {
-        Verdict::new(False, own_reason::NOT_INITIALIZED, waiting)
+        ConditionState::new(False, own_reason::NOT_INITIALIZED, waiting)
     }
 }
 
@@ -234,26 +245,26 @@ fn source<'a, T: Object>(object: &'a Arc<T>, conditions: &'a [Condition]) -> Sou
     Source { kind: T::KIND.kind, name: &meta.name, control_plane, conditions }
 }
 
-fn workers_available(look: &Look<ClusterController>) -> Verdict {
+fn workers_available(look: &Look<ClusterController>) -> ConditionState {
     let sources: Vec<_> =
         look.seen.deployments.iter().map(|object| source(object, &object.status.conditions)).collect();
     let reasons =
         Reasons { issue: reason::NOT_AVAILABLE, unknown: reason::AVAILABLE_UNKNOWN, fine: reason::AVAILABLE };
     let verdict = conditions::aggregate(&sources, condition::AVAILABLE, false, reasons);
-    verdict.unwrap_or_else(|| Verdict::new(True, own_reason::NO_WORKERS, ""))
+    verdict.unwrap_or_else(|| ConditionState::new(True, own_reason::NO_WORKERS, ""))
 }
 
 fn of_machines<'a>(
     machines: impl Iterator<Item = &'a Arc<Machine>>,
     kind: &str,
     reasons: Reasons,
-) -> Verdict {
+) -> ConditionState {
     let sources: Vec<_> = machines.map(|machine| source(machine, &machine.status.conditions)).collect();
     let verdict = conditions::aggregate(&sources, kind, false, reasons);
-    verdict.unwrap_or_else(|| Verdict::new(True, reason::NO_REPLICAS, ""))
+    verdict.unwrap_or_else(|| ConditionState::new(True, reason::NO_REPLICAS, ""))
 }
 
-fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
+fn machines_ready(machines: &[Arc<Machine>]) -> ConditionState {
     let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
     of_machines(machines.iter(), condition::READY, reasons)
 }
@@ -266,7 +277,7 @@ fn counts_up_to_date(look: &Look<ClusterController>, machine: &Machine) -> bool 
     old || machine.status.conditions.condition(machine_condition::UP_TO_DATE).is_some()
 }
 
-fn machines_up_to_date(look: &Look<ClusterController>, machines: &[Arc<Machine>]) -> Verdict {
+fn machines_up_to_date(look: &Look<ClusterController>, machines: &[Arc<Machine>]) -> ConditionState {
     let reasons = Reasons {
         issue: reason::NOT_UP_TO_DATE,
         unknown: reason::UP_TO_DATE_UNKNOWN,
@@ -308,10 +319,10 @@ const GOING_ON: [(&str, Reasons); 3] = [
     ),
 ];
 
-fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons) -> Verdict {
+fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons) -> ConditionState {
     let seen = &look.seen;
-    if let Found::Unusable(why) = &seen.control_plane {
-        return Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone());
+    if let Lookup::Unusable(why) = &seen.control_plane {
+        return ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone());
     }
     let object = seen.control_plane.object();
     let reported = object.and_then(|object| object.conditions().ok()).unwrap_or_default();
@@ -329,10 +340,10 @@ fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons
         sources.extend(alone.map(|object| source(object, &object.status.conditions)));
     }
     let verdict = conditions::aggregate(&sources, kind, true, reasons);
-    verdict.unwrap_or_else(|| Verdict::new(False, reasons.fine, ""))
+    verdict.unwrap_or_else(|| ConditionState::new(False, reasons.fine, ""))
 }
 
-fn remediating(look: &Look<ClusterController>) -> Verdict {
+fn remediating(look: &Look<ClusterController>) -> ConditionState {
     let replaced: Vec<_> =
         look.seen.machines().filter(|machine| machines::is_to_be_remediated(machine)).collect();
     if replaced.is_empty() {
@@ -349,15 +360,15 @@ fn remediating(look: &Look<ClusterController>) -> Verdict {
             1 => format!("Machine {shown} is not healthy (not to be remediated)"),
             _ => format!("Machines {shown} are not healthy (not to be remediated)"),
         };
-        return Verdict::new(False, reason::NOT_REMEDIATING, message);
+        return ConditionState::new(False, reason::NOT_REMEDIATING, message);
     }
     let reasons =
         Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
     let told = of_machines(replaced.into_iter(), machine_condition::OWNER_REMEDIATED, reasons);
-    Verdict::new(True, reason::REMEDIATING, told.message)
+    ConditionState::new(True, reason::REMEDIATING, told.message)
 }
 
-fn available(cluster: &Cluster, conditions: &[Condition]) -> Verdict {
+fn available(cluster: &Cluster, conditions: &[Condition]) -> ConditionState {
     let mut types = vec![
         condition::DELETING,
         own::REMOTE_CONNECTION_PROBE,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::contract::{ContractVersion, External, Found};
+use crate::contract::{ContractVersion, External, Lookup};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a moment")
@@ -27,28 +27,28 @@ fn cluster() -> Cluster {
 }
 
 /// A provider's object that already belongs to the cluster.
-fn object(kind: &str, mut value: Value) -> Found {
+fn object(kind: &str, mut value: Value) -> Lookup {
     value["metadata"] = json!({
         "name": "x", "namespace": "n", "uid": "x-uid", "resourceVersion": "1",
         "labels": {label::CLUSTER_NAME: "c"},
         "ownerReferences": [OwnerReference::to(&cluster())],
     });
     let kind = KindName::namespaced("g", "v1", kind.to_owned(), "fakes");
-    Found::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
+    Lookup::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
 }
 
-fn infrastructure(value: Value) -> Found {
+fn infrastructure(value: Value) -> Lookup {
     object("FakeCluster", value)
 }
 
-fn provisioned() -> Found {
+fn provisioned() -> Lookup {
     infrastructure(json!({
         "spec": {"controlPlaneEndpoint": {"host": "1.2.3.4", "port": 6443}},
         "status": {"initialization": {"provisioned": true}, "failureDomains": [{"name": "b"}, {"name": "a"}]},
     }))
 }
 
-fn initialized() -> Found {
+fn initialized() -> Lookup {
     object(
         "FakeControlPlane",
         json!({"spec": {"replicas": 3}, "status": {
@@ -57,16 +57,16 @@ fn initialized() -> Found {
     )
 }
 
-fn running() -> Seen {
-    Seen {
+fn running() -> Observed {
+    Observed {
         infrastructure: provisioned(),
         control_plane: initialized(),
         health: Health { last_success: Some(at(95)), failures: 0 },
-        ..Seen::default()
+        ..Observed::default()
     }
 }
 
-fn decide(cluster: Cluster, seen: Seen) -> Decision<ClusterController> {
+fn decide(cluster: Cluster, seen: Observed) -> Decision<ClusterController> {
     let look = Look::new(Arc::new(cluster), seen, at(100));
     ClusterController::new().decide(&look)
 }
@@ -106,7 +106,8 @@ fn deleting() -> Cluster {
 fn a_new_cluster_gets_its_finalizer_and_waits_for_objects_that_do_not_exist() {
     let mut new = cluster();
     new.metadata.finalizers.clear();
-    let seen = Seen { infrastructure: Found::Missing, control_plane: Found::Missing, ..Seen::default() };
+    let seen =
+        Observed { infrastructure: Lookup::Missing, control_plane: Lookup::Missing, ..Observed::default() };
     let decision = decide(new, seen);
     assert_eq!(decision.object.metadata.finalizers, [FINALIZER]);
     assert_eq!(
@@ -125,7 +126,8 @@ fn an_unowned_object_is_claimed_without_being_controlled() {
     let stray = json!({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "4"}});
     let kind = KindName::namespaced("g", "v1", "FakeCluster", "fakes");
     let external = External::new(kind, ContractVersion::V1Beta2, stray);
-    let decision = decide(cluster(), Seen { infrastructure: Found::Object(Box::new(external)), ..running() });
+    let decision =
+        decide(cluster(), Observed { infrastructure: Lookup::Object(Box::new(external)), ..running() });
     let Some(Effect::<NoCall>::Patch { patch, .. }) = decision.effects.first().map(|planned| &planned.effect)
     else {
         panic!("no patch")
@@ -139,7 +141,7 @@ fn an_unowned_object_is_claimed_without_being_controlled() {
 #[test]
 fn endpoint_and_failure_domains_come_with_the_infrastructure_and_not_before() {
     let early = infrastructure(json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}}}));
-    let decision = decide(cluster(), Seen { infrastructure: early, ..Seen::default() });
+    let decision = decide(cluster(), Observed { infrastructure: early, ..Observed::default() });
     assert!(decision.object.spec.control_plane_endpoint.is_zero());
     assert_eq!(decision.object.status.initialization.infrastructure_provisioned, None);
     assert_eq!(
@@ -180,8 +182,11 @@ fn a_cluster_at_rest_asks_for_nothing() {
 fn a_paused_cluster_says_so_and_does_nothing() {
     let mut paused = cluster();
     paused.spec.paused = Some(true);
-    let seen =
-        Seen { infrastructure: provisioned(), deployments: vec![deployment("d", false)], ..Seen::default() };
+    let seen = Observed {
+        infrastructure: provisioned(),
+        deployments: vec![deployment("d", false)],
+        ..Observed::default()
+    };
     let mut look = Look::new(Arc::new(paused), seen, at(100));
     look.paused = Some("Cluster spec.paused is set to true".to_owned());
     let decision = ClusterController::new().decide(&look);
@@ -196,7 +201,7 @@ fn a_paused_cluster_says_so_and_does_nothing() {
 fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itself() {
     let stages = [
         (
-            Seen {
+            Observed {
                 deployments: vec![deployment("d", false)],
                 worker_machines: vec![worker("w")],
                 ..running()
@@ -205,7 +210,7 @@ fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itse
             ("WaitingForWorkersDeletion", "* MachineDeployments: d\n* Worker Machines: w"),
         ),
         (
-            Seen { deployments: vec![deployment("d", true)], ..running() },
+            Observed { deployments: vec![deployment("d", true)], ..running() },
             vec![],
             ("WaitingForWorkersDeletion", "* MachineDeployments: d"),
         ),
@@ -215,12 +220,12 @@ fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itse
             ("WaitingForControlPlaneDeletion", "Waiting for FakeControlPlane to be deleted"),
         ),
         (
-            Seen { control_plane: Found::Missing, ..running() },
+            Observed { control_plane: Lookup::Missing, ..running() },
             vec!["delete fakes.g n/x"],
             ("WaitingForInfrastructureDeletion", "Waiting for FakeCluster to be deleted"),
         ),
         (
-            Seen { control_plane: Found::Missing, infrastructure: Found::Missing, ..running() },
+            Observed { control_plane: Lookup::Missing, infrastructure: Lookup::Missing, ..running() },
             vec![],
             ("DeletionCompleted", "Deletion completed"),
         ),
@@ -235,7 +240,7 @@ fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itse
 
 #[test]
 fn nothing_goes_while_it_is_not_certain_that_the_control_plane_is_gone() {
-    let seen = Seen { control_plane: Found::Unusable("no label".to_owned()), ..running() };
+    let seen = Observed { control_plane: Lookup::Unusable("no label".to_owned()), ..running() };
     let decision = decide(deleting(), seen);
     assert_eq!(effects(&decision), [""; 0]);
     assert_eq!(condition(&decision, "Deleting"), (ConditionStatus::True, "InternalError", "no label"));
@@ -249,12 +254,13 @@ fn machines_of_a_control_plane_object_are_left_to_it() {
         machine.metadata.owner_references = vec![OwnerReference::to(&cluster())];
         vec![Arc::new(machine)]
     };
-    let decision = decide(deleting(), Seen { control_plane_machines: control_plane_machine(), ..running() });
+    let decision =
+        decide(deleting(), Observed { control_plane_machines: control_plane_machine(), ..running() });
     assert_eq!(effects(&decision), ["delete fakes.g n/x"]);
     let mut alone = deleting();
     alone.spec.control_plane_ref.kind.clear();
-    let seen = Seen {
-        control_plane: Found::NotReferenced,
+    let seen = Observed {
+        control_plane: Lookup::NotReferenced,
         control_plane_machines: control_plane_machine(),
         ..running()
     };
@@ -278,7 +284,7 @@ fn the_probe_tells_since_when_the_cluster_is_silent() {
             ),
         ),
     ] {
-        let decision = decide(cluster(), Seen { health, ..running() });
+        let decision = decide(cluster(), Observed { health, ..running() });
         assert_eq!(condition(&decision, "RemoteConnectionProbe"), expected, "{health:?}");
     }
 }
@@ -293,7 +299,7 @@ fn what_vanished_is_told_apart_from_what_never_was() {
     ] {
         let mut cluster = if going { deleting() } else { cluster() };
         cluster.status.initialization.infrastructure_provisioned = was.then_some(true);
-        let decision = decide(cluster, Seen { infrastructure: Found::Missing, ..running() });
+        let decision = decide(cluster, Observed { infrastructure: Lookup::Missing, ..running() });
         let (status, told, words) = condition(&decision, "InfrastructureReady");
         assert_eq!((status, words), (ConditionStatus::False, message));
         assert!(told.ends_with(reason), "{told}");
@@ -348,7 +354,7 @@ fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
     first.status.ready_replicas = Some(1);
     let mut second = MachineDeployment::clone(&deployment("b", false));
     second.spec.replicas = Some(3);
-    let seen = Seen { deployments: vec![Arc::new(first), Arc::new(second)], ..running() };
+    let seen = Observed { deployments: vec![Arc::new(first), Arc::new(second)], ..running() };
     let status = decide(cluster(), seen).object.status;
     let (plane, workers) = (status.control_plane.expect("counts"), status.workers.expect("counts"));
     assert_eq!((plane.desired_replicas, plane.replicas, plane.ready_replicas), (Some(3), Some(3), Some(2)));
@@ -362,13 +368,13 @@ fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
 #[test]
 fn a_new_cluster_opens_an_operation_that_changes_only_with_its_steps() {
     use capstan_controller::operation::{Intention, Operation};
-    let first = decide(cluster(), Seen { infrastructure: infrastructure(json!({})), ..running() });
+    let first = decide(cluster(), Observed { infrastructure: infrastructure(json!({})), ..running() });
     let operation = Operation::of(&first.object.metadata).expect("an operation");
     assert_eq!(operation.intention, Intention::Create);
     assert_eq!(operation.current().map(|step| step.name.as_str()), Some("Network"));
     assert_eq!(operation.blocked_by.map(|blocked| blocked.reason), Some("NotReady".to_owned()));
     let again = |second| {
-        let seen = Seen { infrastructure: infrastructure(json!({})), ..running() };
+        let seen = Observed { infrastructure: infrastructure(json!({})), ..running() };
         let look = Look::new(Arc::new(first.object.clone()), seen, at(second));
         ClusterController::new().decide(&look).object.metadata.annotations
     };

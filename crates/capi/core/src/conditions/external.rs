@@ -4,7 +4,7 @@ use capstan_object::{Condition, ConditionStatus, Time};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Verdict;
+use super::ConditionState;
 
 /// Reason of a condition without one, which the v1beta1 contract allows.
 pub const NO_REASON: &str = "NoReasonReported";
@@ -74,19 +74,19 @@ pub fn mirror(
     conditions: Result<Vec<Condition>, String>,
     kind: &str,
     fallback: Fallback<'_>,
-) -> Result<(Verdict, Option<Time>), String> {
+) -> Result<(ConditionState, Option<Time>), String> {
     let Some(condition) = conditions?.into_iter().find(|condition| condition.kind == kind) else {
         let Fallback { flag, holds, fails, message } = fallback;
         return Ok(if flag {
-            (Verdict::new(ConditionStatus::True, holds, ""), None)
+            (ConditionState::new(ConditionStatus::True, holds, ""), None)
         } else {
-            (Verdict::new(ConditionStatus::False, fails, message), None)
+            (ConditionState::new(ConditionStatus::False, fails, message), None)
         });
     };
     let since = Some(condition.last_transition_time).filter(|time| time.timestamp() != Timestamp::UNIX_EPOCH);
     let reason =
         if condition.reason == NO_REASON && condition.is_true() { fallback.holds } else { &condition.reason };
-    Ok((Verdict::new(condition.status, reason, condition.message), since))
+    Ok((ConditionState::new(condition.status, reason, condition.message), since))
 }
 
 #[cfg(test)]
@@ -103,13 +103,13 @@ mod tests {
         }
     }
 
-    fn mirrored(object: &Value) -> Result<Verdict, String> {
+    fn mirrored(object: &Value) -> Result<ConditionState, String> {
         mirror(of_external(object, "Fake"), "Ready", fallback()).map(|(verdict, _)| verdict)
     }
 
     #[test]
     fn a_condition_is_mirrored_in_either_shape_and_replaced_while_missing() {
-        let verdict = |status, reason: &str, message: &str| Ok(Verdict::new(status, reason, message));
+        let verdict = |status, reason: &str, message: &str| Ok(ConditionState::new(status, reason, message));
         let old = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let new = json!({"type": "Ready", "status": "False", "reason": "NoDisk", "message": "full"});
         for (object, expected) in [

@@ -9,13 +9,13 @@ use super::shortened;
 
 /// Status, reason and message of a condition, without type and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ConditionState {
     pub status: ConditionStatus,
     pub reason: String,
     pub message: String,
 }
 
-impl Verdict {
+impl ConditionState {
     pub fn new(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
         Self { status, reason: reason.to_owned(), message: message.into() }
     }
@@ -90,7 +90,12 @@ pub struct Source<'a> {
 const SHOWN: usize = 3;
 
 /// Aggregates one condition of many objects. Objects that lack it count as Unknown. `None` without objects.
-pub fn aggregate(sources: &[Source<'_>], kind: &str, negative: bool, reasons: Reasons) -> Option<Verdict> {
+pub fn aggregate(
+    sources: &[Source<'_>],
+    kind: &str,
+    negative: bool,
+    reasons: Reasons,
+) -> Option<ConditionState> {
     let mut reported: Vec<(Source<'_>, Condition)> = sources
         .iter()
         .map(|source| {
@@ -107,7 +112,7 @@ pub fn aggregate(sources: &[Source<'_>], kind: &str, negative: bool, reasons: Re
     let shown = reported.iter().filter(|(_, condition)| {
         if fine { !condition.message.is_empty() } else { priority(condition, negative) != Priority::Info }
     });
-    Some(Verdict::new(status(worst, negative), reasons.of(worst), messages(shown, negative)))
+    Some(ConditionState::new(status(worst, negative), reasons.of(worst), messages(shown, negative)))
 }
 
 /// Objects of one kind with the same message.
@@ -199,7 +204,7 @@ pub struct Summary<'a> {
 
 impl Summary<'_> {
     /// The summary, and its message as lines.
-    pub fn lines(&self, conditions: &[Condition]) -> (Verdict, Vec<String>) {
+    pub fn lines(&self, conditions: &[Condition]) -> (ConditionState, Vec<String>) {
         let own = conditions.to_vec();
         let chosen: Vec<Condition> = self
             .types
@@ -225,10 +230,10 @@ impl Summary<'_> {
             format!("* {}:{told}", condition.kind)
         });
         let lines: Vec<String> = lines.collect();
-        (Verdict::new(status(worst, false), self.reasons.of(worst), lines.join("\n")), lines)
+        (ConditionState::new(status(worst, false), self.reasons.of(worst), lines.join("\n")), lines)
     }
 
-    pub fn of(&self, conditions: &[Condition]) -> Verdict {
+    pub fn of(&self, conditions: &[Condition]) -> ConditionState {
         self.lines(conditions).0
     }
 }
@@ -257,10 +262,10 @@ mod tests {
         ];
         let verdict = aggregate(&sources, "RollingOut", true, REASONS);
         let message = "* KubeadmControlPlane cp: 3 not up to date\n* MachineDeployment b:\n  * x\n  * y";
-        assert_eq!(verdict, Some(Verdict::new(True, "NotReady", message)));
+        assert_eq!(verdict, Some(ConditionState::new(True, "NotReady", message)));
         assert_eq!(
             aggregate(&sources[1..2], "RollingOut", true, REASONS),
-            Some(Verdict::new(False, "Ready", ""))
+            Some(ConditionState::new(False, "Ready", ""))
         );
         assert_eq!(aggregate(&[], "RollingOut", true, REASONS), None);
     }
@@ -291,18 +296,21 @@ mod tests {
     fn a_summary_tells_issues_and_unknowns_and_else_what_is_worth_telling() {
         use ConditionStatus::{False, True, Unknown};
         for (conditions, expected) in [
-            (vec![condition("A", True, ""), condition("B", True, "")], Verdict::new(True, "Ready", "")),
+            (
+                vec![condition("A", True, ""), condition("B", True, "")],
+                ConditionState::new(True, "Ready", ""),
+            ),
             (
                 vec![condition("A", True, "hm"), condition("B", True, "")],
-                Verdict::new(True, "Ready", "* A: hm"),
+                ConditionState::new(True, "Ready", "* A: hm"),
             ),
             (
                 vec![condition("A", True, "hm"), condition("B", False, "")],
-                Verdict::new(False, "NotReady", "* B: Why"),
+                ConditionState::new(False, "NotReady", "* B: Why"),
             ),
             (
                 vec![condition("A", True, "hm")],
-                Verdict::new(Unknown, "ReadyUnknown", "* B: Condition not yet reported"),
+                ConditionState::new(Unknown, "ReadyUnknown", "* B: Condition not yet reported"),
             ),
             (
                 vec![
@@ -310,7 +318,7 @@ mod tests {
                     condition("A", False, "* x: 1"),
                     condition("C", False, "not asked"),
                 ],
-                Verdict::new(False, "NotReady", "* A:\n  * x: 1\n* B: who"),
+                ConditionState::new(False, "NotReady", "* A:\n  * x: 1\n* B: who"),
             ),
         ] {
             let summary = Summary {

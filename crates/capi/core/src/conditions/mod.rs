@@ -10,7 +10,7 @@ mod order;
 pub mod v1beta1;
 
 pub use external::{Fallback, NO_REASON, mirror, of_external};
-pub use merge::{Priority, Reasons, Source, Summary, Verdict, aggregate, priority};
+pub use merge::{ConditionState, Priority, Reasons, Source, Summary, aggregate, priority};
 pub use order::sort;
 
 use capstan_controller::{Controller, Look};
@@ -32,11 +32,11 @@ pub fn shortened<S: AsRef<str>>(names: &[S], most: usize) -> String {
 }
 
 /// Sets a condition of the reconciled object, with the time `since` or now.
-pub fn state<C: Controller>(
+pub fn set_state<C: Controller>(
     look: &Look<C>,
     conditions: &mut Vec<Condition>,
     kind: &str,
-    verdict: Verdict,
+    verdict: ConditionState,
     since: Option<Time>,
 ) {
     let mut condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);

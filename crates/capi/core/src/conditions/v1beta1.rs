@@ -73,7 +73,7 @@ pub const MACHINE_DEPLOYMENT: Table =
     Table { rows: &[same("Available", &[condition::AVAILABLE])], ready: &["Available"] };
 
 /// Writes the v1beta1 conditions. Conditions of other writers are kept.
-pub fn tell<T: Default>(
+pub fn write<T: Default>(
     conditions: &[Condition],
     table: &Table,
     deprecated: &mut Option<Deprecated<T>>,
@@ -156,7 +156,7 @@ mod tests {
 
     fn told(conditions: &[Condition], table: &Table) -> Vec<(String, String, String, String)> {
         let mut deprecated: Option<Deprecated<ClusterV1Beta1DeprecatedStatus>> = None;
-        tell(conditions, table, &mut deprecated, |old| &mut old.conditions);
+        write(conditions, table, &mut deprecated, |old| &mut old.conditions);
         let old = deprecated.and_then(|deprecated| deprecated.v1beta1).unwrap_or_default().conditions;
         old.into_iter().map(|one| (one.kind, one.status, one.severity, one.reason)).collect()
     }
@@ -218,7 +218,7 @@ mod tests {
         let mut deprecated = Some(Deprecated { v1beta1: Some(old) });
         let conditions = [reported("InfrastructureReady", "True", "Ready", "")];
         for _ in 0..2 {
-            tell(&conditions, &CLUSTER, &mut deprecated, |old| &mut old.conditions);
+            write(&conditions, &CLUSTER, &mut deprecated, |old| &mut old.conditions);
             let old =
                 deprecated.clone().and_then(|deprecated| deprecated.v1beta1).expect("a status").conditions;
             let kinds: Vec<_> = old.iter().map(|one| one.kind.as_str()).collect();

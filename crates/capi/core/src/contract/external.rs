@@ -21,7 +21,7 @@ pub struct External {
 
 /// The result of following a reference.
 #[derive(Debug, Clone, Default)]
-pub enum Found {
+pub enum Lookup {
     /// The reference is empty.
     #[default]
     NotReferenced,
@@ -32,7 +32,7 @@ pub enum Found {
     Unusable(String),
 }
 
-impl Found {
+impl Lookup {
     /// The object, if it is there.
     pub fn object(&self) -> Option<&External> {
         match self {
@@ -107,16 +107,16 @@ pub async fn look_up(
     view: &View,
     reference: &ContractVersionedObjectReference,
     namespace: &str,
-) -> Result<Found, ObserveError> {
+) -> Result<Lookup, ObserveError> {
     if reference.kind.is_empty() {
-        return Ok(Found::NotReferenced);
+        return Ok(Lookup::NotReferenced);
     }
     let name = definition_name(&reference.api_group, &reference.kind);
     let Some(definition) = view.get::<Definition>(&Key::new("", name.as_str()))? else {
-        return Ok(Found::Missing);
+        return Ok(Lookup::Missing);
     };
     let Some((contract, version)) = served(&definition.metadata.labels) else {
-        return Ok(Found::Unusable(format!(
+        return Ok(Lookup::Unusable(format!(
             "{name} has no label {} or {} that names a version",
             ContractVersion::V1Beta2.label(),
             ContractVersion::V1Beta1.label()
@@ -126,13 +126,13 @@ pub async fn look_up(
     let kind = KindName::namespaced(reference.api_group.as_str(), version, reference.kind.as_str(), plural);
     let key = Key::new(namespace, reference.name.as_str());
     let Some(object) = view.external(&kind, &key).await? else {
-        return Ok(Found::Missing);
+        return Ok(Lookup::Missing);
     };
     Ok(match object.value() {
         Ok(value) => {
             let metadata = object.metadata().clone();
-            Found::Object(Box::new(External { kind, contract, metadata, value }))
+            Lookup::Object(Box::new(External { kind, contract, metadata, value }))
         }
-        Err(error) => Found::Unusable(format!("{} {key} cannot be read: {error}", reference.kind)),
+        Err(error) => Lookup::Unusable(format!("{} {key} cannot be read: {error}", reference.kind)),
     })
 }

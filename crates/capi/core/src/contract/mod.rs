@@ -17,7 +17,7 @@ mod fields;
 mod ownership;
 
 pub use definition::{ContractVersion, Definition, definition_name, served};
-pub use external::{External, Found, contract_version, look_up};
+pub use external::{External, Lookup, contract_version, look_up};
 pub use field_error::FieldError;
 pub use fields::{BootstrapConfig, ControlPlane, InfrastructureCluster, InfrastructureMachine};
 pub use ownership::{Claim, claim};

@@ -111,8 +111,8 @@ fn outcome(result: Result<(), ApiError>) -> Outcome {
         Ok(()) => Outcome::done(),
         Err(error) if error.is_not_found() => Outcome::done(),
         // Other clients write to Nodes all the time: a conflict is retried with fresh state.
-        Err(error) if error.is_conflict() => Outcome::failed(catalogue::API_CONFLICT, words(&error)),
-        Err(error) => Outcome::failed(catalogue::API_REFUSED, words(&error)),
+        Err(error) if error.is_conflict() => Outcome::failed(catalogue::API_CONFLICT, error_chain(&error)),
+        Err(error) => Outcome::failed(catalogue::API_REFUSED, error_chain(&error)),
     }
 }
 
@@ -155,11 +155,11 @@ fn refusal(error: &ApiError) -> String {
              deletionTimestamp)"
                 .to_owned()
         }
-        error => words(error),
+        error => error_chain(error),
     }
 }
 
-fn words(error: &ApiError) -> String {
+fn error_chain(error: &ApiError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -5,10 +5,10 @@ use capstan_capi_types::core::{Machine, MachineDeletionStatus, annotation};
 use capstan_object::Time;
 use jiff::{SignedDuration, Timestamp};
 
-use super::observed::Seen;
+use super::observed::Observed;
 use crate::contract::ControlPlane;
 
-fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
+fn node_name(machine: &Machine, seen: &Observed) -> Option<String> {
     let known = &machine.status.node_ref.name;
     if known.is_empty() {
         seen.node.node().map(|node| node.metadata.name.clone())
@@ -18,7 +18,7 @@ fn node_name(machine: &Machine, seen: &Seen) -> Option<String> {
 }
 
 /// The Node to drain and delete; `None` if there is none, or the cluster or its control plane is going away anyway.
-pub(super) fn node_to_delete(machine: &Machine, seen: &Seen) -> Option<String> {
+pub(super) fn node_to_delete(machine: &Machine, seen: &Observed) -> Option<String> {
     let cluster = seen.cluster.as_ref()?;
     if cluster.metadata.is_deleting() {
         return None;
@@ -51,13 +51,13 @@ pub(super) fn is_over(since: Option<Time>, limit: Option<i32>, now: Timestamp) -
 }
 
 /// The infrastructure machine exists and is not being deleted; otherwise draining is pointless.
-fn still_runs(machine: &Machine, seen: &Seen) -> bool {
+fn still_runs(machine: &Machine, seen: &Observed) -> bool {
     let there = seen.infrastructure.object().is_some_and(|object| !object.metadata.is_deleting());
     there && status(machine).wait_for_pre_terminate_hook_start_time.is_none()
 }
 
 /// Whether draining applies and has not timed out.
-pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+pub(super) fn drains(machine: &Machine, seen: &Observed, now: Timestamp) -> bool {
     !machine.metadata.annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING)
         && still_runs(machine, seen)
         && !is_over(
@@ -68,7 +68,7 @@ pub(super) fn drains(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
 }
 
 /// Whether waiting for volumes applies and has not timed out.
-pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> bool {
+pub(super) fn awaits_volumes(machine: &Machine, seen: &Observed, now: Timestamp) -> bool {
     !machine.metadata.annotations.contains_key(annotation::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH)
         && still_runs(machine, seen)
         && !is_over(
@@ -79,7 +79,7 @@ pub(super) fn awaits_volumes(machine: &Machine, seen: &Seen, now: Timestamp) -> 
 }
 
 /// The Node to drain or detach now.
-pub(super) fn node_to_empty(machine: &Machine, seen: &Seen, now: Timestamp) -> Option<String> {
+pub(super) fn node_to_empty(machine: &Machine, seen: &Observed, now: Timestamp) -> Option<String> {
     let node = node_to_delete(machine, seen)?;
     let emptied = hooks(machine, annotation::PRE_DRAIN_HOOK_PREFIX).is_empty()
         && (drains(machine, seen, now) || awaits_volumes(machine, seen, now));

@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 /// What happens to one pod, and its drain order.
-enum Fate {
+enum DrainAction {
     Stay,
     Go(i32),
     Complete(i32),
@@ -73,26 +73,27 @@ impl Plan {
                 && pod.metadata.deletion_timestamp.is_some_and(|since| {
                     now.duration_since(since.timestamp()).as_secs() > ABANDONED_AFTER_SECONDS
                 });
-            let fate = if abandoned { Fate::Stay } else { fate(pod, namespaces, daemon_sets, &rules)? };
-            fates.push((pod, fate));
+            let action =
+                if abandoned { DrainAction::Stay } else { action(pod, namespaces, daemon_sets, &rules)? };
+            fates.push((pod, action));
         }
-        let order = |fate: &Fate| match fate {
-            Fate::Stay => None,
-            Fate::Go(order) | Fate::Complete(order) => Some(*order),
+        let order = |action: &DrainAction| match action {
+            DrainAction::Stay => None,
+            DrainAction::Go(order) | DrainAction::Complete(order) => Some(*order),
         };
-        let lowest = fates.iter().filter_map(|(_, fate)| order(fate)).min();
-        for (pod, fate) in fates {
-            let first = order(&fate) == lowest;
-            let list = match fate {
-                Fate::Stay => {
+        let lowest = fates.iter().filter_map(|(_, action)| order(action)).min();
+        for (pod, action) in fates {
+            let first = order(&action) == lowest;
+            let list = match action {
+                DrainAction::Stay => {
                     plan.keep_claims(pod);
                     continue;
                 }
-                Fate::Complete(_) if first => &mut plan.complete_now,
-                Fate::Complete(_) => &mut plan.complete_later,
-                Fate::Go(_) if pod.metadata.is_deleting() => &mut plan.ending,
-                Fate::Go(_) if first => &mut plan.evict_now,
-                Fate::Go(_) => &mut plan.evict_later,
+                DrainAction::Complete(_) if first => &mut plan.complete_now,
+                DrainAction::Complete(_) => &mut plan.complete_later,
+                DrainAction::Go(_) if pod.metadata.is_deleting() => &mut plan.ending,
+                DrainAction::Go(_) if first => &mut plan.evict_now,
+                DrainAction::Go(_) => &mut plan.evict_later,
             };
             list.push(PodName::of(pod));
         }
@@ -180,18 +181,18 @@ fn refusal(message: &str) -> String {
 
 /// First match wins: pods of DaemonSets and static pods stay, since they would be recreated; then the pod's own
 /// label; then the rules in order of their names.
-fn fate(
+fn action(
     pod: &Pod,
     namespaces: &BTreeMap<String, BTreeMap<String, String>>,
     daemon_sets: &[Key],
     rules: &[&Arc<MachineDrainRule>],
-) -> Result<Fate, String> {
+) -> Result<DrainAction, String> {
     let of_daemon_set =
         pod.metadata.controller().filter(|owner| owner.kind == "DaemonSet").is_some_and(|owner| {
             daemon_sets.contains(&Key::new(pod.metadata.namespace.as_str(), owner.name.as_str()))
         });
     if (of_daemon_set && !pod.is_finished()) || pod.is_static() {
-        return Ok(Fate::Stay);
+        return Ok(DrainAction::Stay);
     }
     match pod
         .metadata
@@ -200,8 +201,8 @@ fn fate(
         .map(|value| value.replacen('-', "", 1).to_lowercase())
         .as_deref()
     {
-        Some("skip") => return Ok(Fate::Stay),
-        Some("waitcompleted") => return Ok(Fate::Complete(0)),
+        Some("skip") => return Ok(DrainAction::Stay),
+        Some("waitcompleted") => return Ok(DrainAction::Complete(0)),
         _ => {}
     }
     let namespace = namespaces
@@ -212,15 +213,15 @@ fn fate(
             continue;
         }
         return Ok(match rule.spec.drain.behavior {
-            Some(Behavior::Drain) => Fate::Go(rule.spec.drain.order.unwrap_or(0)),
-            Some(Behavior::Skip) => Fate::Stay,
-            Some(Behavior::WaitCompleted) => Fate::Complete(0),
+            Some(Behavior::Drain) => DrainAction::Go(rule.spec.drain.order.unwrap_or(0)),
+            Some(Behavior::Skip) => DrainAction::Stay,
+            Some(Behavior::WaitCompleted) => DrainAction::Complete(0),
             None => {
                 return Err(format!("MachineDrainRule {:?} has no spec.drain.behavior", rule.metadata.name));
             }
         });
     }
-    Ok(Fate::Go(0))
+    Ok(DrainAction::Go(0))
 }
 
 fn matches(

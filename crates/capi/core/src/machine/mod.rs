@@ -30,7 +30,7 @@ use capstan_object::{Conditions, Key, Object};
 use jiff::SignedDuration;
 
 pub use call::{Evicted, MachineCall, PodName};
-pub use observed::{NodeSeen, Seen};
+pub use observed::{Observed, ObservedNode};
 
 use crate::conditions::v1beta1;
 use crate::contract::Definition;
@@ -69,7 +69,7 @@ const CONDITIONS: [&str; 10] = [
 impl Controller for MachineController {
     const NAME: &'static str = "machine";
     type Kind = Machine;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = MachineCall;
 
     fn watches(&self, watches: &mut Watches<Machine>) {
@@ -85,11 +85,11 @@ impl Controller for MachineController {
         });
         // For `UpToDate`, and for the taint of nodes of an old revision.
         watches.related::<MachineDeployment>(|change, caches| {
-            let told = |deployment: &Arc<MachineDeployment>| {
+            let relevant = |deployment: &Arc<MachineDeployment>| {
                 let revision = deployment.metadata.annotations.get(annotation::REVISION).cloned();
                 (revision, deployment.spec.template.clone(), deployment.spec.rollout.after)
             };
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             labelled(caches, &change.key.namespace, label::DEPLOYMENT_NAME, &change.key.name)
@@ -105,14 +105,14 @@ impl Controller for MachineController {
         Ok(paused::why(cluster.as_deref(), &object.metadata, Machine::KIND.kind))
     }
 
-    async fn observe(&self, object: &Arc<Machine>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, object: &Arc<Machine>, view: &View) -> Result<Observed, ObserveError> {
         observe::observe(object, view, &self.nodes, self.wake.get()).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide::decide(look, self.grace);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &v1beta1::MACHINE, &mut status.deprecated, |old| {
+        v1beta1::write(&status.conditions, &v1beta1::MACHINE, &mut status.deprecated, |old| {
             &mut old.conditions
         });
         decision
@@ -138,7 +138,7 @@ fn labelled(caches: &Caches, namespace: &str, label: &str, value: &str) -> Vec<K
 
 /// Whether a change of a Cluster matters to its machines: paused, deleted, initialized, reachable.
 fn cluster_matters(change: &Change<Cluster>) -> bool {
-    let told = |cluster: &Arc<Cluster>| {
+    let relevant = |cluster: &Arc<Cluster>| {
         let holds = |kind| cluster.status.conditions.is_condition_true(kind);
         (
             cluster.spec.paused,
@@ -148,5 +148,5 @@ fn cluster_matters(change: &Change<Cluster>) -> bool {
             holds(cluster_condition::REMOTE_CONNECTION_PROBE),
         )
     };
-    change.old.as_ref().map(told) != change.new.as_ref().map(told)
+    change.old.as_ref().map(relevant) != change.new.as_ref().map(relevant)
 }

@@ -8,7 +8,7 @@ use capstan_controller::{ApiError, Client, ListOptions, ObserveError, View, Wake
 use capstan_object::{Key, Object};
 
 use super::drain::Plan;
-use super::observed::{NodeSeen, Seen};
+use super::observed::{Observed, ObservedNode};
 use super::{cluster_of, deletion_stage, volumes};
 use crate::contract::{InfrastructureMachine, look_up};
 use crate::workload::{DaemonSet, Namespace, Node, NodeError, Nodes, Pod};
@@ -18,17 +18,17 @@ pub(super) async fn observe(
     view: &View,
     nodes: &Nodes,
     wake: Option<&Wake>,
-) -> Result<Seen, ObserveError> {
+) -> Result<Observed, ObserveError> {
     let namespace = &machine.metadata.namespace;
     let cluster_key = cluster_of(machine);
-    let Some(cluster) = view.get::<Cluster>(&cluster_key)? else { return Ok(Seen::default()) };
-    let mut seen = Seen {
+    let Some(cluster) = view.get::<Cluster>(&cluster_key)? else { return Ok(Observed::default()) };
+    let mut seen = Observed {
         set: owning_set(machine, view)?,
         bootstrap: look_up(view, &machine.spec.bootstrap.config_ref, namespace).await?,
         infrastructure: look_up(view, &machine.spec.infrastructure_ref, namespace).await?,
         health: view.workloads().map(|workloads| workloads.health(&cluster_key)).unwrap_or_default(),
         cluster: Some(cluster.clone()),
-        ..Seen::default()
+        ..Observed::default()
     };
     if let Some(name) = seen.set.as_ref().and_then(|set| set.metadata.labels.get(label::DEPLOYMENT_NAME)) {
         seen.deployment = view.get(&Key::new(namespace.as_str(), name.as_str()))?;
@@ -46,10 +46,10 @@ pub(super) async fn observe(
             nodes.wake_on::<Machine>(&cluster_key, &id, &machine.key(), wake);
         }
         seen.node = match nodes.by_provider_id(view, &cluster_key, &id).await {
-            Ok(Some(node)) => NodeSeen::Found(node),
-            Ok(None) => NodeSeen::Missing,
-            Err(NodeError::Workload(error)) => NodeSeen::NotConnected(error.to_string()),
-            Err(error) => NodeSeen::Unusable(error.to_string()),
+            Ok(Some(node)) => ObservedNode::Found(node),
+            Ok(None) => ObservedNode::Missing,
+            Err(NodeError::Workload(error)) => ObservedNode::NotConnected(error.to_string()),
+            Err(error) => ObservedNode::Unusable(error.to_string()),
         };
     }
     if machine.metadata.is_deleting() {
@@ -75,7 +75,7 @@ async fn going(
     machine: &Machine,
     cluster: &Cluster,
     view: &View,
-    seen: &mut Seen,
+    seen: &mut Observed,
 ) -> Result<(), ObserveError> {
     let namespace = &machine.metadata.namespace;
     seen.control_plane = look_up(view, &cluster.spec.control_plane_ref, namespace).await?;
@@ -91,14 +91,14 @@ async fn going(
             return Err("this plane reaches no workload clusters".to_owned());
         };
         let client = workloads.client(&cluster.key()).await.map_err(|error| error.to_string())?;
-        let found = client.get::<Node>(&Key::new("", node.as_str())).await.map_err(words)?;
+        let found = client.get::<Node>(&Key::new("", node.as_str())).await.map_err(error_chain)?;
         let Some(found) = found else { return Ok((client, Plan::default(), None)) };
-        let pods = pods(&client, &node).await.map_err(words)?;
+        let pods = pods(&client, &node).await.map_err(error_chain)?;
         let plan = if pods.is_empty() {
             Plan::default()
         } else {
-            let namespaces = labels_of_namespaces(&client).await.map_err(words)?;
-            let sets = daemon_sets(&client, &pods).await.map_err(words)?;
+            let namespaces = labels_of_namespaces(&client).await.map_err(error_chain)?;
+            let sets = daemon_sets(&client, &pods).await.map_err(error_chain)?;
             Plan::new(
                 &pods,
                 &namespaces,
@@ -123,7 +123,7 @@ async fn going(
     if drained && deletion_stage::awaits_volumes(machine, seen, view.now()) {
         seen.volumes = Some(match &node {
             Some(node) if !node.is_unreachable() => {
-                volumes::attached(&client, node, &plan).await.map_err(words)
+                volumes::attached(&client, node, &plan).await.map_err(error_chain)
             }
             // A node that is gone or unreachable never reports that it detached a volume.
             _ => Ok(volumes::Attached::default()),
@@ -133,7 +133,7 @@ async fn going(
     Ok(())
 }
 
-fn words(error: ApiError) -> String {
+fn error_chain(error: ApiError) -> String {
     let cause = std::error::Error::source(&error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

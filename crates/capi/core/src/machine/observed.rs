@@ -7,24 +7,24 @@ use capstan_controller::Health;
 
 use super::drain::Plan;
 use super::volumes::Attached;
-use crate::contract::Found;
+use crate::contract::Lookup;
 use crate::workload::Node;
 
 /// State beside the Machine itself.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
     pub set: Option<Arc<MachineSet>>,
     /// The MachineDeployment that set belongs to.
     pub deployment: Option<Arc<MachineDeployment>>,
     /// The bootstrap config.
-    pub bootstrap: Found,
-    pub infrastructure: Found,
+    pub bootstrap: Lookup,
+    pub infrastructure: Lookup,
     /// Health of the connection to the workload cluster.
     pub health: Health,
-    pub node: NodeSeen,
+    pub node: ObservedNode,
     /// Read only while the machine is being deleted.
-    pub control_plane: Found,
+    pub control_plane: Lookup,
     /// Control plane machines that are not being deleted; counted only while this machine is being deleted.
     pub control_plane_machines: usize,
     /// Drain plan of its Node; read only while draining.
@@ -35,7 +35,7 @@ pub struct Seen {
 
 /// A machine's Node.
 #[derive(Debug, Clone, Default)]
-pub enum NodeSeen {
+pub enum ObservedNode {
     /// The machine has no providerID yet.
     #[default]
     NotAsked,
@@ -47,7 +47,7 @@ pub enum NodeSeen {
     Unusable(String),
 }
 
-impl NodeSeen {
+impl ObservedNode {
     /// The Node, if it was found.
     pub fn node(&self) -> Option<&Arc<Node>> {
         match self {

@@ -8,9 +8,9 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::SignedDuration;
 
 use super::MachineController;
-use super::observed::NodeSeen;
-use crate::conditions::{self, Fallback, Priority, Reasons, Summary, Verdict};
-use crate::contract::{External, Found};
+use super::observed::ObservedNode;
+use crate::conditions::{self, ConditionState, Fallback, Priority, Reasons, Summary};
+use crate::contract::{External, Lookup};
 use crate::workload::Node;
 use crate::{machines, template};
 
@@ -24,17 +24,17 @@ const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
 const SLOW_DRAIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// Sets the whole status.
-pub(super) fn tell(
+pub(super) fn report(
     look: &Look<MachineController>,
     cluster: &Cluster,
     decision: &mut Decision<MachineController>,
-    deletion: Option<Verdict>,
+    deletion: Option<ConditionState>,
     grace: SignedDuration,
 ) {
     let mut conditions = std::mem::take(&mut decision.object.status.conditions);
     let machine = &decision.object;
-    let mut set = |kind: &str, verdict: Verdict, since: Option<Time>| {
-        conditions::state(look, &mut conditions, kind, verdict, since);
+    let mut set = |kind: &str, verdict: ConditionState, since: Option<Time>| {
+        conditions::set_state(look, &mut conditions, kind, verdict, since);
     };
     let (verdict, since) = bootstrap_ready(look, machine);
     set(condition::BOOTSTRAP_CONFIG_READY, verdict, since);
@@ -47,21 +47,21 @@ pub(super) fn tell(
         set(own::NODE_READY, ready, since);
         set(own::NODE_HEALTHY, healthy, None);
     }
-    let deletion = deletion.unwrap_or_else(|| Verdict::new(False, reason::NOT_DELETING, ""));
+    let deletion = deletion.unwrap_or_else(|| ConditionState::new(False, reason::NOT_DELETING, ""));
     set(condition::DELETING, deletion, None);
     let updating = if machines::is_updating_in_place(machine) {
-        Verdict::new(True, own_reason::IN_PLACE_UPDATING, "In-place update in progress")
+        ConditionState::new(True, own_reason::IN_PLACE_UPDATING, "In-place update in progress")
     } else {
-        Verdict::new(False, own_reason::NOT_UPDATING, "")
+        ConditionState::new(False, own_reason::NOT_UPDATING, "")
     };
     set(own::UPDATING, updating, None);
     if let Some(verdict) = up_to_date(look, machine) {
-        conditions::state(look, &mut conditions, own::UP_TO_DATE, verdict, None);
+        conditions::set_state(look, &mut conditions, own::UP_TO_DATE, verdict, None);
     }
     let ready = ready(look, machine, &conditions);
-    conditions::state(look, &mut conditions, condition::READY, ready, None);
+    conditions::set_state(look, &mut conditions, condition::READY, ready, None);
     let (available, wait) = available(look, machine, &conditions);
-    conditions::state(look, &mut conditions, condition::AVAILABLE, available, None);
+    conditions::set_state(look, &mut conditions, condition::AVAILABLE, available, None);
     let phase = phase(machine, &conditions);
     let own = &mut decision.object;
     if own.status.phase != Some(phase) {
@@ -75,52 +75,54 @@ pub(super) fn tell(
     }
 }
 
-fn mirrored(object: &External, fallback: Fallback<'_>) -> (Verdict, Option<Time>) {
+fn mirrored(object: &External, fallback: Fallback<'_>) -> (ConditionState, Option<Time>) {
     conditions::mirror(object.conditions(), condition::READY, fallback)
-        .unwrap_or_else(|why| (Verdict::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
+        .unwrap_or_else(|why| (ConditionState::new(Unknown, reason::INVALID_CONDITION_REPORTED, why), None))
 }
 
-fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (Verdict, Option<Time>) {
+fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
     let kind = &machine.spec.bootstrap.config_ref.kind;
     let created = machine.status.initialization.bootstrap_data_secret_created == Some(true);
     let verdict = match &look.seen.bootstrap {
-        Found::NotReferenced => Verdict::new(True, own_reason::DATA_SECRET_PROVIDED, ""),
-        Found::Object(object) => {
+        Lookup::NotReferenced => ConditionState::new(True, own_reason::DATA_SECRET_PROVIDED, ""),
+        Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
             let fallback =
                 Fallback { flag: created, holds: reason::READY, fails: reason::NOT_READY, message };
             return mirrored(object, fallback);
         }
-        Found::Unusable(why) => Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
-        Found::Missing if created && machine.metadata.is_deleting() => {
-            Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+        Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Lookup::Missing if created && machine.metadata.is_deleting() => {
+            ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
         }
-        Found::Missing => {
-            Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+        Lookup::Missing => {
+            ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
         }
     };
     (verdict, None)
 }
 
-fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (Verdict, Option<Time>) {
+fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
     let kind = &machine.spec.infrastructure_ref.kind;
     let provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
     let verdict = match &look.seen.infrastructure {
-        Found::Object(object) => {
+        Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
                 Fallback { flag: provisioned, holds: reason::READY, fails: reason::NOT_READY, message };
             return mirrored(object, fallback);
         }
-        Found::Unusable(why) => Verdict::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
-        Found::Missing | Found::NotReferenced => match (provisioned, machine.metadata.is_deleting()) {
-            (true, true) => Verdict::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted")),
+        Lookup::Unusable(why) => ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        Lookup::Missing | Lookup::NotReferenced => match (provisioned, machine.metadata.is_deleting()) {
+            (true, true) => {
+                ConditionState::new(False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+            }
             (true, false) => {
                 let message = format!("{kind} has been deleted while the Machine still exists");
-                Verdict::new(False, reason::OBJECT_DELETED, message)
+                ConditionState::new(False, reason::OBJECT_DELETED, message)
             }
             (false, _) => {
-                Verdict::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+                ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
             }
         },
     };
@@ -134,9 +136,9 @@ fn node_conditions(
     machine: &Machine,
     known: bool,
     grace: SignedDuration,
-) -> Option<(Verdict, Option<Time>, Verdict)> {
+) -> Option<(ConditionState, Option<Time>, ConditionState)> {
     let both = |status, reason: &str, message: String| {
-        let verdict = Verdict::new(status, reason, message);
+        let verdict = ConditionState::new(status, reason, message);
         Some((verdict.clone(), None, verdict))
     };
     if cluster.status.initialization.infrastructure_provisioned != Some(true) {
@@ -169,15 +171,15 @@ fn node_conditions(
         return both(Unknown, reason::CONNECTION_DOWN, last_probe);
     }
     match &look.seen.node {
-        NodeSeen::NotConnected(_) => {
+        ObservedNode::NotConnected(_) => {
             if known {
                 None
             } else {
                 both(Unknown, reason::CONNECTION_DOWN, last_probe)
             }
         }
-        NodeSeen::Unusable(why) => both(Unknown, reason::INTERNAL_ERROR, why.clone()),
-        NodeSeen::Found(node) if !machine.spec.provider_id.is_empty() => {
+        ObservedNode::Unusable(why) => both(Unknown, reason::INTERNAL_ERROR, why.clone()),
+        ObservedNode::Found(node) if !machine.spec.provider_id.is_empty() => {
             let (ready, since) = node_ready(node);
             Some((ready, since, node_healthy(node)))
         }
@@ -213,10 +215,10 @@ fn node_conditions(
     }
 }
 
-fn node_ready(node: &Node) -> (Verdict, Option<Time>) {
+fn node_ready(node: &Node) -> (ConditionState, Option<Time>) {
     let Some(condition) = node.condition("Ready") else {
         let message = "* Node.Ready: Condition not yet reported";
-        return (Verdict::new(Unknown, own_reason::NODE_READY_UNKNOWN, message), None);
+        return (ConditionState::new(Unknown, own_reason::NODE_READY_UNKNOWN, message), None);
     };
     let (status, reason) = match condition.status.as_str() {
         "True" => (True, own_reason::NODE_READY),
@@ -225,11 +227,11 @@ fn node_ready(node: &Node) -> (Verdict, Option<Time>) {
     };
     let told = status != True && !condition.message.is_empty();
     let message = if told { format!("* Node.Ready: {}", condition.message) } else { String::new() };
-    (Verdict::new(status, reason, message), condition.last_transition_time)
+    (ConditionState::new(status, reason, message), condition.last_transition_time)
 }
 
 /// `NodeHealthy`: the node is ready and has no pressure conditions.
-fn node_healthy(node: &Node) -> Verdict {
+fn node_healthy(node: &Node) -> ConditionState {
     let mut worst = Priority::Info;
     let mut lines = Vec::new();
     let mut told: Vec<String> = Vec::new();
@@ -261,12 +263,16 @@ fn node_healthy(node: &Node) -> Verdict {
         Priority::Unknown => (Unknown, own_reason::NODE_HEALTH_UNKNOWN),
         Priority::Info => (True, own_reason::NODE_HEALTHY),
     };
-    Verdict::new(status, reason, if worst == Priority::Info { String::new() } else { lines.join("\n") })
+    ConditionState::new(
+        status,
+        reason,
+        if worst == Priority::Info { String::new() } else { lines.join("\n") },
+    )
 }
 
 /// `UpToDate`, for machines of MachineDeployments only; other owners set it themselves. Compares the set's template,
 /// not the machine, as the deployment does when it plans a rollout.
-fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<Verdict> {
+fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<ConditionState> {
     let (set, deployment) = (look.seen.set.as_ref()?, look.seen.deployment.as_ref()?);
     let mut differences = template::differences(&set.spec.template, &deployment.spec.template);
     let expired = deployment.spec.rollout.after.is_some_and(|after| {
@@ -277,21 +283,21 @@ fn up_to_date(look: &Look<MachineController>, machine: &Machine) -> Option<Verdi
     }
     if !differences.is_empty() {
         let lines: Vec<_> = differences.iter().map(|difference| format!("* {difference}")).collect();
-        return Some(Verdict::new(False, reason::NOT_UP_TO_DATE, lines.join("\n")));
+        return Some(ConditionState::new(False, reason::NOT_UP_TO_DATE, lines.join("\n")));
     }
     if machines::is_updating_in_place(machine) {
-        return Some(Verdict::new(False, own_reason::UPDATING, "* In-place update in progress"));
+        return Some(ConditionState::new(False, own_reason::UPDATING, "* In-place update in progress"));
     }
     let kubelet = machine.status.node_info.as_ref().map_or("", |info| info.kubelet_version.as_str());
     if !kubelet.is_empty() && kubelet != machine.spec.version {
         let message =
             format!("* Node.status.nodeInfo.kubeletVersion {kubelet}, {} required", machine.spec.version);
-        return Some(Verdict::new(False, own_reason::UPDATING, message));
+        return Some(ConditionState::new(False, own_reason::UPDATING, message));
     }
-    Some(Verdict::new(True, reason::UP_TO_DATE, ""))
+    Some(ConditionState::new(True, reason::UP_TO_DATE, ""))
 }
 
-fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condition]) -> Verdict {
+fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condition]) -> ConditionState {
     let mut types = vec![
         condition::DELETING,
         own::UPDATING,
@@ -402,18 +408,18 @@ fn available(
     look: &Look<MachineController>,
     machine: &Machine,
     conditions: &[Condition],
-) -> (Verdict, Option<std::time::Duration>) {
+) -> (ConditionState, Option<std::time::Duration>) {
     let ready = conditions.iter().find(|condition| condition.kind == condition::READY && condition.is_true());
-    let Some(ready) = ready else { return (Verdict::new(False, reason::NOT_READY, ""), None) };
+    let Some(ready) = ready else { return (ConditionState::new(False, reason::NOT_READY, ""), None) };
     let needed = SignedDuration::from_secs(machine.spec.min_ready_seconds.unwrap_or(0).into());
     let left = needed - look.now.duration_since(ready.last_transition_time.timestamp());
     if left.is_positive() {
         return (
-            Verdict::new(False, own_reason::WAITING_FOR_MIN_READY_SECONDS, ""),
+            ConditionState::new(False, own_reason::WAITING_FOR_MIN_READY_SECONDS, ""),
             Some(left.unsigned_abs()),
         );
     }
-    (Verdict::new(True, reason::AVAILABLE, ""), None)
+    (ConditionState::new(True, reason::AVAILABLE, ""), None)
 }
 
 fn phase(machine: &Machine, conditions: &[Condition]) -> MachinePhase {

@@ -19,7 +19,7 @@ use super::desired::{self, Revision};
 use super::observed::missing;
 use super::rollout::{self, MachineFacts, Plan, Rollout, SetFacts, SetPlan, Strategy};
 use super::{proportional, status};
-use crate::conditions::{self, Verdict};
+use crate::conditions::{self, ConditionState};
 use crate::machines::is_updating_in_place;
 use crate::names::Names;
 use crate::propagate::merge_difference;
@@ -33,7 +33,7 @@ type Decided = Decision<MachineDeployments>;
 
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() {
         return decision;
     }
@@ -64,14 +64,14 @@ pub fn decide(look: &Looked) -> Decided {
     } else {
         keep(&mut decision, look, cluster, &strategy);
     }
-    tell(&mut decision, look, &strategy);
+    report_status(&mut decision, look, &strategy);
     if !deployment.metadata.is_deleting() {
         clean_up(&mut decision, look);
     }
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: Verdict) {
+fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
     let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
@@ -185,7 +185,7 @@ fn can_create(look: &Looked) -> bool {
 }
 
 fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> Plan {
-    let facts = |set: &Arc<MachineSet>| SetFacts {
+    let inputs = |set: &Arc<MachineSet>| SetFacts {
         name: set.metadata.name.clone(),
         created: set.metadata.creation_timestamp,
         wanted: set.spec.replicas.unwrap_or(0),
@@ -203,7 +203,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
     };
     let current = choice.current.as_ref().map_or_else(
         || SetFacts { name: new_name.to_owned(), created: Some(look.now.into()), ..SetFacts::default() },
-        facts,
+        inputs,
     );
     let machines = look.seen.machines.iter().filter_map(|machine| {
         Some(MachineFacts {
@@ -220,7 +220,7 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
         desired: look.object.spec.replicas.unwrap_or(0),
         strategy: strategy.clone(),
         current,
-        old: choice.old.iter().map(facts).collect(),
+        old: choice.old.iter().map(inputs).collect(),
         machines: machines.collect(),
     })
 }
@@ -271,7 +271,7 @@ fn difference<T: serde::Serialize>(from: &T, to: &T) -> Option<Value> {
     merge_difference(&form(from), &form(to))
 }
 
-fn tell(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
+fn report_status(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
     let deployment = &look.object;
     let template = &deployment.spec.template.spec;
     let missing_templates: Vec<String> = [
@@ -281,7 +281,7 @@ fn tell(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
     .into_iter()
     .flatten()
     .collect();
-    let facts = status::Facts {
+    let inputs = status::StatusInputs {
         deployment,
         strategy,
         sets: &look.seen.sets,
@@ -289,8 +289,8 @@ fn tell(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
         missing_templates: &missing_templates,
         now: look.now,
     };
-    status::counters(&facts, &mut decision.object.status);
-    for (kind, verdict) in status::conditions(&facts, &decision.object.status) {
+    status::counters(&inputs, &mut decision.object.status);
+    for (kind, verdict) in status::conditions(&inputs, &decision.object.status) {
         say(decision, look, kind, verdict);
     }
     for machine in look.seen.machines.iter().filter(|machine| status::may_be_silent(machine, look.now)) {

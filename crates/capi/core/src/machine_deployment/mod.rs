@@ -21,7 +21,7 @@ use capstan_object::Key;
 
 use crate::conditions::v1beta1;
 
-pub use observed::Seen;
+pub use observed::Observed;
 pub(crate) use observed::missing;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +30,7 @@ pub struct MachineDeployments;
 impl Controller for MachineDeployments {
     const NAME: &'static str = "machinedeployment";
     type Kind = MachineDeployment;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<MachineDeployment>) {
@@ -48,14 +48,18 @@ impl Controller for MachineDeployments {
         Ok(crate::paused::why(cluster.as_deref(), meta, "MachineDeployment"))
     }
 
-    async fn observe(&self, deployment: &Arc<MachineDeployment>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(
+        &self,
+        deployment: &Arc<MachineDeployment>,
+        view: &View,
+    ) -> Result<Observed, ObserveError> {
         observe::observe(deployment, view).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide::decide(look);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &v1beta1::MACHINE_DEPLOYMENT, &mut status.deprecated, |old| {
+        v1beta1::write(&status.conditions, &v1beta1::MACHINE_DEPLOYMENT, &mut status.deprecated, |old| {
             &mut old.conditions
         });
         decision

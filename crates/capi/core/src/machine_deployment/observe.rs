@@ -6,7 +6,7 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, 
 use capstan_controller::{Caches, Change, GATHER, ObserveError, View, Watches};
 use capstan_object::Key;
 
-use super::observed::Seen;
+use super::observed::Observed;
 use crate::contract::{Definition, look_up};
 use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
@@ -15,7 +15,7 @@ use crate::selector::selects;
 /// Name of the index of sets that nobody controls, by their namespace.
 const ORPHANS: &str = "orphans";
 
-pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen, ObserveError> {
+pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Observed, ObserveError> {
     let namespace = &deployment.metadata.namespace;
     let cluster = view.get::<Cluster>(&Key::new(namespace, deployment.spec.cluster_name.as_str()))?;
     let selector = &deployment.spec.selector;
@@ -29,7 +29,7 @@ pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Seen
     let mut machines = view.labelled::<Machine>(namespace, label::DEPLOYMENT_NAME, name)?;
     machines.retain(|machine| selects(selector, &machine.metadata.labels));
     let template = &deployment.spec.template.spec;
-    Ok(Seen {
+    Ok(Observed {
         cluster,
         sets,
         machines,

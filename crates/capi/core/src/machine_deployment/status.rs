@@ -12,7 +12,7 @@ use capstan_object::{ConditionStatus, Conditions, IntOrString};
 use jiff::{SignedDuration, Timestamp};
 
 use super::rollout::{Strategy, max_unavailable};
-use crate::conditions::{Reasons, Verdict, aggregate};
+use crate::conditions::{ConditionState, Reasons, aggregate};
 use crate::machines::{
     self, added_versions, is_to_be_remediated, sources, stale_deletions, unhealthy_message,
 };
@@ -35,7 +35,7 @@ pub const CONDITIONS: &[&str] = &[
 ];
 
 /// Inputs of the status.
-pub struct Facts<'a> {
+pub struct StatusInputs<'a> {
     pub deployment: &'a MachineDeployment,
     /// How it replaces machines.
     pub strategy: &'a Strategy,
@@ -47,19 +47,19 @@ pub struct Facts<'a> {
 }
 
 /// Counts and phase.
-pub fn counters(facts: &Facts<'_>, status: &mut MachineDeploymentStatus) {
+pub fn counters(inputs: &StatusInputs<'_>, status: &mut MachineDeploymentStatus) {
     let total = |count: fn(&MachineSet) -> Option<i32>| {
-        facts.sets.iter().filter_map(|set| count(set)).reduce(|a, b| a + b)
+        inputs.sets.iter().filter_map(|set| count(set)).reduce(|a, b| a + b)
     };
-    status.observed_generation = facts.deployment.metadata.generation;
-    status.selector = text(&facts.deployment.spec.selector);
+    status.observed_generation = inputs.deployment.metadata.generation;
+    status.selector = text(&inputs.deployment.spec.selector);
     status.replicas = total(|set| set.status.replicas);
     status.ready_replicas = total(|set| set.status.ready_replicas);
     status.available_replicas = total(|set| set.status.available_replicas);
     status.up_to_date_replicas = total(|set| set.status.up_to_date_replicas);
-    status.versions = added_versions(facts.sets.iter().flat_map(|set| set.status.versions.clone()));
-    status.phase = Some(phase(facts));
-    let wanted: i32 = facts.sets.iter().filter_map(|set| set.spec.replicas).sum();
+    status.versions = added_versions(inputs.sets.iter().flat_map(|set| set.status.versions.clone()));
+    status.phase = Some(phase(inputs));
+    let wanted: i32 = inputs.sets.iter().filter_map(|set| set.spec.replicas).sum();
     let available = status.available_replicas.unwrap_or(0);
     let deprecated = status.deprecated.get_or_insert_with(Deprecated::default);
     let old = deprecated.v1beta1.get_or_insert_with(Default::default);
@@ -69,16 +69,16 @@ pub fn counters(facts: &Facts<'_>, status: &mut MachineDeploymentStatus) {
     old.unavailable_replicas = (wanted - available).max(0);
 }
 
-fn existing(facts: &Facts<'_>) -> i32 {
-    facts.sets.iter().filter_map(|set| set.status.replicas).sum()
+fn existing(inputs: &StatusInputs<'_>) -> i32 {
+    inputs.sets.iter().filter_map(|set| set.status.replicas).sum()
 }
 
-fn phase(facts: &Facts<'_>) -> MachineDeploymentPhase {
-    let Some(desired) = facts.deployment.spec.replicas else { return MachineDeploymentPhase::Unknown };
-    if facts.deployment.metadata.is_deleting() {
+fn phase(inputs: &StatusInputs<'_>) -> MachineDeploymentPhase {
+    let Some(desired) = inputs.deployment.spec.replicas else { return MachineDeploymentPhase::Unknown };
+    if inputs.deployment.metadata.is_deleting() {
         return MachineDeploymentPhase::ScalingDown;
     }
-    match existing(facts).cmp(&desired) {
+    match existing(inputs).cmp(&desired) {
         std::cmp::Ordering::Less => MachineDeploymentPhase::ScalingUp,
         std::cmp::Ordering::Equal => MachineDeploymentPhase::Running,
         std::cmp::Ordering::Greater => MachineDeploymentPhase::ScalingDown,
@@ -86,37 +86,48 @@ fn phase(facts: &Facts<'_>) -> MachineDeploymentPhase {
 }
 
 /// Sets all conditions but `Paused`, from the inputs and the counters in `status`.
-pub fn conditions(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Vec<(&'static str, Verdict)> {
+pub fn conditions(
+    inputs: &StatusInputs<'_>,
+    status: &MachineDeploymentStatus,
+) -> Vec<(&'static str, ConditionState)> {
     vec![
-        (condition::AVAILABLE, available(facts, status)),
-        (condition::ROLLING_OUT, rolling_out(facts.machines)),
-        (condition::SCALING_UP, scaling_up(facts)),
-        (condition::SCALING_DOWN, scaling_down(facts)),
-        (condition::MACHINES_READY, machines_ready(facts.machines)),
-        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(facts.machines, facts.now)),
-        (condition::REMEDIATING, remediating(facts.machines, "MachineDeployment/MachineSet")),
-        (condition::DELETING, deleting(facts)),
+        (condition::AVAILABLE, available(inputs, status)),
+        (condition::ROLLING_OUT, rolling_out(inputs.machines)),
+        (condition::SCALING_UP, scaling_up(inputs)),
+        (condition::SCALING_DOWN, scaling_down(inputs)),
+        (condition::MACHINES_READY, machines_ready(inputs.machines)),
+        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(inputs.machines, inputs.now)),
+        (condition::REMEDIATING, remediating(inputs.machines, "MachineDeployment/MachineSet")),
+        (condition::DELETING, deleting(inputs)),
     ]
 }
 
-fn replicas_not_set() -> Verdict {
-    Verdict::new(ConditionStatus::Unknown, reason::WAITING_FOR_REPLICAS_SET, "Waiting for spec.replicas set")
+fn replicas_not_set() -> ConditionState {
+    ConditionState::new(
+        ConditionStatus::Unknown,
+        reason::WAITING_FOR_REPLICAS_SET,
+        "Waiting for spec.replicas set",
+    )
 }
 
-fn available(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Verdict {
-    let Some(desired) = facts.deployment.spec.replicas else { return replicas_not_set() };
+fn available(inputs: &StatusInputs<'_>, status: &MachineDeploymentStatus) -> ConditionState {
+    let Some(desired) = inputs.deployment.spec.replicas else { return replicas_not_set() };
     let Some(available) = status.available_replicas else {
         let reason = own_reason::WAITING_FOR_AVAILABLE_REPLICAS_SET;
-        return Verdict::new(ConditionStatus::Unknown, reason, "Waiting for status.availableReplicas set");
+        return ConditionState::new(
+            ConditionStatus::Unknown,
+            reason,
+            "Waiting for status.availableReplicas set",
+        );
     };
-    let needed = desired - max_unavailable(facts.strategy, desired);
+    let needed = desired - max_unavailable(inputs.strategy, desired);
     if available >= needed {
-        return Verdict::new(ConditionStatus::True, reason::AVAILABLE, "");
+        return ConditionState::new(ConditionStatus::True, reason::AVAILABLE, "");
     }
-    let message = if facts.deployment.metadata.is_deleting() {
+    let message = if inputs.deployment.metadata.is_deleting() {
         "Deletion in progress".to_owned()
     } else {
-        let bound = match facts.strategy {
+        let bound = match inputs.strategy {
             Strategy::RollingUpdate { max_unavailable, .. } => {
                 let bound = match max_unavailable {
                     IntOrString::Int(count) => count.to_string(),
@@ -128,18 +139,18 @@ fn available(facts: &Facts<'_>, status: &MachineDeploymentStatus) -> Verdict {
         };
         format!("{available} available replicas, at least {needed} required{bound}")
     };
-    Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
+    ConditionState::new(ConditionStatus::False, reason::NOT_AVAILABLE, message)
 }
 
 /// `RollingOut`.
-pub fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
+pub fn rolling_out(machines: &[Arc<Machine>]) -> ConditionState {
     let outdated: Vec<_> = machines
         .iter()
         .filter_map(|machine| machine.status.conditions.condition(machine::condition::UP_TO_DATE))
         .filter(|condition| condition.status == ConditionStatus::False)
         .collect();
     if outdated.is_empty() {
-        return Verdict::new(ConditionStatus::False, reason::NOT_ROLLING_OUT, "");
+        return ConditionState::new(ConditionStatus::False, reason::NOT_ROLLING_OUT, "");
     }
     let mut reasons: Vec<&str> = outdated
         .iter()
@@ -154,13 +165,13 @@ pub fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
         message.push('\n');
         message.push_str(reason);
     }
-    Verdict::new(ConditionStatus::True, reason::ROLLING_OUT, message)
+    ConditionState::new(ConditionStatus::True, reason::ROLLING_OUT, message)
 }
 
 /// Desired replicas; 0 while being deleted.
-fn wanted(facts: &Facts<'_>) -> Option<i32> {
-    let replicas = facts.deployment.spec.replicas?;
-    Some(if facts.deployment.metadata.is_deleting() { 0 } else { replicas })
+fn wanted(inputs: &StatusInputs<'_>) -> Option<i32> {
+    let replicas = inputs.deployment.spec.replicas?;
+    Some(if inputs.deployment.metadata.is_deleting() { 0 } else { replicas })
 }
 
 /// Message about missing templates.
@@ -172,29 +183,33 @@ pub fn missing(kinds: &[String]) -> Option<String> {
     }
 }
 
-fn scaling_up(facts: &Facts<'_>) -> Verdict {
-    let Some(wanted) = wanted(facts) else { return replicas_not_set() };
-    let existing = existing(facts);
-    let missing = missing(facts.missing_templates);
+fn scaling_up(inputs: &StatusInputs<'_>) -> ConditionState {
+    let Some(wanted) = wanted(inputs) else { return replicas_not_set() };
+    let existing = existing(inputs);
+    let missing = missing(inputs.missing_templates);
     if existing >= wanted {
-        let missing = missing.filter(|_| !facts.deployment.metadata.is_deleting());
+        let missing = missing.filter(|_| !inputs.deployment.metadata.is_deleting());
         let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
-        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_UP, message.unwrap_or_default());
+        return ConditionState::new(
+            ConditionStatus::False,
+            reason::NOT_SCALING_UP,
+            message.unwrap_or_default(),
+        );
     }
     let blocked = missing.map(|missing| format!(" is blocked because {missing}")).unwrap_or_default();
     let message = format!("Scaling up from {existing} to {wanted} replicas{blocked}");
-    Verdict::new(ConditionStatus::True, reason::SCALING_UP, message)
+    ConditionState::new(ConditionStatus::True, reason::SCALING_UP, message)
 }
 
-fn scaling_down(facts: &Facts<'_>) -> Verdict {
-    let Some(wanted) = wanted(facts) else { return replicas_not_set() };
-    let existing = existing(facts);
+fn scaling_down(inputs: &StatusInputs<'_>) -> ConditionState {
+    let Some(wanted) = wanted(inputs) else { return replicas_not_set() };
+    let existing = existing(inputs);
     if existing <= wanted {
-        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_DOWN, "");
+        return ConditionState::new(ConditionStatus::False, reason::NOT_SCALING_DOWN, "");
     }
     let message =
-        with_stale(format!("Scaling down from {existing} to {wanted} replicas"), facts.machines, facts.now);
-    Verdict::new(ConditionStatus::True, reason::SCALING_DOWN, message)
+        with_stale(format!("Scaling down from {existing} to {wanted} replicas"), inputs.machines, inputs.now);
+    ConditionState::new(ConditionStatus::True, reason::SCALING_DOWN, message)
 }
 
 /// Appends slow deletions to a message.
@@ -204,13 +219,13 @@ pub fn with_stale(message: String, machines: &[Arc<Machine>], now: Timestamp) ->
 }
 
 /// `MachinesReady`.
-pub fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
+pub fn machines_ready(machines: &[Arc<Machine>]) -> ConditionState {
     let reasons = Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY };
     aggregate(&sources(machines), condition::READY, false, reasons).unwrap_or_else(no_replicas)
 }
 
 /// `MachinesUpToDate`. New machines without the condition are left out.
-pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> ConditionState {
     let reasons = Reasons {
         issue: reason::NOT_UP_TO_DATE,
         unknown: reason::UP_TO_DATE_UNKNOWN,
@@ -227,34 +242,36 @@ pub fn may_be_silent(machine: &Machine, now: Timestamp) -> bool {
         && created.is_some_and(|created| now.duration_since(created.timestamp()) <= MAY_BE_SILENT)
 }
 
-fn no_replicas() -> Verdict {
-    Verdict::new(ConditionStatus::True, reason::NO_REPLICAS, "")
+fn no_replicas() -> ConditionState {
+    ConditionState::new(ConditionStatus::True, reason::NO_REPLICAS, "")
 }
 
 /// `Remediating`.
-pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> Verdict {
+pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> ConditionState {
     let concerned = machines.iter().filter(|machine| is_to_be_remediated(machine));
     let reasons =
         Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
     match aggregate(&sources(concerned), machines::OWNER_REMEDIATED, false, reasons) {
-        Some(verdict) => Verdict::new(ConditionStatus::True, reason::REMEDIATING, verdict.message),
-        None => {
-            Verdict::new(ConditionStatus::False, reason::NOT_REMEDIATING, unhealthy_message(machines, owner))
-        }
+        Some(verdict) => ConditionState::new(ConditionStatus::True, reason::REMEDIATING, verdict.message),
+        None => ConditionState::new(
+            ConditionStatus::False,
+            reason::NOT_REMEDIATING,
+            unhealthy_message(machines, owner),
+        ),
     }
 }
 
-fn deleting(facts: &Facts<'_>) -> Verdict {
-    if !facts.deployment.metadata.is_deleting() {
-        return Verdict::new(ConditionStatus::False, reason::NOT_DELETING, "");
+fn deleting(inputs: &StatusInputs<'_>) -> ConditionState {
+    if !inputs.deployment.metadata.is_deleting() {
+        return ConditionState::new(ConditionStatus::False, reason::NOT_DELETING, "");
     }
-    let message = match (facts.machines.len(), facts.sets.len()) {
+    let message = match (inputs.machines.len(), inputs.sets.len()) {
         (0, 0) => "Deletion completed".to_owned(),
         (0, sets) => format!("Deleting {sets} MachineSets"),
-        (1, _) => with_stale("Deleting 1 Machine".to_owned(), facts.machines, facts.now),
-        (count, _) => with_stale(format!("Deleting {count} Machines"), facts.machines, facts.now),
+        (1, _) => with_stale("Deleting 1 Machine".to_owned(), inputs.machines, inputs.now),
+        (count, _) => with_stale(format!("Deleting {count} Machines"), inputs.machines, inputs.now),
     };
-    Verdict::new(ConditionStatus::True, reason::DELETING, message)
+    ConditionState::new(ConditionStatus::True, reason::DELETING, message)
 }
 
 #[cfg(test)]
@@ -281,7 +298,7 @@ mod tests {
         change(&mut deployment);
         let strategy =
             Strategy::RollingUpdate { max_surge: IntOrString::Int(1), max_unavailable: IntOrString::Int(0) };
-        let facts = Facts {
+        let inputs = StatusInputs {
             deployment: &deployment,
             strategy: &strategy,
             sets,
@@ -290,8 +307,8 @@ mod tests {
             now: at(100),
         };
         let mut status = MachineDeploymentStatus::default();
-        counters(&facts, &mut status);
-        let lines = conditions(&facts, &status);
+        counters(&inputs, &mut status);
+        let lines = conditions(&inputs, &status);
         lines
             .into_iter()
             .map(|(kind, verdict)| {

@@ -5,8 +5,8 @@ use capstan_controller::{KindName, NoCall, Patch};
 use capstan_object::{Conditions, ObjectMeta, OwnerReference, to_value};
 
 use super::*;
-use crate::contract::{ContractVersion, External, Found};
-use crate::machine_deployment::Seen;
+use crate::contract::{ContractVersion, External, Lookup};
+use crate::machine_deployment::Observed;
 use crate::names::COUNTER;
 use crate::testing::at;
 
@@ -31,24 +31,24 @@ fn deployment(version: &str, replicas: i32) -> MachineDeployment {
     deployment
 }
 
-fn template() -> Found {
+fn template() -> Lookup {
     let kind = KindName::namespaced("infra.x", "v1", "SimMachineTemplate", "simmachinetemplates");
     let owner = OwnerReference::to(&cluster());
     let value =
         serde_json::json!({"metadata": {"name": "small", "namespace": "ns", "ownerReferences": [owner]}});
-    Found::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
+    Lookup::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
 }
 
-fn seen(sets: Vec<MachineSet>) -> Seen {
-    Seen {
+fn seen(sets: Vec<MachineSet>) -> Observed {
+    Observed {
         cluster: Some(Arc::new(cluster())),
         sets: sets.into_iter().map(Arc::new).collect(),
         infrastructure_template: template(),
-        ..Seen::default()
+        ..Observed::default()
     }
 }
 
-fn decided(deployment: &MachineDeployment, seen: Seen) -> Decided {
+fn decided(deployment: &MachineDeployment, seen: Observed) -> Decided {
     decide(&Look::new(Arc::new(deployment.clone()), seen, at(1000)))
 }
 
@@ -225,7 +225,7 @@ fn a_deployment_goes_after_its_sets() {
 #[test]
 fn nothing_is_created_without_templates_or_for_a_cluster_that_goes() {
     let deployment = deployment("v1.33.0", 3);
-    let without = Seen { infrastructure_template: Found::Missing, ..seen(vec![]) };
+    let without = Observed { infrastructure_template: Lookup::Missing, ..seen(vec![]) };
     let decision = decided(&deployment, without);
     assert!(decision.effects.is_empty() && decision.look_again.is_some());
     let scaling = decision.object.status.conditions.condition(condition::SCALING_UP).expect("a condition");
@@ -236,6 +236,6 @@ fn nothing_is_created_without_templates_or_for_a_cluster_that_goes() {
 
     let mut going = cluster();
     going.metadata.deletion_timestamp = Some(at(0).into());
-    let decision = decided(&deployment, Seen { cluster: Some(Arc::new(going)), ..seen(vec![]) });
+    let decision = decided(&deployment, Observed { cluster: Some(Arc::new(going)), ..seen(vec![]) });
     assert!(decision.effects.is_empty());
 }

@@ -10,7 +10,7 @@ use capstan_object::{Condition, ConditionStatus, Conditions, Time};
 use jiff::{SignedDuration, Timestamp};
 
 use super::observed::{Node, Target};
-use crate::conditions::Verdict;
+use crate::conditions::ConditionState;
 
 /// Result of a health check.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Health {
     /// Not decided: it is starting, or becomes unhealthy after this time.
     Undecided(Option<Duration>),
     /// It must be replaced.
-    Unhealthy(Verdict),
+    Unhealthy(ConditionState),
 }
 
 pub fn health(
@@ -32,7 +32,7 @@ pub fn health(
     if machine.metadata.annotations.contains_key(annotation::REMEDIATE_MACHINE) {
         let message =
             "Health check failed: marked for remediation via cluster.x-k8s.io/remediate-machine annotation";
-        return Health::Unhealthy(Verdict::new(
+        return Health::Unhealthy(ConditionState::new(
             ConditionStatus::False,
             reason::HAS_REMEDIATE_ANNOTATION,
             message,
@@ -56,7 +56,7 @@ pub fn health(
     let reason = if of_machine.failed.is_empty() { node_reason } else { reason::UNHEALTHY_MACHINE };
     let lines: Vec<_> = messages.iter().map(|message| format!("  * {message}")).collect();
     let message = format!("Health check failed:\n{}", lines.join("\n"));
-    Health::Unhealthy(Verdict::new(ConditionStatus::False, reason, message))
+    Health::Unhealthy(ConditionState::new(ConditionStatus::False, reason, message))
 }
 
 /// A machine without findings is healthy once it has a node and no timeout is pending.

@@ -14,8 +14,8 @@ use super::MachineHealthChecks;
 use super::check::{Health, health};
 use super::limits::{Limit, limit};
 use super::observed::Target;
-use crate::conditions::{self, Verdict};
-use crate::contract::Found;
+use crate::conditions::{self, ConditionState};
+use crate::contract::Lookup;
 use crate::{clone, owners, paused};
 
 /// Requeue interval for an unreachable cluster.
@@ -26,7 +26,7 @@ type Decided = Decision<MachineHealthChecks>;
 
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() || look.object.metadata.is_deleting() {
         return decision;
     }
@@ -66,7 +66,7 @@ pub fn decide(look: &Looked) -> Decided {
                 &mut decision,
                 look,
                 REMEDIATION_ALLOWED,
-                Verdict::new(ConditionStatus::True, reason::REMEDIATION_ALLOWED, ""),
+                ConditionState::new(ConditionStatus::True, reason::REMEDIATION_ALLOWED, ""),
             );
             true
         }
@@ -76,7 +76,7 @@ pub fn decide(look: &Looked) -> Decided {
                 &mut decision,
                 look,
                 REMEDIATION_ALLOWED,
-                Verdict::new(ConditionStatus::False, reason::TOO_MANY_UNHEALTHY, why),
+                ConditionState::new(ConditionStatus::False, reason::TOO_MANY_UNHEALTHY, why),
             );
             if failed > 0 {
                 decision.note(Note::warning("RemediationRestricted", "Check", why));
@@ -102,7 +102,7 @@ pub fn decide(look: &Looked) -> Decided {
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: Verdict) {
+fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
     let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
@@ -121,18 +121,25 @@ fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bo
     {
         decision.best_effort(Effect::delete_seen(request.reference(), &request.metadata));
     }
-    let verdict = Verdict::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
-    let told = Told::new(&target.machine).saying(machine_condition::HEALTH_CHECK_SUCCEEDED, verdict, look);
+    let verdict = ConditionState::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
+    let told = MachineConditions::new(&target.machine).saying(
+        machine_condition::HEALTH_CHECK_SUCCEEDED,
+        verdict,
+        look,
+    );
     if let Some(effect) = told.effect() {
         decision.best_effort(effect);
     }
 }
 
 /// Marks a machine unhealthy and, within the limits, asks its owner or an external remediator to replace it.
-fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdict, allowed: bool) {
+fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &ConditionState, allowed: bool) {
     let machine = &target.machine;
-    let mut told =
-        Told::new(machine).saying(machine_condition::HEALTH_CHECK_SUCCEEDED, verdict.clone(), look);
+    let mut told = MachineConditions::new(machine).saying(
+        machine_condition::HEALTH_CHECK_SUCCEEDED,
+        verdict.clone(),
+        look,
+    );
     if allowed {
         if look.object.spec.remediation.template_ref.kind.is_empty() {
             told = ask_owner(told, look, machine);
@@ -153,12 +160,12 @@ fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Verdic
 }
 
 /// Sets `OwnerRemediated` once; then the owner updates it.
-fn ask_owner<'a>(told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
+fn ask_owner<'a>(told: MachineConditions<'a>, look: &Looked, machine: &Machine) -> MachineConditions<'a> {
     let asked = machine.status.conditions.condition(machine_condition::OWNER_REMEDIATED);
     if machine.metadata.is_deleting() || asked.is_some_and(|asked| !asked.is_true()) {
         return told;
     }
-    let waiting = Verdict::new(
+    let waiting = ConditionState::new(
         ConditionStatus::False,
         machine_reason::WAITING_FOR_REMEDIATION,
         "Waiting for remediation",
@@ -167,43 +174,51 @@ fn ask_owner<'a>(told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
 }
 
 /// Creates a remediation request named like the machine; an existing one is left alone.
-fn ask_elsewhere<'a>(decision: &mut Decided, told: Told<'a>, look: &Looked, machine: &Machine) -> Told<'a> {
+fn ask_elsewhere<'a>(
+    decision: &mut Decided,
+    told: MachineConditions<'a>,
+    look: &Looked,
+    machine: &Machine,
+) -> MachineConditions<'a> {
     let name = &machine.metadata.name;
     if look.seen.requests.contains_key(name) {
         return told;
     }
     let reference = &look.object.spec.remediation.template_ref;
-    let Found::Object(template) = &look.seen.remediation_template else {
+    let Lookup::Object(template) = &look.seen.remediation_template else {
         decision.again_in(CONTACT_AGAIN);
         let namespace = &look.object.metadata.namespace;
         let message = format!(
             "Error retrieving remediation template {} {namespace}/{}",
             reference.kind, reference.name
         );
-        let verdict =
-            Verdict::new(ConditionStatus::False, machine_reason::REMEDIATION_TEMPLATE_NOT_FOUND, message);
+        let verdict = ConditionState::new(
+            ConditionStatus::False,
+            machine_reason::REMEDIATION_TEMPLATE_NOT_FOUND,
+            message,
+        );
         return told.saying(machine_condition::EXTERNALLY_REMEDIATED, verdict, look);
     };
     let mut meta = ObjectMeta::named(machine.metadata.namespace.as_str(), name.as_str());
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
     meta.owner_references = vec![OwnerReference::to(machine)];
     decision.best_effort(clone::create(template, &meta));
-    let waiting = Verdict::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
+    let waiting = ConditionState::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
     told.saying(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
 }
 
 /// Conditions of a machine, written in one patch.
-struct Told<'a> {
+struct MachineConditions<'a> {
     machine: &'a Machine,
     conditions: Vec<Condition>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> MachineConditions<'a> {
     fn new(machine: &'a Machine) -> Self {
         Self { machine, conditions: machine.status.conditions.clone() }
     }
 
-    fn saying(mut self, kind: &str, verdict: Verdict, look: &Looked) -> Self {
+    fn saying(mut self, kind: &str, verdict: ConditionState, look: &Looked) -> Self {
         let generation = self.machine.metadata.generation;
         let condition = Condition {
             kind: kind.to_owned(),

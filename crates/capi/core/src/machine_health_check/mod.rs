@@ -17,7 +17,7 @@ use capstan_capi_types::core::{Cluster, MachineHealthCheck, condition};
 use capstan_controller::{Controller, Decision, Look, NoCall, ObserveError, View, Watches};
 use capstan_object::Key;
 
-pub use observed::{Node, Seen, Target};
+pub use observed::{Node, Observed, Target};
 
 use crate::workload::Nodes;
 
@@ -35,7 +35,7 @@ impl MachineHealthChecks {
 impl Controller for MachineHealthChecks {
     const NAME: &'static str = "machinehealthcheck";
     type Kind = MachineHealthCheck;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<MachineHealthCheck>) {
@@ -53,7 +53,7 @@ impl Controller for MachineHealthChecks {
         Ok(crate::paused::why(cluster.as_deref(), meta, "MachineHealthCheck"))
     }
 
-    async fn observe(&self, check: &Arc<MachineHealthCheck>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, check: &Arc<MachineHealthCheck>, view: &View) -> Result<Observed, ObserveError> {
         observe::observe(check, view, &self.nodes).await
     }
 

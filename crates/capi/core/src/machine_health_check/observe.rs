@@ -8,16 +8,20 @@ use capstan_capi_types::core::{
 use capstan_controller::{KindName, ObserveError, View, Watches};
 use capstan_object::{Conditions, Key};
 
-use super::observed::{Node, Seen, Target};
-use crate::contract::{ContractVersion, Definition, External, Found, definition_name};
+use super::observed::{Node, Observed, Target};
+use crate::contract::{ContractVersion, Definition, External, Lookup, definition_name};
 use crate::paused::concerns_members;
 use crate::selector::selects;
 use crate::workload::Nodes;
 
-pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> Result<Seen, ObserveError> {
+pub async fn observe(
+    check: &MachineHealthCheck,
+    view: &View,
+    nodes: &Nodes,
+) -> Result<Observed, ObserveError> {
     let namespace = check.metadata.namespace.as_str();
     let key = Key::new(namespace, check.spec.cluster_name.as_str());
-    let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(Seen::default()) };
+    let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(Observed::default()) };
     let mut machines = view.labelled::<Machine>(namespace, label::CLUSTER_NAME, &check.spec.cluster_name)?;
     machines.retain(|machine| {
         // An empty selector selects all machines of the cluster, as upstream does.
@@ -27,7 +31,7 @@ pub async fn observe(check: &MachineHealthCheck, view: &View, nodes: &Nodes) -> 
     });
     let initialized =
         cluster.status.conditions.is_condition_true(cluster::condition::CONTROL_PLANE_INITIALIZED);
-    let mut seen = Seen { cluster: Some(cluster), ..Seen::default() };
+    let mut seen = Observed { cluster: Some(cluster), ..Observed::default() };
     if initialized {
         seen.lost_contact = contact(view, &key).await.err();
     }
@@ -69,7 +73,7 @@ async fn contact(view: &View, cluster: &Key) -> Result<(), String> {
 async fn remediation_objects(
     check: &MachineHealthCheck,
     view: &View,
-    seen: &mut Seen,
+    seen: &mut Observed,
 ) -> Result<(), ObserveError> {
     let reference = &check.spec.remediation.template_ref;
     if reference.kind.is_empty() {
@@ -83,13 +87,13 @@ async fn remediation_objects(
     };
     let namespace = check.metadata.namespace.as_str();
     let (definition, template_kind) = kind(&reference.kind);
-    seen.remediation_template = Found::Missing;
+    seen.remediation_template = Lookup::Missing;
     if view.get::<Definition>(&Key::new("", definition))?.is_none() {
         return Ok(());
     }
     let key = Key::new(namespace, reference.name.as_str());
     if let Some(found) = read(view, &template_kind, &key).await? {
-        seen.remediation_template = Found::Object(Box::new(found));
+        seen.remediation_template = Lookup::Object(Box::new(found));
     }
     let (definition, request_kind) =
         kind(reference.kind.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(&reference.kind));
@@ -136,8 +140,10 @@ pub fn watches(watches: &mut Watches<MachineHealthCheck>) {
             of_cluster(caches, &change.key.namespace, &cluster)
         })
         .related::<Cluster>(|change, caches| {
-            let told = |cluster: &Arc<Cluster>| cluster.status.conditions.clone();
-            if !concerns_members(change) && change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            let relevant = |cluster: &Arc<Cluster>| cluster.status.conditions.clone();
+            if !concerns_members(change)
+                && change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant)
+            {
                 return Vec::new();
             }
             of_cluster(caches, &change.key.namespace, &change.key.name)

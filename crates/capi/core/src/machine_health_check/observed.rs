@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use capstan_capi_types::core::{Cluster, Machine};
 
-use crate::contract::{External, Found};
+use crate::contract::{External, Lookup};
 use crate::workload::NodeCondition;
 
 /// State beside the MachineHealthCheck itself.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
     /// The machines it checks, with their nodes.
     pub targets: Vec<Target>,
     /// Why an initialized cluster cannot be reached.
     pub lost_contact: Option<String>,
     /// The template of external remediation requests.
-    pub remediation_template: Found,
+    pub remediation_template: Lookup,
     /// Existing remediation requests by machine.
     pub requests: BTreeMap<String, External>,
 }

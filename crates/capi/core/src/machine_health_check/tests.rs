@@ -5,7 +5,7 @@ use capstan_controller::{KindName, Patch};
 use capstan_object::IntOrString;
 use jiff::Timestamp;
 
-use super::super::{Node, Seen};
+use super::super::{Node, Observed};
 use super::*;
 use crate::contract::{ContractVersion, External};
 use crate::testing::{at, condition as said, machine};
@@ -44,11 +44,11 @@ fn target(name: &str, ready: &str) -> Target {
     Target { machine: Arc::new(machine(name)), node: Node::There(conditions) }
 }
 
-fn seen(targets: Vec<Target>) -> Seen {
-    Seen { cluster: Some(Arc::new(cluster_up())), targets, ..Seen::default() }
+fn seen(targets: Vec<Target>) -> Observed {
+    Observed { cluster: Some(Arc::new(cluster_up())), targets, ..Observed::default() }
 }
 
-fn decided(check: MachineHealthCheck, seen: Seen, now: Timestamp) -> Decided {
+fn decided(check: MachineHealthCheck, seen: Observed, now: Timestamp) -> Decided {
     decide(&Look::new(Arc::new(check), seen, now))
 }
 
@@ -125,7 +125,7 @@ fn nothing_is_done_while_contact_with_the_cluster_is_lost() {
     let mut marked = machine("marked");
     marked.metadata.annotations.insert(annotation::REMEDIATE_MACHINE.to_owned(), String::new());
     let marked = Target { machine: Arc::new(marked), node: Node::NotYet };
-    let seen = Seen {
+    let seen = Observed {
         lost_contact: Some("no route".to_owned()),
         ..seen(vec![gone, marked, target("bad", "False")])
     };
@@ -146,7 +146,7 @@ fn remediation_objects(
     name: &str,
     with_template: bool,
     request_of: Option<&str>,
-) -> (MachineHealthCheck, Seen) {
+) -> (MachineHealthCheck, Observed) {
     let mut check = check();
     let reference = &mut check.spec.remediation.template_ref;
     reference.kind = "RebootTemplate".to_owned();
@@ -158,9 +158,9 @@ fn remediation_objects(
     };
     let mut seen = seen(vec![target(name, if name == "bad" { "False" } else { "True" })]);
     seen.remediation_template = if with_template {
-        Found::Object(Box::new(external("RebootTemplate", "reboottemplates", "reboot")))
+        Lookup::Object(Box::new(external("RebootTemplate", "reboottemplates", "reboot")))
     } else {
-        Found::Missing
+        Lookup::Missing
     };
     if let Some(machine) = request_of {
         seen.requests.insert(machine.to_owned(), external("Reboot", "reboots", machine));

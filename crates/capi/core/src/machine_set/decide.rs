@@ -14,10 +14,10 @@ use super::observed::distinct;
 use super::preflight::{self, Preflight};
 use super::remediation::{remediation, replacing};
 use super::{MachineSets, status};
-use crate::conditions::{self, Verdict};
-use crate::contract::{External, Found};
+use crate::conditions::{self, ConditionState};
+use crate::contract::{External, Lookup};
 use crate::machine_deployment::{missing, status::MAY_BE_SILENT, status::may_be_silent};
-use crate::machines::{self, tell};
+use crate::machines::{self, set_condition};
 use crate::names::{LOOK_AHEAD, Names};
 use crate::propagate::merge_difference;
 use crate::{clone, owners, paused};
@@ -31,7 +31,7 @@ type Decided = Decision<MachineSets>;
 /// The first step with effects ends the decision; the next reconcile observes everything again.
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() {
         return decision;
     }
@@ -59,7 +59,7 @@ pub fn decide(look: &Looked) -> Decided {
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: Verdict) {
+fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
     let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
@@ -123,15 +123,18 @@ fn remediate(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<St
         }
     }
     let kind = machines::OWNER_REMEDIATED;
-    let recovered = decided.recovered.iter().filter_map(|machine| tell(machine, kind, None, look.now));
-    let deferred =
-        decided.deferred.iter().filter_map(|(machine, verdict)| tell(machine, kind, Some(verdict), look.now));
+    let recovered =
+        decided.recovered.iter().filter_map(|machine| set_condition(machine, kind, None, look.now));
+    let deferred = decided
+        .deferred
+        .iter()
+        .filter_map(|(machine, verdict)| set_condition(machine, kind, Some(verdict), look.now));
     for effect in recovered.chain(deferred) {
         decision.best_effort(effect);
     }
     for machine in &decided.replaced {
         // Reported first: a machine that is being deleted is not evaluated again.
-        if let Some(effect) = tell(machine, kind, Some(&replacing()), look.now) {
+        if let Some(effect) = set_condition(machine, kind, Some(&replacing()), look.now) {
             decision.then(effect);
         }
         let message = format!("Deleted unhealthy Machine {:?}", machine.metadata.name);
@@ -220,8 +223,8 @@ fn obstacles(look: &Looked, cluster: &Cluster) -> Vec<String> {
     let mut obstacles = preflight_failures(look, cluster);
     for template in [&look.seen.infrastructure_template, &look.seen.bootstrap_template] {
         match template {
-            Found::Unusable(why) => obstacles.push(why.clone()),
-            Found::Missing | Found::NotReferenced | Found::Object(_) => {}
+            Lookup::Unusable(why) => obstacles.push(why.clone()),
+            Lookup::Missing | Lookup::NotReferenced | Lookup::Object(_) => {}
         }
     }
     obstacles
@@ -230,10 +233,10 @@ fn obstacles(look: &Looked, cluster: &Cluster) -> Vec<String> {
 fn preflight_failures(look: &Looked, cluster: &Cluster) -> Vec<String> {
     let reference = &cluster.spec.control_plane_ref;
     let control_plane = match &look.seen.control_plane {
-        Found::NotReferenced => return Vec::new(),
-        Found::Object(control_plane) => control_plane,
-        Found::Missing => return vec![format!("{} {} does not exist", reference.kind, reference.name)],
-        Found::Unusable(why) => return vec![why.clone()],
+        Lookup::NotReferenced => return Vec::new(),
+        Lookup::Object(control_plane) => control_plane,
+        Lookup::Missing => return vec![format!("{} {} does not exist", reference.kind, reference.name)],
+        Lookup::Unusable(why) => return vec![why.clone()],
     };
     let skipped_by = |annotations: &std::collections::BTreeMap<String, String>| {
         annotations.get(annotation::SKIP_PREFLIGHT_CHECKS).filter(|skipped| !skipped.is_empty()).cloned()
@@ -319,15 +322,15 @@ fn report(decision: &mut Decided, look: &Looked, obstacles: &[String]) {
         decision.again_in(BLOCKED_AGAIN);
     }
     let set = decision.object.clone();
-    let facts = status::Facts {
+    let inputs = status::StatusInputs {
         set: &set,
         machines: &look.seen.machines,
         missing_templates: &missing_templates,
         obstacles,
         now: look.now,
     };
-    status::counters(&facts, &mut decision.object.status);
-    for (kind, verdict) in status::conditions(&facts) {
+    status::counters(&inputs, &mut decision.object.status);
+    for (kind, verdict) in status::conditions(&inputs) {
         say(decision, look, kind, verdict);
     }
     for machine in look.seen.machines.iter().filter(|machine| may_be_silent(machine, look.now)) {

@@ -21,7 +21,7 @@ use capstan_object::Key;
 
 use crate::conditions::v1beta1;
 
-pub use observed::{Part, Seen};
+pub use observed::{Observed, Part};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineSets;
@@ -29,7 +29,7 @@ pub struct MachineSets;
 impl Controller for MachineSets {
     const NAME: &'static str = "machineset";
     type Kind = MachineSet;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = NoCall;
 
     fn watches(&self, watches: &mut Watches<MachineSet>) {
@@ -47,14 +47,14 @@ impl Controller for MachineSets {
         Ok(crate::paused::why(cluster.as_deref(), meta, "MachineSet"))
     }
 
-    async fn observe(&self, set: &Arc<MachineSet>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, set: &Arc<MachineSet>, view: &View) -> Result<Observed, ObserveError> {
         observe::observe(set, view).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide::decide(look);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &v1beta1::MACHINE_SET, &mut status.deprecated, |old| {
+        v1beta1::write(&status.conditions, &v1beta1::MACHINE_SET, &mut status.deprecated, |old| {
             &mut old.conditions
         });
         decision

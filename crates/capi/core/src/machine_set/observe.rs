@@ -6,15 +6,15 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, 
 use capstan_controller::{Caches, Change, GATHER, ObjectRef, ObserveError, View, Watches};
 use capstan_object::Key;
 
-use super::observed::{Part, Seen};
+use super::observed::{Observed, Part};
 use crate::clone;
-use crate::contract::{Definition, Found, contract_version, look_up};
+use crate::contract::{Definition, Lookup, contract_version, look_up};
 use crate::members::{CLUSTER, of_cluster};
 use crate::names::label_value;
 use crate::paused::concerns_members;
 use crate::selector::selects;
 
-pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError> {
+pub async fn observe(set: &MachineSet, view: &View) -> Result<Observed, ObserveError> {
     let namespace = set.metadata.namespace.as_str();
     let cluster = view.get::<Cluster>(&Key::new(namespace, set.spec.cluster_name.as_str()))?;
     let deployment = match set.metadata.labels.get(label::DEPLOYMENT_NAME) {
@@ -23,7 +23,7 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError
     };
     let control_plane = match &cluster {
         Some(cluster) => look_up(view, &cluster.spec.control_plane_ref, namespace).await?,
-        None => Found::NotReferenced,
+        None => Lookup::NotReferenced,
     };
     let template = &set.spec.template.spec;
     let infrastructure_template = look_up(view, &template.infrastructure_ref, namespace).await?;
@@ -45,7 +45,7 @@ pub async fn observe(set: &MachineSet, view: &View) -> Result<Seen, ObserveError
             made.push(Part { reference: ObjectRef::new(kind.clone(), metadata.key()), metadata });
         }
     }
-    Ok(Seen {
+    Ok(Observed {
         cluster,
         deployment,
         machines,

@@ -7,7 +7,7 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment};
 use capstan_controller::ObjectRef;
 use capstan_object::ObjectMeta;
 
-use crate::contract::{External, Found};
+use crate::contract::{External, Lookup};
 
 /// A bootstrap config or infrastructure machine of the set.
 #[derive(Debug, Clone)]
@@ -24,15 +24,15 @@ impl Part {
 
 /// State beside the MachineSet itself.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
     /// The deployment it is part of.
     pub deployment: Option<Arc<MachineDeployment>>,
     /// Machines it selects and nobody else controls.
     pub machines: Vec<Arc<Machine>>,
-    pub control_plane: Found,
-    pub infrastructure_template: Found,
-    pub bootstrap_template: Found,
+    pub control_plane: Lookup,
+    pub infrastructure_template: Lookup,
+    pub bootstrap_template: Lookup,
     /// Objects that its machines refer to.
     pub parts: Vec<Part>,
     /// Objects created for machines of the set, by label, whether or not the machine exists.

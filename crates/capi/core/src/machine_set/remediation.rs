@@ -7,7 +7,7 @@ use capstan_capi_types::core::machine_set::reason;
 use capstan_capi_types::core::{Machine, MachineDeployment, MachineSet, annotation};
 use capstan_object::{ConditionStatus, Conditions, IntOrString};
 
-use crate::conditions::Verdict;
+use crate::conditions::ConditionState;
 use crate::machines::{self, condition_is, is_to_be_remediated};
 use capstan_capi_types::core::machine::condition;
 
@@ -16,7 +16,7 @@ pub struct Remediation {
     /// Recovered: their `OwnerRemediated` condition is removed.
     pub recovered: Vec<Arc<Machine>>,
     /// Deferred, with the condition to set.
-    pub deferred: Vec<(Arc<Machine>, Verdict)>,
+    pub deferred: Vec<(Arc<Machine>, ConditionState)>,
     pub replaced: Vec<Arc<Machine>>,
 }
 
@@ -29,15 +29,16 @@ impl Remediation {
     /// Defers all replacements because preflight checks failed.
     pub fn held_back(mut self, failures: &[String]) -> Self {
         let message: Vec<_> = failures.iter().map(|failure| format!("* {failure}")).collect();
-        let verdict = Verdict::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message.join("\n"));
+        let verdict =
+            ConditionState::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message.join("\n"));
         self.deferred.extend(self.replaced.drain(..).map(|machine| (machine, verdict.clone())));
         self
     }
 }
 
 /// The condition of a machine that is being replaced.
-pub fn replacing() -> Verdict {
-    Verdict::new(ConditionStatus::False, reason::MACHINE_DELETING, "Machine is deleting")
+pub fn replacing() -> ConditionState {
+    ConditionState::new(ConditionStatus::False, reason::MACHINE_DELETING, "Machine is deleting")
 }
 
 /// Decides about the machines of a set.
@@ -67,7 +68,7 @@ pub fn remediation(
     {
         // The rollout removes them anyway, and what replaces them belongs to the current set.
         let message = "Machine won't be remediated because it is pending removal due to rollout";
-        let verdict = Verdict::new(ConditionStatus::False, reason::CANNOT_BE_REMEDIATED, message);
+        let verdict = ConditionState::new(ConditionStatus::False, reason::CANNOT_BE_REMEDIATED, message);
         result.deferred = unhealthy.into_iter().map(|machine| (machine, verdict.clone())).collect();
         return result;
     }
@@ -98,7 +99,7 @@ pub fn remediation(
     let message = format!(
         "Waiting because there are already too many remediations in progress (spec.strategy.remediation.maxInFlight is {written})"
     );
-    let verdict = Verdict::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message);
+    let verdict = ConditionState::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message);
     result.deferred =
         unhealthy.split_off(room).into_iter().map(|machine| (machine, verdict.clone())).collect();
     result.replaced = unhealthy;

@@ -9,7 +9,7 @@ use capstan_object::{ConditionStatus, Conditions};
 use jiff::Timestamp;
 
 use super::desired::is_pending_acknowledge;
-use crate::conditions::Verdict;
+use crate::conditions::ConditionState;
 use crate::machine_deployment::status::{
     machines_ready, machines_up_to_date, missing, remediating, with_stale,
 };
@@ -28,7 +28,7 @@ pub const CONDITIONS: &[&str] = &[
 ];
 
 /// Inputs of the status.
-pub struct Facts<'a> {
+pub struct StatusInputs<'a> {
     pub set: &'a MachineSet,
     pub machines: &'a [Arc<Machine>],
     /// Kinds of templates that do not exist.
@@ -39,26 +39,26 @@ pub struct Facts<'a> {
 }
 
 /// Counts.
-pub fn counters(facts: &Facts<'_>, status: &mut MachineSetStatus) {
+pub fn counters(inputs: &StatusInputs<'_>, status: &mut MachineSetStatus) {
     let count = |kind: &str| {
         let holds = |machine: &&Arc<Machine>| {
             // A machine that is being updated in place counts as neither, whatever its conditions say.
             !is_updating_in_place(machine) && machine.status.conditions.is_condition_true(kind)
         };
-        i32::try_from(facts.machines.iter().filter(holds).count()).ok()
+        i32::try_from(inputs.machines.iter().filter(holds).count()).ok()
     };
-    status.observed_generation = facts.set.metadata.generation;
-    status.selector = text(&facts.set.spec.selector);
-    status.replicas = i32::try_from(facts.machines.len()).ok();
+    status.observed_generation = inputs.set.metadata.generation;
+    status.selector = text(&inputs.set.spec.selector);
+    status.replicas = i32::try_from(inputs.machines.len()).ok();
     status.ready_replicas = count(condition::READY);
     status.available_replicas = count(condition::AVAILABLE);
     status.up_to_date_replicas = count(machine::condition::UP_TO_DATE);
-    status.versions = versions(facts.machines);
-    let labels = &facts.set.spec.template.metadata.labels;
+    status.versions = versions(inputs.machines);
+    let labels = &inputs.set.spec.template.metadata.labels;
     let labelled = |machine: &&Arc<Machine>| {
         labels.iter().all(|(key, value)| machine.metadata.labels.get(key) == Some(value))
     };
-    let labelled = facts.machines.iter().filter(labelled).count();
+    let labelled = inputs.machines.iter().filter(labelled).count();
     let deprecated = status.deprecated.get_or_insert_with(Deprecated::default);
     let old = deprecated.v1beta1.get_or_insert_with(Default::default);
     old.fully_labeled_replicas = i32::try_from(labelled).unwrap_or(i32::MAX);
@@ -67,75 +67,79 @@ pub fn counters(facts: &Facts<'_>, status: &mut MachineSetStatus) {
 }
 
 /// All conditions but `Paused`.
-pub fn conditions(facts: &Facts<'_>) -> Vec<(&'static str, Verdict)> {
+pub fn conditions(inputs: &StatusInputs<'_>) -> Vec<(&'static str, ConditionState)> {
     vec![
-        (condition::SCALING_UP, scaling_up(facts)),
-        (condition::SCALING_DOWN, scaling_down(facts)),
-        (condition::MACHINES_READY, machines_ready(facts.machines)),
-        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(facts.machines, facts.now)),
-        (condition::REMEDIATING, remediating(facts.machines, "MachineSet")),
-        (condition::DELETING, deleting(facts)),
+        (condition::SCALING_UP, scaling_up(inputs)),
+        (condition::SCALING_DOWN, scaling_down(inputs)),
+        (condition::MACHINES_READY, machines_ready(inputs.machines)),
+        (condition::MACHINES_UP_TO_DATE, machines_up_to_date(inputs.machines, inputs.now)),
+        (condition::REMEDIATING, remediating(inputs.machines, "MachineSet")),
+        (condition::DELETING, deleting(inputs)),
     ]
 }
 
 /// Desired replicas; 0 while being deleted.
-fn wanted(facts: &Facts<'_>) -> Result<i32, Verdict> {
-    let replicas = facts.set.spec.replicas.ok_or_else(|| {
-        Verdict::new(
+fn wanted(inputs: &StatusInputs<'_>) -> Result<i32, ConditionState> {
+    let replicas = inputs.set.spec.replicas.ok_or_else(|| {
+        ConditionState::new(
             ConditionStatus::Unknown,
             reason::WAITING_FOR_REPLICAS_SET,
             "Waiting for spec.replicas set",
         )
     })?;
-    Ok(if facts.set.metadata.is_deleting() { 0 } else { replicas })
+    Ok(if inputs.set.metadata.is_deleting() { 0 } else { replicas })
 }
 
-fn scaling_up(facts: &Facts<'_>) -> Verdict {
-    let wanted = match wanted(facts) {
+fn scaling_up(inputs: &StatusInputs<'_>) -> ConditionState {
+    let wanted = match wanted(inputs) {
         Ok(wanted) => wanted,
         Err(verdict) => return verdict,
     };
-    let existing = i32::try_from(facts.machines.len()).unwrap_or(i32::MAX);
-    let missing = missing(facts.missing_templates);
+    let existing = i32::try_from(inputs.machines.len()).unwrap_or(i32::MAX);
+    let missing = missing(inputs.missing_templates);
     if existing >= wanted {
-        let missing = missing.filter(|_| !facts.set.metadata.is_deleting());
+        let missing = missing.filter(|_| !inputs.set.metadata.is_deleting());
         let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
-        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_UP, message.unwrap_or_default());
+        return ConditionState::new(
+            ConditionStatus::False,
+            reason::NOT_SCALING_UP,
+            message.unwrap_or_default(),
+        );
     }
     let mut message = format!("Scaling up from {existing} to {wanted} replicas");
     let obstacles: Vec<String> =
-        facts.obstacles.iter().chain(&missing).map(|obstacle| format!("\n* {obstacle}")).collect();
+        inputs.obstacles.iter().chain(&missing).map(|obstacle| format!("\n* {obstacle}")).collect();
     if !obstacles.is_empty() {
         message = format!("{message} is blocked because:{}", obstacles.concat());
     }
-    Verdict::new(ConditionStatus::True, reason::SCALING_UP, message)
+    ConditionState::new(ConditionStatus::True, reason::SCALING_UP, message)
 }
 
-fn scaling_down(facts: &Facts<'_>) -> Verdict {
-    let wanted = match wanted(facts) {
+fn scaling_down(inputs: &StatusInputs<'_>) -> ConditionState {
+    let wanted = match wanted(inputs) {
         Ok(wanted) => wanted,
         Err(verdict) => return verdict,
     };
-    let counted = facts.machines.iter().filter(|machine| !is_pending_acknowledge(machine)).count();
+    let counted = inputs.machines.iter().filter(|machine| !is_pending_acknowledge(machine)).count();
     let existing = i32::try_from(counted).unwrap_or(i32::MAX);
     if existing <= wanted {
-        return Verdict::new(ConditionStatus::False, reason::NOT_SCALING_DOWN, "");
+        return ConditionState::new(ConditionStatus::False, reason::NOT_SCALING_DOWN, "");
     }
     let message =
-        with_stale(format!("Scaling down from {existing} to {wanted} replicas"), facts.machines, facts.now);
-    Verdict::new(ConditionStatus::True, reason::SCALING_DOWN, message)
+        with_stale(format!("Scaling down from {existing} to {wanted} replicas"), inputs.machines, inputs.now);
+    ConditionState::new(ConditionStatus::True, reason::SCALING_DOWN, message)
 }
 
-fn deleting(facts: &Facts<'_>) -> Verdict {
-    if !facts.set.metadata.is_deleting() {
-        return Verdict::new(ConditionStatus::False, reason::NOT_DELETING, "");
+fn deleting(inputs: &StatusInputs<'_>) -> ConditionState {
+    if !inputs.set.metadata.is_deleting() {
+        return ConditionState::new(ConditionStatus::False, reason::NOT_DELETING, "");
     }
-    let message = match facts.machines.len() {
+    let message = match inputs.machines.len() {
         0 => "Deletion completed".to_owned(),
-        1 => with_stale("Deleting 1 Machine".to_owned(), facts.machines, facts.now),
-        count => with_stale(format!("Deleting {count} Machines"), facts.machines, facts.now),
+        1 => with_stale("Deleting 1 Machine".to_owned(), inputs.machines, inputs.now),
+        count => with_stale(format!("Deleting {count} Machines"), inputs.machines, inputs.now),
     };
-    Verdict::new(ConditionStatus::True, reason::DELETING, message)
+    ConditionState::new(ConditionStatus::True, reason::DELETING, message)
 }
 
 #[cfg(test)]
@@ -143,8 +147,12 @@ mod tests {
     use super::*;
     use crate::testing::{at, condition as reported, machine as named};
 
-    fn facts_of<'a>(set: &'a MachineSet, machines: &'a [Arc<Machine>], obstacles: &'a [String]) -> Facts<'a> {
-        Facts { set, machines, missing_templates: &[], obstacles, now: at(100) }
+    fn facts_of<'a>(
+        set: &'a MachineSet,
+        machines: &'a [Arc<Machine>],
+        obstacles: &'a [String],
+    ) -> StatusInputs<'a> {
+        StatusInputs { set, machines, missing_templates: &[], obstacles, now: at(100) }
     }
 
     #[test]

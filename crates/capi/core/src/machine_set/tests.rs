@@ -7,7 +7,7 @@ use capstan_object::{Conditions, ObjectMeta, OwnerReference, to_value};
 
 use super::*;
 use crate::contract::ContractVersion;
-use crate::machine_set::{Part, Seen};
+use crate::machine_set::{Observed, Part};
 use crate::names::COUNTER;
 use crate::testing::{at, condition as said};
 
@@ -49,27 +49,27 @@ fn external(group: &str, kind: &str, plural: &str, name: &str) -> External {
     External::new(KindName::namespaced(group, "v1", kind, plural), ContractVersion::V1Beta2, value)
 }
 
-fn seen(machines: Vec<Machine>) -> Seen {
-    Seen {
+fn seen(machines: Vec<Machine>) -> Observed {
+    Observed {
         cluster: Some(Arc::new(cluster())),
         machines: machines.into_iter().map(Arc::new).collect(),
-        infrastructure_template: Found::Object(Box::new(external(
+        infrastructure_template: Lookup::Object(Box::new(external(
             "infra.x",
             "SimMachineTemplate",
             "simmachinetemplates",
             "small",
         ))),
-        bootstrap_template: Found::Object(Box::new(external(
+        bootstrap_template: Lookup::Object(Box::new(external(
             "boot.x",
             "BootTemplate",
             "boottemplates",
             "boot",
         ))),
-        ..Seen::default()
+        ..Observed::default()
     }
 }
 
-fn decided(set: &MachineSet, seen: Seen) -> Decided {
+fn decided(set: &MachineSet, seen: Observed) -> Decided {
     decide(&Look::new(Arc::new(set.clone()), seen, at(1000)))
 }
 
@@ -161,7 +161,7 @@ fn a_set_that_is_as_it_should_be_asks_for_nothing() {
 
 #[test]
 fn nothing_is_created_while_something_stands_against_it() {
-    let wants = |change: fn(&mut MachineSet), seen: Seen| {
+    let wants = |change: fn(&mut MachineSet), seen: Observed| {
         let mut set = set(1);
         change(&mut set);
         decided(&set, seen)
@@ -173,14 +173,14 @@ fn nothing_is_created_while_something_stands_against_it() {
     let control_plane = |status: Value| {
         let value = json!({"metadata": {"name": "cp", "namespace": "ns"}, "spec": {"version": "v1.33.0"}, "status": status});
         let kind = KindName::namespaced("cp.x", "v1", "ControlPlane", "controlplanes");
-        Found::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
+        Lookup::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
     };
-    let settled = || Seen {
+    let settled = || Observed {
         cluster: Some(Arc::new(with_control_plane.clone())),
         control_plane: control_plane(json!({"version": "v1.33.0"})),
         ..seen(vec![])
     };
-    let rising = || Seen { control_plane: control_plane(json!({})), ..settled() };
+    let rising = || Observed { control_plane: control_plane(json!({})), ..settled() };
     let disabled = |set: &mut MachineSet| {
         drop(
             set.metadata.annotations.insert(annotation::DISABLE_MACHINE_CREATE.to_owned(), "true".to_owned()),
@@ -195,18 +195,18 @@ fn nothing_is_created_while_something_stands_against_it() {
         ("unless checks are skipped", wants(skipping, rising()), true),
         (
             "one that is not there is",
-            wants(|_| (), Seen { control_plane: Found::Missing, ..settled() }),
+            wants(|_| (), Observed { control_plane: Lookup::Missing, ..settled() }),
             false,
         ),
         (
             "a cluster that goes is",
-            wants(|_| (), Seen { cluster: Some(Arc::new(going)), ..seen(vec![]) }),
+            wants(|_| (), Observed { cluster: Some(Arc::new(going)), ..seen(vec![]) }),
             false,
         ),
         ("an order not to is", wants(disabled, settled()), false),
         (
             "a missing template is",
-            wants(|_| (), Seen { infrastructure_template: Found::Missing, ..settled() }),
+            wants(|_| (), Observed { infrastructure_template: Lookup::Missing, ..settled() }),
             false,
         ),
     ] {
@@ -259,7 +259,7 @@ fn living_machines_and_their_parts_follow_the_set() {
         machines[0].metadata.key(),
     );
     let part = Part { reference, metadata: desired::part(&super::tests::set(1), &machines[0].metadata.name) };
-    let found = effects(&decided(&set, Seen { parts: vec![part], ..seen(machines.clone()) }));
+    let found = effects(&decided(&set, Observed { parts: vec![part], ..seen(machines.clone()) }));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
         found[0].contains(r#""tier":"gold""#) && found[0].contains(r#""minReadySeconds":5"#),
@@ -293,7 +293,7 @@ fn what_was_made_for_a_machine_that_never_came_is_used_or_goes() {
         metadata: desired::part(&set(1), name),
     };
     let with = |replicas: i32, part: Part| {
-        effects(&decided(&set(replicas), Seen { made: vec![part], ..seen(vec![]) }))
+        effects(&decided(&set(replicas), Observed { made: vec![part], ..seen(vec![]) }))
     };
     assert_eq!(
         with(1, left()),
@@ -318,7 +318,7 @@ fn a_set_of_a_deployment_is_not_taken_by_the_cluster() {
             set.metadata.labels.insert(label::DEPLOYMENT_NAME.to_owned(), "workers".to_owned());
         }
         let deployment = Some(Arc::new(MachineDeployment::default()));
-        decided(&set, Seen { deployment, ..seen(vec![]) }).object.metadata.owner_references.len()
+        decided(&set, Observed { deployment, ..seen(vec![]) }).object.metadata.owner_references.len()
     };
     assert_eq!((owned(false), owned(true)), (1, 0));
 }

@@ -23,10 +23,10 @@ const CHECK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Objects to requeue, by kind and key, with their queue. A control plane and a health check may have the same
 /// name.
-type Sleepers = BTreeMap<(&'static str, Key), Wake>;
+type Subscribers = BTreeMap<(&'static str, Key), Wake>;
 
 /// A cluster whose Nodes are watched.
-struct Followed {
+struct WatchedCluster {
     caches: Caches,
     /// The transport of the watch; replaced when the credentials change.
     transport: Arc<dyn Transport>,
@@ -38,9 +38,9 @@ struct Followed {
 /// becomes unreachable; the next access after that watches it again.
 #[derive(Default)]
 pub struct Nodes {
-    clusters: Mutex<BTreeMap<Key, Followed>>,
+    clusters: Mutex<BTreeMap<Key, WatchedCluster>>,
     /// By cluster and providerID.
-    sleepers: Arc<Mutex<BTreeMap<(Key, String), Sleepers>>>,
+    subscribers: Arc<Mutex<BTreeMap<(Key, String), Subscribers>>>,
 }
 
 impl Nodes {
@@ -54,7 +54,7 @@ impl Nodes {
             return Err(WorkloadError::NoKubeconfig(cluster.clone()));
         };
         let answers = workloads.health(cluster).failures == 0;
-        let fresh = |followed: &&Followed| view.now().duration_since(followed.checked) < CHECK_AGAIN;
+        let fresh = |followed: &&WatchedCluster| view.now().duration_since(followed.checked) < CHECK_AGAIN;
         let known =
             self.clusters.lock().get(cluster).filter(fresh).map(|followed| followed.caches.ensure::<Node>());
         if let Some(cache) = known.filter(|_| answers) {
@@ -69,7 +69,7 @@ impl Nodes {
         };
         let cache = {
             let mut clusters = self.clusters.lock();
-            let same = |followed: &Followed| Arc::ptr_eq(&followed.transport, client.transport());
+            let same = |followed: &WatchedCluster| Arc::ptr_eq(&followed.transport, client.transport());
             if !clusters.get(cluster).is_some_and(same) {
                 clusters.insert(cluster.clone(), self.follow(cluster, &client, view.now()));
             }
@@ -84,14 +84,14 @@ impl Nodes {
         self.synced(cluster, cache).await
     }
 
-    fn follow(&self, cluster: &Key, client: &Client, now: Timestamp) -> Followed {
+    fn follow(&self, cluster: &Key, client: &Client, now: Timestamp) -> WatchedCluster {
         let caches = Caches::new("");
         let cache = caches.ensure::<Node>();
         cache.index(PROVIDER_ID, |node| vec![node.spec.provider_id.clone()]);
-        let (sleepers, cluster) = (self.sleepers.clone(), cluster.clone());
-        cache.listen(move |change| wake(&sleepers, &cluster, change));
+        let (subscribers, cluster) = (self.subscribers.clone(), cluster.clone());
+        cache.listen(move |change| wake(&subscribers, &cluster, change));
         caches.start(client);
-        Followed { caches, transport: client.transport().clone(), checked: now }
+        WatchedCluster { caches, transport: client.transport().clone(), checked: now }
     }
 
     /// Waits for the cache's first list.
@@ -153,16 +153,16 @@ impl Nodes {
 
     /// Requeues an object whenever the Node with this providerID changes. Idempotent.
     pub fn wake_on<T: Object>(&self, cluster: &Key, provider_id: &str, object: &Key, wake: &Wake) {
-        let mut sleepers = self.sleepers.lock();
-        let of_node = sleepers.entry((cluster.clone(), provider_id.to_owned())).or_default();
-        of_node.entry(sleeper::<T>(object)).or_insert_with(|| wake.clone());
+        let mut subscribers = self.subscribers.lock();
+        let of_node = subscribers.entry((cluster.clone(), provider_id.to_owned())).or_default();
+        of_node.entry(subscriber::<T>(object)).or_insert_with(|| wake.clone());
     }
 
     /// Removes a deleted object. With a machine, all subscriptions to its providerID end.
     pub fn forget<T: Object>(&self, object: &Key) {
-        let gone = sleeper::<T>(object);
+        let gone = subscriber::<T>(object);
         let takes_all_along = T::KIND.kind == Machine::KIND.kind;
-        self.sleepers.lock().retain(|_, of_node| {
+        self.subscribers.lock().retain(|_, of_node| {
             let slept = of_node.remove(&gone).is_some();
             !(of_node.is_empty() || slept && takes_all_along)
         });
@@ -189,19 +189,19 @@ fn unreachable(cluster: &Key, why: String) -> WorkloadError {
     WorkloadError::Unreachable { cluster: cluster.clone(), why }
 }
 
-fn sleeper<T: Object>(object: &Key) -> (&'static str, Key) {
+fn subscriber<T: Object>(object: &Key) -> (&'static str, Key) {
     (T::KIND.kind, object.clone())
 }
 
-fn wake(sleepers: &Mutex<BTreeMap<(Key, String), Sleepers>>, cluster: &Key, change: &Change<Node>) {
+fn wake(subscribers: &Mutex<BTreeMap<(Key, String), Subscribers>>, cluster: &Key, change: &Change<Node>) {
     if let (Some(old), Some(new)) = (&change.old, &change.new)
         && old.says_the_same(new)
     {
         return;
     }
-    let sleepers = sleepers.lock();
+    let subscribers = subscribers.lock();
     for node in change.both() {
-        let of_node = sleepers.get(&(cluster.clone(), node.spec.provider_id.clone()));
+        let of_node = subscribers.get(&(cluster.clone(), node.spec.provider_id.clone()));
         for ((_, key), wake) in of_node.into_iter().flatten() {
             wake.wake(key);
         }

@@ -37,7 +37,7 @@ use capstan_object::{Key, Object};
 use crate::certificates::Keys;
 
 pub use decide::decide;
-pub use observed::Seen;
+pub use observed::Observed;
 pub use token::{TokenCall, TokenState};
 
 /// Error codes of this controller.
@@ -89,18 +89,18 @@ const V1BETA1: v1beta1::Table = v1beta1::Table {
 impl Controller for BootstrapController {
     const NAME: &'static str = "kubeadmconfig";
     type Kind = KubeadmConfig;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = TokenCall;
 
     fn watches(&self, watches: &mut Watches<KubeadmConfig>) {
         watches.index_label::<Machine>(label::CLUSTER_NAME);
         watches.read::<KubeadmControlPlane>();
         watches.related::<Machine>(|change, _| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if told_of_machine(old) == told_of_machine(new) => Vec::new(),
+            (Some(old), Some(new)) if relevant_of_machine(old) == relevant_of_machine(new) => Vec::new(),
             _ => change.both().filter_map(config_of).collect(),
         });
         watches.related::<Cluster>(|change, caches| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if told_of_cluster(old) == told_of_cluster(new) => Vec::new(),
+            (Some(old), Some(new)) if relevant_of_cluster(old) == relevant_of_cluster(new) => Vec::new(),
             _ => change.latest().map(|cluster| configs_of(cluster, caches)).unwrap_or_default(),
         });
     }
@@ -117,14 +117,14 @@ impl Controller for BootstrapController {
         Ok(paused.then(|| "Cluster spec.paused is set to true".to_owned()))
     }
 
-    async fn observe(&self, object: &Arc<KubeadmConfig>, view: &View) -> Result<Seen, ObserveError> {
+    async fn observe(&self, object: &Arc<KubeadmConfig>, view: &View) -> Result<Observed, ObserveError> {
         observe::observe(object, view, self.keys.as_ref()).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide(&self.settings, look);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
+        v1beta1::write(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
         decision
     }
 
@@ -134,12 +134,12 @@ impl Controller for BootstrapController {
 }
 
 /// The parts of a Machine that trigger a reconcile.
-fn told_of_machine(machine: &Machine) -> impl PartialEq {
+fn relevant_of_machine(machine: &Machine) -> impl PartialEq {
     (&machine.spec, &machine.metadata.labels, machine.metadata.is_deleting(), &machine.status.node_ref)
 }
 
 /// The parts of a Cluster that trigger a reconcile.
-fn told_of_cluster(cluster: &Cluster) -> impl PartialEq {
+fn relevant_of_cluster(cluster: &Cluster) -> impl PartialEq {
     (
         &cluster.spec,
         cluster.metadata.is_deleting(),

@@ -10,10 +10,10 @@ use capstan_controller::{ObserveError, View, catalogue};
 use capstan_object::{Key, Object, OwnerReference};
 
 use super::lock;
-use super::observed::{Seen, is_initialized};
+use super::observed::{Observed, is_initialized};
 use super::token::{self, TokenState};
-use crate::boot;
-use crate::certificates::{Keys, Place, Purpose, places_for_control_plane};
+use crate::bootstrap_data;
+use crate::certificates::{CertificateLocation, Keys, Purpose, locations_for_control_plane};
 use capstan_capi_core::secret::{ConfigMap, Secret};
 
 pub(super) fn machine_of(config: &KubeadmConfig, view: &View) -> Result<Option<Arc<Machine>>, ObserveError> {
@@ -27,12 +27,12 @@ pub(super) async fn observe(
     config: &Arc<KubeadmConfig>,
     view: &View,
     keys: &dyn Keys,
-) -> Result<Seen, ObserveError> {
+) -> Result<Observed, ObserveError> {
     let meta = &config.metadata;
     let seed = keys
         .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
         .map_err(|error| ObserveError::outside(catalogue::OBSERVE, error.to_string()))?;
-    let mut seen = Seen {
+    let mut seen = Observed {
         machine: machine_of(config, view)?,
         cluster: None,
         lock: None,
@@ -59,14 +59,14 @@ pub(super) async fn observe(
         if let Some(holder) = seen.lock.as_ref().and_then(lock::holder) {
             seen.lock_holder_exists = view.get::<Machine>(&key(&holder))?.is_some();
         }
-        let places = places_for_control_plane(&config.spec.cluster_configuration);
-        for Place { purpose, .. } in places {
+        let locations = locations_for_control_plane(&config.spec.cluster_configuration);
+        for CertificateLocation { purpose, .. } in locations {
             let name = purpose.secret_name(&cluster.metadata.name);
             if let Some(secret) = view.client().get::<Secret>(&key(&name)).await? {
                 seen.certificates.insert(purpose, secret);
             }
         }
-        for name in boot::needed_secrets(&config.spec) {
+        for name in bootstrap_data::needed_secrets(&config.spec) {
             if let Some(secret) = view.client().get::<Secret>(&key(&name)).await? {
                 seen.sources.insert(name, secret);
             }

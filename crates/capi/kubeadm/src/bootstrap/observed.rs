@@ -13,7 +13,7 @@ use capstan_capi_core::secret::{ConfigMap, Secret};
 
 /// State beside the KubeadmConfig itself.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Observed {
     /// The machine that owns the KubeadmConfig.
     pub machine: Option<Arc<Machine>>,
     pub cluster: Option<Arc<Cluster>>,

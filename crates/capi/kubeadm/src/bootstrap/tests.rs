@@ -60,8 +60,8 @@ fn certificates() -> BTreeMap<Purpose, Secret> {
     Purpose::MADE.into_iter().map(make).collect()
 }
 
-fn seen(machine: Machine, cluster: Cluster) -> Seen {
-    Seen {
+fn seen(machine: Machine, cluster: Cluster) -> Observed {
+    Observed {
         machine: Some(Arc::new(machine)),
         cluster: Some(Arc::new(cluster)),
         lock: None,
@@ -80,11 +80,11 @@ fn lock_of(holder: &str) -> ConfigMap {
     lock::held_by(&crate::testing::cluster(), holder)
 }
 
-fn look(config: KubeadmConfig, seen: Seen) -> Look<BootstrapController> {
+fn look(config: KubeadmConfig, seen: Observed) -> Look<BootstrapController> {
     Look::new(Arc::new(config), seen, now())
 }
 
-fn decided(config: KubeadmConfig, seen: Seen) -> Decision<BootstrapController> {
+fn decided(config: KubeadmConfig, seen: Observed) -> Decision<BootstrapController> {
     decide(&Settings::default(), &look(config, seen))
 }
 
@@ -124,7 +124,7 @@ fn a_moved_machine_keeps_the_data_it_booted_from() {
 fn one_machine_alone_becomes_the_first_node() {
     let control_plane = |lock: Option<ConfigMap>, holder_exists: bool| {
         let seen =
-            Seen { lock, lock_holder_exists: holder_exists, ..seen(machine(true), cluster(false, true)) };
+            Observed { lock, lock_holder_exists: holder_exists, ..seen(machine(true), cluster(false, true)) };
         effects(&decided(config("{}"), seen))
     };
     let none: [&str; 0] = [];
@@ -140,7 +140,7 @@ fn one_machine_alone_becomes_the_first_node() {
 #[test]
 fn a_machine_that_cannot_be_first_lets_others() {
     let wrong = "{files: [{path: /a, contentFrom: {secret: {name: nowhere, key: k}}}]}";
-    let held = Seen {
+    let held = Observed {
         lock: Some(lock_of("m-1")),
         lock_holder_exists: true,
         ..seen(machine(true), cluster(false, true))
@@ -155,7 +155,7 @@ fn a_machine_that_cannot_be_first_lets_others() {
 #[test]
 fn certificates_are_made_only_where_no_control_plane_provider_makes_them() {
     let with = |control_plane: bool| {
-        let seen = Seen {
+        let seen = Observed {
             certificates: BTreeMap::new(),
             lock: Some(lock_of("m-1")),
             lock_holder_exists: true,
@@ -196,7 +196,7 @@ fn the_kubeconfig_is_made_where_no_control_plane_provider_makes_it() {
 /// Applies a decision as the runtime would, as far as the next reconcile can observe it.
 fn carry_out(
     config: &mut KubeadmConfig,
-    seen: &mut Seen,
+    seen: &mut Observed,
     decision: Decision<BootstrapController>,
 ) -> Vec<String> {
     let done = effects(&decision);
@@ -222,11 +222,14 @@ fn carry_out(
     done
 }
 
-fn run_to_rest(mut config: KubeadmConfig, make: impl Fn() -> Seen) -> (Vec<String>, KubeadmConfig, Seen) {
+fn run_to_rest(
+    mut config: KubeadmConfig,
+    make: impl Fn() -> Observed,
+) -> (Vec<String>, KubeadmConfig, Observed) {
     let mut trace = Vec::new();
     let mut world = make();
     for _ in 0..10 {
-        let seen = Seen { data: world.data.clone(), token: world.token.clone(), ..make() };
+        let seen = Observed { data: world.data.clone(), token: world.token.clone(), ..make() };
         let before = config.clone();
         let decision = decided(config.clone(), seen);
         let done = carry_out(&mut config, &mut world, decision);
@@ -275,7 +278,7 @@ fn a_token_is_kept_alive_until_the_node_is_there() {
         if joined {
             machine.status.node_ref.name = "node".to_owned();
         }
-        decided(made.clone(), Seen { token, ..seen(machine, cluster(true, true)) })
+        decided(made.clone(), Observed { token, ..seen(machine, cluster(true, true)) })
     };
     let in_minutes =
         |minutes| TokenState::Found { expires: Some(now() + SignedDuration::from_mins(minutes)) };
@@ -308,13 +311,13 @@ fn tokens_are_of_kubernetes_form() {
 
 #[test]
 fn the_lock_goes_once_the_control_plane_is_there() {
-    let seen = Seen { lock: Some(lock_of("m-9")), ..seen(machine(false), cluster(true, true)) };
+    let seen = Observed { lock: Some(lock_of("m-9")), ..seen(machine(false), cluster(true, true)) };
     assert_eq!(effects(&decided(config("{}"), seen)), ["delete configmaps fleet/blue-lock"]);
 }
 
 #[test]
 fn data_that_was_written_but_not_recorded_is_found_again() {
-    let make = || Seen {
+    let make = || Observed {
         lock: Some(lock_of("m-1")),
         lock_holder_exists: true,
         ..seen(machine(true), cluster(false, true))
@@ -324,12 +327,12 @@ fn data_that_was_written_but_not_recorded_is_found_again() {
         panic!("a create")
     };
     let data: Secret = serde_json::from_value(Value::clone(body)).expect("a secret");
-    let again = decided(config("{}"), Seen { data: Some(data.clone()), ..make() });
+    let again = decided(config("{}"), Observed { data: Some(data.clone()), ..make() });
     assert_eq!(effects(&again), [""; 0]);
     assert_eq!(again.object.status.data_secret_name, "blue-cp-1");
     let mut other = data;
     other.data.insert("value".to_owned(), b"stale".to_vec());
-    let replaced = decided(config("{}"), Seen { data: Some(other), ..make() });
+    let replaced = decided(config("{}"), Observed { data: Some(other), ..make() });
     assert_eq!(effects(&replaced), ["patch secrets fleet/blue-cp-1"]);
 }
 
@@ -340,7 +343,7 @@ fn an_owner_reference_that_was_taken_away_comes_back() {
     made.status.data_secret_name = "blue-cp-1".to_owned();
     let mut stripped: Secret = object("metadata: {name: blue-cp-1, namespace: fleet, resourceVersion: '5'}");
     let seen_with =
-        |data: &Secret| Seen { data: Some(data.clone()), ..seen(machine(false), cluster(true, true)) };
+        |data: &Secret| Observed { data: Some(data.clone()), ..seen(machine(false), cluster(true, true)) };
     assert_eq!(effects(&decided(made.clone(), seen_with(&stripped))), ["patch secrets fleet/blue-cp-1"]);
     stripped.metadata.owner_references =
         vec![OwnerReference { controller: Some(true), ..OwnerReference::to(&made) }];
@@ -360,7 +363,7 @@ fn a_paused_configuration_only_says_so() {
 fn a_worker_that_is_configured_as_control_plane_is_refused() {
     let spec = "{joinConfiguration: {controlPlane: {}, discovery: {bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: 'a:1', caCertHashes: ['sha256:b']}}}}";
     let seen =
-        Seen { token: TokenState::Found { expires: None }, ..seen(machine(false), cluster(true, true)) };
+        Observed { token: TokenState::Found { expires: None }, ..seen(machine(false), cluster(true, true)) };
     let decision = decided(config(spec), seen);
     assert!(message(&decision, "DataSecretAvailable").contains("the machine is a worker"));
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::code;
-use crate::boot;
+use crate::bootstrap_data;
 use crate::certificates::Seed;
 use capstan_capi_core::secret::Secret;
 
@@ -107,7 +107,9 @@ pub(super) async fn observe(
     view: &View,
 ) -> Result<TokenState, ObserveError> {
     let join = &config.spec.join_configuration;
-    let Some((id, _)) = boot::token(join).filter(|_| boot::uses_token(join)).and_then(halves) else {
+    let Some((id, _)) =
+        bootstrap_data::token(join).filter(|_| bootstrap_data::uses_token(join)).and_then(halves)
+    else {
         return Ok(TokenState::NotNeeded);
     };
     let Some(workloads) = view.workloads() else { return Ok(TokenState::Missing) };
@@ -120,7 +122,7 @@ pub(super) async fn observe(
 /// Creates the Secret of a token, or updates its expiration.
 pub(super) async fn make(call: &TokenCall, config: &Arc<KubeadmConfig>, view: &View) -> Outcome {
     let failed = |message: String| Outcome::failed(code::TOKEN, message);
-    let Some((id, secret)) = boot::token(&config.spec.join_configuration).and_then(halves) else {
+    let Some((id, secret)) = bootstrap_data::token(&config.spec.join_configuration).and_then(halves) else {
         return failed("the specification names no token".to_owned());
     };
     let Some(workloads) = view.workloads() else {

@@ -12,8 +12,8 @@ mod authority;
 mod generate;
 mod key;
 mod kubeconfig;
+mod location;
 mod pair;
-mod place;
 mod purpose;
 mod seed;
 #[cfg(test)]
@@ -23,7 +23,9 @@ pub use authority::{Authority, ca_hashes, expiry, expiry_of};
 pub use generate::KeySettings;
 pub use key::PrivateKey;
 pub use kubeconfig::{AdminKubeconfig, CLIENT_CERTIFICATE_DAYS, is_due_for_renewal, server_of};
+pub use location::{
+    CertificateLocation, DEFAULT_CERTIFICATES_DIR, locations_for_control_plane, locations_for_worker,
+};
 pub use pair::KeyPair;
-pub use place::{DEFAULT_CERTIFICATES_DIR, Place, places_for_control_plane, places_for_worker};
 pub use purpose::Purpose;
 pub use seed::{Keys, Seed, SeededKeys, SystemKeys};

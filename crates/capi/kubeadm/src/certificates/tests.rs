@@ -163,8 +163,8 @@ fn a_secret_without_key_is_a_pair_and_one_without_certificate_is_not() {
 #[test]
 fn certificates_lie_where_kubeadm_looks_for_them() {
     let paths = |config: &str| -> Vec<(String, Option<String>)> {
-        let places = places_for_control_plane(&object::<ClusterConfiguration>(config));
-        places.into_iter().map(|place| (place.certificate_file, place.key_file)).collect()
+        let locations = locations_for_control_plane(&object::<ClusterConfiguration>(config));
+        locations.into_iter().map(|location| (location.certificate_file, location.key_file)).collect()
     };
     let at = |crt: &str, key: &str| (crt.to_owned(), (!key.is_empty()).then(|| key.to_owned()));
     assert_eq!(
@@ -192,15 +192,15 @@ fn certificates_lie_where_kubeadm_looks_for_them() {
 #[test]
 fn files_of_certificates_have_their_modes_and_a_worker_gets_no_key() {
     let pair = KeyPair { certificate: "crt".to_owned(), key: "key".to_owned() };
-    let modes = |places: Vec<Place>| -> Vec<(String, String)> {
-        places[0].files(&pair).into_iter().map(|file| (file.path, file.permissions)).collect()
+    let modes = |locations: Vec<CertificateLocation>| -> Vec<(String, String)> {
+        locations[0].files(&pair).into_iter().map(|file| (file.path, file.permissions)).collect()
     };
     let own = |path: &str, mode: &str| (path.to_owned(), mode.to_owned());
     assert_eq!(
-        modes(places_for_control_plane(&ClusterConfiguration::default())),
+        modes(locations_for_control_plane(&ClusterConfiguration::default())),
         [own("/etc/kubernetes/pki/ca.crt", "0640"), own("/etc/kubernetes/pki/ca.key", "0600")]
     );
-    assert_eq!(modes(places_for_worker("")), [own("/etc/kubernetes/pki/ca.crt", "0640")]);
+    assert_eq!(modes(locations_for_worker("")), [own("/etc/kubernetes/pki/ca.crt", "0640")]);
 }
 
 #[test]

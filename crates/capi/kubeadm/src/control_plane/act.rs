@@ -8,10 +8,10 @@ use capstan_object::Key;
 
 use super::calls::ControlPlaneCall;
 use super::code;
-use super::etcd::{Etcd, Passes, etcd_credentials};
+use super::etcd::{ClientCertificates, Etcd, etcd_credentials};
 use super::installed::{NAMESPACE, binding, binding_kind};
 use super::observed::cluster_of;
-use super::workload_client::{words, workloads};
+use super::workload_client::{error_chain, workloads};
 use crate::certificates::Keys;
 
 pub(super) async fn make(
@@ -34,7 +34,7 @@ pub(super) async fn make(
                 let client = workloads(view)?.client(&cluster).await;
                 let client = client.map_err(|error| error.to_string())?;
                 match client.create(&binding_kind(), "", &binding(name)).await {
-                    Err(error) if !error.is_already_exists() => Err(words(error)),
+                    Err(error) if !error.is_already_exists() => Err(error_chain(error)),
                     _ => Ok(()),
                 }
             }
@@ -44,7 +44,7 @@ pub(super) async fn make(
                 let (kind, name) = what.target();
                 let patch = Patch::Merge(change.clone());
                 let changed = client.patch(&kind, &Key::new(NAMESPACE, name), None, &patch).await;
-                changed.map(|_| ()).map_err(words)
+                changed.map(|_| ()).map_err(error_chain)
             }
         }
     };
@@ -89,7 +89,7 @@ async fn reach<'a>(
     let seed = keys
         .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
         .map_err(|error| error.to_string())?;
-    let credentials = etcd_credentials(cluster, view, &seed, &Passes::default())
+    let credentials = etcd_credentials(cluster, view, &seed, &ClientCertificates::default())
         .await
         .map_err(|error| error.to_string())??;
     Ok(Etcd { workloads: workloads(view)?, cluster, credentials })

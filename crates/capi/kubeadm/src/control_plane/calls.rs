@@ -26,7 +26,7 @@ pub enum ControlPlaneCall {
     Bind { name: String },
     /// Patches an object that kubeadm installed.
     Change {
-        what: Installed,
+        what: InstalledObject,
         /// Merge patch, guarded by the observed resourceVersion.
         change: Value,
     },
@@ -35,14 +35,14 @@ pub enum ControlPlaneCall {
 /// An object that kubeadm installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Installed {
+pub enum InstalledObject {
     KubeadmConfig,
     KubeProxy,
     CoreDns,
     CoreDnsConfig,
 }
 
-impl Installed {
+impl InstalledObject {
     pub(super) fn target(self) -> (KindName, &'static str) {
         match self {
             Self::KubeadmConfig => (config_map_kind(), KUBEADM_CONFIG),

@@ -44,8 +44,8 @@ use crate::certificates::Keys;
 
 use self::calls::ControlPlaneCall;
 use self::decide::decide;
-use self::etcd::Passes;
-use self::observed::{Seen, cluster_of};
+use self::etcd::ClientCertificates;
+use self::observed::{Observed, cluster_of};
 
 /// Error codes of this controller.
 pub mod code {
@@ -77,12 +77,12 @@ pub struct ControlPlaneController {
     settings: Settings,
     keys: Arc<dyn Keys>,
     nodes: Arc<Nodes>,
-    passes: Passes,
+    client_certificates: ClientCertificates,
 }
 
 impl ControlPlaneController {
     pub fn new(settings: Settings, keys: Arc<dyn Keys>) -> Self {
-        Self { settings, keys, nodes: Nodes::new(), passes: Passes::default() }
+        Self { settings, keys, nodes: Nodes::new(), client_certificates: ClientCertificates::default() }
     }
 
     /// Shares the Node caches of workload clusters with other controllers.
@@ -109,7 +109,7 @@ const V1BETA1: v1beta1::Table = v1beta1::Table {
 impl Controller for ControlPlaneController {
     const NAME: &'static str = "kubeadmcontrolplane";
     type Kind = KubeadmControlPlane;
-    type Seen = Seen;
+    type Seen = Observed;
     type Call = ControlPlaneCall;
 
     fn watches(&self, watches: &mut Watches<KubeadmControlPlane>) {
@@ -134,7 +134,7 @@ impl Controller for ControlPlaneController {
                 .collect()
         });
         watches.related::<Cluster>(|change, _| {
-            let told = |cluster: &Arc<Cluster>| {
+            let relevant = |cluster: &Arc<Cluster>| {
                 (
                     cluster.spec.paused,
                     cluster.metadata.is_deleting(),
@@ -144,7 +144,7 @@ impl Controller for ControlPlaneController {
                     cluster.status.failure_domains.clone(),
                 )
             };
-            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+            if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
                 return Vec::new();
             }
             change.latest().and_then(|cluster| control_plane_of(cluster)).into_iter().collect()
@@ -163,14 +163,18 @@ impl Controller for ControlPlaneController {
         Ok(paused::why(cluster.as_deref(), &object.metadata, KubeadmControlPlane::KIND.kind))
     }
 
-    async fn observe(&self, object: &Arc<KubeadmControlPlane>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, self.keys.as_ref(), &self.nodes, &self.passes).await
+    async fn observe(
+        &self,
+        object: &Arc<KubeadmControlPlane>,
+        view: &View,
+    ) -> Result<Observed, ObserveError> {
+        observe::observe(object, view, self.keys.as_ref(), &self.nodes, &self.client_certificates).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
         let mut decision = decide(&self.settings, look);
         let status = &mut decision.object.status;
-        v1beta1::tell(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
+        v1beta1::write(&status.conditions, &V1BETA1, &mut status.deprecated, |old| &mut old.conditions);
         decision
     }
 

@@ -94,7 +94,7 @@ pub struct Rules {
     /// Adds defaults; nothing that is there is removed. Whether anything was added.
     pub default: fn(&mut Value, Option<&Value>) -> Result<bool, AdmissionError>,
     /// See [`Admission::validate`].
-    pub validate: fn(&Value, Option<&Value>, &Features) -> Verdict,
+    pub validate: fn(&Value, Option<&Value>, &Features) -> AdmissionVerdict,
 }
 
 impl Rules {
@@ -105,7 +105,7 @@ impl Rules {
 }
 
 /// What is wrong with an object, if it can be read at all.
-pub type Verdict = Result<Vec<FieldError>, AdmissionError>;
+pub type AdmissionVerdict = Result<Vec<FieldError>, AdmissionError>;
 
 /// Why an object could not be admitted at all.
 #[derive(Debug, thiserror::Error)]
@@ -168,7 +168,11 @@ fn default_value<T: Admission>(object: &mut Value, old: Option<&Value>) -> Resul
     Ok(before != after)
 }
 
-fn validate_value<T: Admission>(object: &Value, old: Option<&Value>, features: &Features) -> Verdict {
+fn validate_value<T: Admission>(
+    object: &Value,
+    old: Option<&Value>,
+    features: &Features,
+) -> AdmissionVerdict {
     let old = old.map(typed::<T>).transpose()?;
     Ok(typed::<T>(object)?.validate(old.as_ref(), features))
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use capstan_capi_kubeadm::boot::{self, BootData, Run};
+use capstan_capi_kubeadm::bootstrap_data::{self, BootstrapData, KubeadmCommand};
 use capstan_capi_kubeadm::certificates::{
-    KeyPair, KeySettings, Keys, Place, Purpose, SystemKeys, places_for_control_plane,
+    CertificateLocation, KeyPair, KeySettings, Keys, Purpose, SystemKeys, locations_for_control_plane,
 };
 use capstan_capi_kubeadm::config;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfigSpec};
@@ -63,31 +63,34 @@ pub fn boot_data(
     version: &str,
     certificates: &Certificates,
 ) -> Result<Vec<u8>> {
-    let mut files = boot::resolve_files(&spec.files, &BTreeMap::new(), Some(version))?;
-    let mut join = boot::with_discovery(&spec.join_configuration, cluster, certificates.ca())?
+    let mut files = bootstrap_data::resolve_files(&spec.files, &BTreeMap::new(), Some(version))?;
+    let mut join = bootstrap_data::with_discovery(&spec.join_configuration, cluster, certificates.ca())?
         .context("the cluster has no endpoint")?;
-    if boot::uses_token(&join) {
+    if bootstrap_data::uses_token(&join) {
         join.discovery.bootstrap_token.token = "abcdef.0123456789abcdef".to_owned();
     }
-    files.extend(boot::discovery_kubeconfig(&join.discovery.file));
+    files.extend(bootstrap_data::discovery_kubeconfig(&join.discovery.file));
     let run = match role {
-        Role::Init => Run::Init {
+        Role::Init => KubeadmCommand::Init {
             cluster_configuration: config::cluster_configuration(spec, cluster, version)?,
             init_configuration: config::init_configuration(&spec.init_configuration, version)?,
         },
-        Role::JoinControlPlane => Run::JoinControlPlane {
-            join_configuration: config::join_configuration(&boot::as_control_plane(&join), version)?,
+        Role::JoinControlPlane => KubeadmCommand::JoinControlPlane {
+            join_configuration: config::join_configuration(
+                &bootstrap_data::as_control_plane(&join),
+                version,
+            )?,
         },
-        Role::JoinWorker => Run::JoinWorker {
-            join_configuration: config::join_configuration(&boot::as_worker(&join)?, version)?,
+        Role::JoinWorker => KubeadmCommand::JoinWorker {
+            join_configuration: config::join_configuration(&bootstrap_data::as_worker(&join)?, version)?,
         },
     };
     let certificates = if role == Role::JoinWorker {
         Vec::new()
     } else {
-        let files = |place: Place| place.files(&certificates.0[&place.purpose]);
-        places_for_control_plane(&spec.cluster_configuration).into_iter().flat_map(files).collect()
+        let files = |location: CertificateLocation| location.files(&certificates.0[&location.purpose]);
+        locations_for_control_plane(&spec.cluster_configuration).into_iter().flat_map(files).collect()
     };
-    let users = boot::resolve_users(&spec.users, &BTreeMap::new())?;
-    Ok(BootData { run, certificates, files, users, spec }.render()?)
+    let users = bootstrap_data::resolve_users(&spec.users, &BTreeMap::new())?;
+    Ok(BootstrapData { run, certificates, files, users, spec }.render()?)
 }

@@ -8,7 +8,7 @@
 //! One operation at a time, stored in an annotation. It changes only when a step does: an idle cluster is not written
 //! to. When it is over, the durations of its steps are kept for the next estimate.
 
-mod facts;
+mod progress;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -17,15 +17,15 @@ use capstan_controller::operation::{History, Intention, Operation};
 use capstan_controller::{Decision, Look};
 
 use super::ClusterController;
-use facts::Facts;
+use progress::ClusterProgress;
 
 /// Opens an operation if the desired state changed, and updates its progress.
-pub(super) fn follow(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) {
+pub(super) fn update(look: &Look<ClusterController>, decision: &mut Decision<ClusterController>) {
     let held = Operation::of(&look.object.metadata);
-    let facts = Facts::of(look, decision);
-    let Some(mut operation) = opened(held.clone(), &facts) else { return };
-    steps::advance(&mut operation, &facts);
-    steps::blocked(&mut operation, held.as_ref(), &facts);
+    let progress = ClusterProgress::of(look, decision);
+    let Some(mut operation) = opened(held.clone(), &progress) else { return };
+    steps::advance(&mut operation, &progress);
+    steps::blocked(&mut operation, held.as_ref(), &progress);
     if held.as_ref() == Some(&operation) {
         return;
     }
@@ -40,25 +40,27 @@ pub(super) fn follow(look: &Look<ClusterController>, decision: &mut Decision<Clu
 }
 
 /// The current operation, or a new one.
-fn opened(held: Option<Operation>, facts: &Facts<'_>) -> Option<Operation> {
-    if facts.deleting {
+fn opened(held: Option<Operation>, progress: &ClusterProgress<'_>) -> Option<Operation> {
+    if progress.deleting {
         let goes_on = held.filter(|held| held.intention == Intention::Delete);
-        return goes_on.or_else(|| Some(steps::begin(Intention::Delete, facts)));
+        return goes_on.or_else(|| Some(steps::begin(Intention::Delete, progress)));
     }
     let Some(mut held) = held else {
         // A cluster that is complete at first sight was not created here.
-        let intention = if facts.was_initialized { facts.unprompted(true) } else { Some(Intention::Create) };
-        return intention.map(|intention| steps::begin(intention, facts));
+        let intention =
+            if progress.was_initialized { progress.unprompted(true) } else { Some(Intention::Create) };
+        return intention.map(|intention| steps::begin(intention, progress));
     };
     // Without its objects the target is unknown.
-    if !facts.found || held.target == facts.target {
+    if !progress.found || held.target == progress.target {
         return match held.is_over() {
             false => Some(held),
-            true if !facts.found => None,
-            true => facts.unprompted(false).map(|intention| steps::begin(intention, facts)),
+            true if !progress.found => None,
+            true => progress.unprompted(false).map(|intention| steps::begin(intention, progress)),
         };
     }
-    let intention = if facts.another_version(&held.target) { Intention::Upgrade } else { Intention::Scale };
+    let intention =
+        if progress.another_version(&held.target) { Intention::Upgrade } else { Intention::Scale };
     let same = match held.intention {
         Intention::Create => true,
         Intention::Upgrade | Intention::Scale => {
@@ -68,9 +70,9 @@ fn opened(held: Option<Operation>, facts: &Facts<'_>) -> Option<Operation> {
     };
     if same && !held.is_over() {
         // The same intention with another target.
-        held.target = facts.target.clone();
-        held.generation = facts.generation;
+        held.target = progress.target.clone();
+        held.generation = progress.generation;
         return Some(held);
     }
-    Some(steps::begin(intention, facts))
+    Some(steps::begin(intention, progress))
 }

@@ -3,7 +3,7 @@
 use capstan_controller::code_in;
 use capstan_controller::operation::{Intention, Operation, StepState};
 
-use super::facts::{Facts, Role};
+use super::progress::{ClusterProgress, Role};
 
 /// Steps and their weights in percent, by typical duration.
 const CREATE: [(&str, u32); 8] = [
@@ -24,19 +24,19 @@ const SENTENCE: usize = 240;
 /// Progress granularity: thousands of machines must not cause thousands of writes.
 const MARKS: u32 = 10;
 
-pub(super) fn begin(intention: Intention, facts: &Facts<'_>) -> Operation {
+pub(super) fn begin(intention: Intention, progress: &ClusterProgress<'_>) -> Operation {
     let steps: &[(&str, u32)] = match intention {
         Intention::Create => &CREATE,
         Intention::Delete => &DELETE,
         _ => &OTHER,
     };
-    let mut operation = Operation::begin(intention, facts.generation, facts.now, steps);
-    operation.target.clone_from(&facts.target);
+    let mut operation = Operation::begin(intention, progress.generation, progress.now, steps);
+    operation.target.clone_from(&progress.target);
     if !matches!(intention, Intention::Create | Intention::Delete) {
         // Roles without pending changes are skipped.
-        for (step, role) in [("ControlPlane", facts.control_plane), ("Workers", facts.workers)] {
+        for (step, role) in [("ControlPlane", progress.control_plane), ("Workers", progress.workers)] {
             if role.is_whole() {
-                operation.skip(step, facts.now);
+                operation.skip(step, progress.now);
             }
         }
     }
@@ -44,81 +44,84 @@ pub(super) fn begin(intention: Intention, facts: &Facts<'_>) -> Operation {
 }
 
 /// Updates the progress of all steps.
-pub(super) fn advance(operation: &mut Operation, facts: &Facts<'_>) {
-    let mut at = At { operation, facts };
+pub(super) fn advance(operation: &mut Operation, progress: &ClusterProgress<'_>) {
+    let mut at = StepUpdate { operation, progress };
     match at.operation.intention {
         Intention::Delete => at.delete(),
         Intention::Create => at.create(),
-        _ if facts.found => at.other(),
+        _ if progress.found => at.other(),
         _ => {}
     }
 }
 
-struct At<'a, 'f> {
+struct StepUpdate<'a, 'f> {
     operation: &'a mut Operation,
-    facts: &'a Facts<'f>,
+    progress: &'a ClusterProgress<'f>,
 }
 
-impl At<'_, '_> {
+impl StepUpdate<'_, '_> {
     fn create(&mut self) {
-        let facts = self.facts;
-        self.whether("Validate", facts.found);
-        if !facts.found {
+        let progress = self.progress;
+        self.whether("Validate", progress.found);
+        if !progress.found {
             return;
         }
-        self.whether("Network", facts.provisioned);
-        if facts.provisioned || facts.has_endpoint {
-            self.whether("Endpoint", facts.has_endpoint);
+        self.whether("Network", progress.provisioned);
+        if progress.provisioned || progress.has_endpoint {
+            self.whether("Endpoint", progress.has_endpoint);
         }
-        if facts.has_endpoint || facts.initialized {
-            self.whether("ControlPlaneInit", facts.initialized);
+        if progress.has_endpoint || progress.initialized {
+            self.whether("ControlPlaneInit", progress.initialized);
         }
-        if !facts.initialized {
+        if !progress.initialized {
             return;
         }
-        self.role("ControlPlane", facts.control_plane);
-        self.role("Workers", facts.workers);
-        let machines = facts.control_plane.wanted + facts.workers.wanted;
+        self.role("ControlPlane", progress.control_plane);
+        self.role("Workers", progress.workers);
+        let machines = progress.control_plane.wanted + progress.workers.wanted;
         if machines == 0 {
-            self.operation.skip("CNI", facts.now);
+            self.operation.skip("CNI", progress.now);
         } else {
-            self.whether("CNI", facts.has_network);
+            self.whether("CNI", progress.has_network);
         }
         self.ready();
     }
 
     fn other(&mut self) {
-        self.role("ControlPlane", self.facts.control_plane);
-        self.role("Workers", self.facts.workers);
+        self.role("ControlPlane", self.progress.control_plane);
+        self.role("Workers", self.progress.workers);
         self.ready();
     }
 
     fn delete(&mut self) {
-        let facts = self.facts;
-        self.gone("Workers", facts.workers.there);
-        if facts.workers.there > 0 {
+        let progress = self.progress;
+        self.gone("Workers", progress.workers.there);
+        if progress.workers.there > 0 {
             return;
         }
-        self.gone("ControlPlane", facts.control_plane.there.max(u32::from(!facts.control_plane_is_gone)));
-        if facts.control_plane_is_gone && facts.control_plane.there == 0 {
-            self.whether("Network", facts.infrastructure_is_gone);
+        self.gone(
+            "ControlPlane",
+            progress.control_plane.there.max(u32::from(!progress.control_plane_is_gone)),
+        );
+        if progress.control_plane_is_gone && progress.control_plane.there == 0 {
+            self.whether("Network", progress.infrastructure_is_gone);
         }
     }
 
     fn whether(&mut self, step: &str, done: bool) {
-        self.operation.progress(step, u32::from(done), 1, self.facts.now);
+        self.operation.progress(step, u32::from(done), 1, self.progress.now);
     }
 
     fn role(&mut self, step: &str, role: Role) {
         let skipped = self.operation.step(step).is_some_and(|step| step.state == StepState::Skipped);
         let nothing = role.wanted == 0 && role.there == 0;
         if nothing && role.is_whole() && self.operation.intention == Intention::Create {
-            self.operation.skip(step, self.facts.now);
+            self.operation.skip(step, self.progress.now);
         } else if !(skipped && role.is_whole()) {
             // With no replicas the step is done when all machines are gone.
             let (done, of) =
                 if role.wanted == 0 { (u32::from(nothing), 1) } else { (role.done(), role.wanted) };
-            self.operation.progress(step, marked(done, of), of, self.facts.now);
+            self.operation.progress(step, marked(done, of), of, self.progress.now);
         }
     }
 
@@ -127,9 +130,9 @@ impl At<'_, '_> {
         let before = self.operation.step(step).map_or(0, |step| step.of);
         let of = before.max(left);
         if of == 0 {
-            self.operation.skip(step, self.facts.now);
+            self.operation.skip(step, self.progress.now);
         } else {
-            self.operation.progress(step, marked(of - left, of), of, self.facts.now);
+            self.operation.progress(step, marked(of - left, of), of, self.progress.now);
         }
     }
 
@@ -138,7 +141,7 @@ impl At<'_, '_> {
         let over = |state| matches!(state, StepState::Done | StepState::Skipped);
         let mut others = self.operation.steps.iter().filter(|step| step.name != "Ready");
         if others.all(|step| over(step.state)) {
-            self.whether("Ready", self.facts.settled);
+            self.whether("Ready", self.progress.settled);
         }
     }
 }
@@ -150,13 +153,13 @@ fn marked(done: u32, of: u32) -> u32 {
 
 /// Sets what the current step waits for. Messages change often, so a new message alone is not written: only with
 /// another change, or when the reason or error code differs.
-pub(super) fn blocked(operation: &mut Operation, held: Option<&Operation>, facts: &Facts<'_>) {
+pub(super) fn blocked(operation: &mut Operation, held: Option<&Operation>, progress: &ClusterProgress<'_>) {
     if operation.is_over() {
         operation.unblock();
         return;
     }
     let step = operation.current().map(|step| step.name.clone()).unwrap_or_default();
-    let Some((reason, message)) = facts.complaint(&step) else {
+    let Some((reason, message)) = progress.complaint(&step) else {
         operation.unblock();
         return;
     };
@@ -167,6 +170,6 @@ pub(super) fn blocked(operation: &mut Operation, held: Option<&Operation>, facts
         .is_some_and(|before| before.reason == reason && before.code.as_deref() == code);
     if !same_reason || held != Some(&*operation) {
         let short: String = message.chars().take(SENTENCE).collect();
-        operation.block(reason, &short, code, facts.now);
+        operation.block(reason, &short, code, progress.now);
     }
 }

@@ -5,7 +5,7 @@ use capstan_controller::operation::StepState::{Done, Skipped, Waiting};
 use capstan_object::{Condition, ConditionStatus};
 
 use super::*;
-use crate::cluster::operation::facts::Role;
+use crate::cluster::operation::progress::Role;
 use crate::testing::at;
 
 fn role(wanted: u32, there: u32, good: u32) -> Role {
@@ -24,8 +24,8 @@ fn target(control_plane: u32, workers: u32, version: &str) -> BTreeMap<String, S
 }
 
 /// Three control plane machines and three workers, all healthy.
-fn well() -> Facts<'static> {
-    Facts {
+fn well() -> ClusterProgress<'static> {
+    ClusterProgress {
         now: at(0),
         generation: 1,
         deleting: false,
@@ -49,8 +49,8 @@ fn well() -> Facts<'static> {
 }
 
 /// A cluster without any of its objects.
-fn nothing() -> Facts<'static> {
-    Facts {
+fn nothing() -> ClusterProgress<'static> {
+    ClusterProgress {
         was_initialized: false,
         provisioned: false,
         has_endpoint: false,
@@ -64,10 +64,10 @@ fn nothing() -> Facts<'static> {
 }
 
 /// The operation after one reconcile.
-fn after(held: Option<&Operation>, facts: &Facts<'_>) -> Option<Operation> {
-    let mut operation = opened(held.cloned(), facts)?;
-    steps::advance(&mut operation, facts);
-    steps::blocked(&mut operation, held, facts);
+fn after(held: Option<&Operation>, progress: &ClusterProgress<'_>) -> Option<Operation> {
+    let mut operation = opened(held.cloned(), progress)?;
+    steps::advance(&mut operation, progress);
+    steps::blocked(&mut operation, held, progress);
     Some(operation)
 }
 
@@ -86,23 +86,23 @@ fn a_cluster_comes_step_by_step() {
     let mut held = None;
     let mut course = Vec::new();
     let stages = [
-        Facts { found: false, ..nothing() },
+        ClusterProgress { found: false, ..nothing() },
         nothing(),
-        Facts { provisioned: true, has_endpoint: true, ..nothing() },
-        Facts {
+        ClusterProgress { provisioned: true, has_endpoint: true, ..nothing() },
+        ClusterProgress {
             settled: false,
             control_plane: role(3, 1, 1),
             workers: role(3, 3, 0),
             has_network: false,
             ..well()
         },
-        Facts { settled: false, control_plane: role(3, 2, 2), workers: role(3, 3, 3), ..well() },
-        Facts { settled: false, ..well() },
+        ClusterProgress { settled: false, control_plane: role(3, 2, 2), workers: role(3, 3, 3), ..well() },
+        ClusterProgress { settled: false, ..well() },
         well(),
     ];
-    for (second, facts) in stages.into_iter().enumerate() {
-        let facts = Facts { now: at(10 * i64::try_from(second).expect("a second")), ..facts };
-        held = after(held.as_ref(), &facts);
+    for (second, progress) in stages.into_iter().enumerate() {
+        let progress = ClusterProgress { now: at(10 * i64::try_from(second).expect("a second")), ..progress };
+        held = after(held.as_ref(), &progress);
         let operation = held.as_ref().expect("an operation");
         let step = operation
             .current()
@@ -128,38 +128,42 @@ fn a_cluster_comes_step_by_step() {
 
 #[test]
 fn what_opens_an_operation_after_the_creation() {
-    let lost = Facts { workers: role(3, 2, 2), settled: false, ..well() };
-    let deletes = Facts { workers: Role { going: 1, ..role(3, 3, 2) }, settled: false, ..well() };
+    let lost = ClusterProgress { workers: role(3, 2, 2), settled: false, ..well() };
+    let deletes = ClusterProgress { workers: Role { going: 1, ..role(3, 3, 2) }, settled: false, ..well() };
     let table = [
         ("nothing", well(), None),
-        ("a node that is silent for a moment", Facts { settled: false, ..well() }, None),
+        ("a node that is silent for a moment", ClusterProgress { settled: false, ..well() }, None),
         (
             "another version",
-            Facts { target: target(3, 3, "v1.36.0"), control_plane: role(3, 3, 0), ..well() },
+            ClusterProgress { target: target(3, 3, "v1.36.0"), control_plane: role(3, 3, 0), ..well() },
             Some(Intention::Upgrade),
         ),
         (
             "more workers",
-            Facts { target: target(3, 5, "v1.35.0"), workers: role(5, 3, 3), ..well() },
+            ClusterProgress { target: target(3, 5, "v1.35.0"), workers: role(5, 3, 3), ..well() },
             Some(Intention::Scale),
         ),
         ("a lost machine", lost, Some(Intention::Heal)),
         ("a deleted machine", deletes, Some(Intention::Heal)),
         (
             "a machine to be replaced",
-            Facts { remediating: true, workers: role(3, 3, 2), ..well() },
+            ClusterProgress { remediating: true, workers: role(3, 3, 2), ..well() },
             Some(Intention::Heal),
         ),
         (
             "machines of another shape",
-            Facts { rolling_out: true, workers: role(3, 4, 0), ..well() },
+            ClusterProgress { rolling_out: true, workers: role(3, 4, 0), ..well() },
             Some(Intention::Change),
         ),
-        ("objects that cannot be found", Facts { found: false, target: BTreeMap::new(), ..well() }, None),
-        ("the deletion", Facts { deleting: true, ..well() }, Some(Intention::Delete)),
+        (
+            "objects that cannot be found",
+            ClusterProgress { found: false, target: BTreeMap::new(), ..well() },
+            None,
+        ),
+        ("the deletion", ClusterProgress { deleting: true, ..well() }, Some(Intention::Delete)),
     ];
-    for (what, facts, wanted) in table {
-        let opened = after(Some(&created()), &facts);
+    for (what, progress, wanted) in table {
+        let opened = after(Some(&created()), &progress);
         assert_eq!(opened.map(|operation| operation.intention), wanted, "{what}");
     }
 }
@@ -167,46 +171,52 @@ fn what_opens_an_operation_after_the_creation() {
 #[test]
 fn a_cluster_that_came_from_elsewhere_has_no_operation_until_something_is_done() {
     assert_eq!(after(None, &well()), None);
-    let scaled = Facts { workers: role(4, 3, 3), settled: false, ..well() };
+    let scaled = ClusterProgress { workers: role(4, 3, 3), settled: false, ..well() };
     assert_eq!(after(None, &scaled).map(|operation| operation.intention), Some(Intention::Scale));
 }
 
 #[test]
 fn an_upgrade_goes_on_with_the_workers_and_leaves_alone_what_is_as_wanted() {
-    let facts = Facts {
+    let progress = ClusterProgress {
         target: target(3, 3, "v1.36.0"),
         control_plane: role(3, 4, 1),
         settled: false,
         rolling_out: true,
         ..well()
     };
-    let begun = after(Some(&created()), &facts).expect("an upgrade");
+    let begun = after(Some(&created()), &progress).expect("an upgrade");
     assert_eq!(begun.step("ControlPlane").map(|step| (step.done, step.of)), Some((1, 3)));
     assert_eq!(begun.step("Workers").map(|step| step.state), Some(Skipped));
-    let facts = Facts { workers: role(3, 4, 1), settled: false, target: target(3, 3, "v1.36.0"), ..well() };
-    let workers = after(Some(&begun), &facts).expect("an upgrade");
+    let progress =
+        ClusterProgress { workers: role(3, 4, 1), settled: false, target: target(3, 3, "v1.36.0"), ..well() };
+    let workers = after(Some(&begun), &progress).expect("an upgrade");
     assert_eq!(workers.current().map(|step| (step.name.as_str(), step.done)), Some(("Workers", 1)));
-    let over = after(Some(&workers), &Facts { target: target(3, 3, "v1.36.0"), ..well() }).expect("an end");
+    let over = after(Some(&workers), &ClusterProgress { target: target(3, 3, "v1.36.0"), ..well() })
+        .expect("an end");
     assert!(over.is_over());
-    assert_eq!(after(Some(&over), &Facts { target: target(3, 3, "v1.36.0"), ..well() }), None, "and rests");
+    assert_eq!(
+        after(Some(&over), &ClusterProgress { target: target(3, 3, "v1.36.0"), ..well() }),
+        None,
+        "and rests"
+    );
 }
 
 #[test]
 fn fewer_machines_are_done_when_the_others_are_gone() {
-    let facts = |there| Facts {
+    let progress = |there| ClusterProgress {
         target: target(1, 3, "v1.35.0"),
         control_plane: role(1, there, there),
         settled: there == 1,
         ..well()
     };
-    let begun = after(Some(&created()), &facts(3)).expect("a scaling");
+    let begun = after(Some(&created()), &progress(3)).expect("a scaling");
     assert_eq!(begun.step("ControlPlane").map(|step| (step.done, step.of)), Some((0, 1)));
-    assert!(after(Some(&begun), &facts(1)).expect("a scaling").is_over());
+    assert!(after(Some(&begun), &progress(1)).expect("a scaling").is_over());
 }
 
 #[test]
 fn a_deletion_counts_what_is_gone() {
-    let facts = |workers, control_plane, machinery: bool, network: bool| Facts {
+    let progress = |workers, control_plane, machinery: bool, network: bool| ClusterProgress {
         deleting: true,
         workers: role(3, workers, 0),
         control_plane: role(3, control_plane, 0),
@@ -217,14 +227,14 @@ fn a_deletion_counts_what_is_gone() {
     };
     let mut held = created();
     let mut course = Vec::new();
-    for facts in [
-        facts(3, 3, false, false),
-        facts(1, 3, false, false),
-        facts(0, 3, false, false),
-        facts(0, 0, true, false),
-        facts(0, 0, true, true),
+    for progress in [
+        progress(3, 3, false, false),
+        progress(1, 3, false, false),
+        progress(0, 3, false, false),
+        progress(0, 0, true, false),
+        progress(0, 0, true, true),
     ] {
-        held = after(Some(&held), &facts).expect("a deletion");
+        held = after(Some(&held), &progress).expect("a deletion");
         course.push(held.current().map(|step| (step.name.clone(), step.done, step.of)));
     }
     let step = |name: &str, done, of| Some((name.to_owned(), done, of));
@@ -260,7 +270,7 @@ fn a_message_is_written_with_a_new_reason_and_not_for_its_own_sake() {
         says("NotReady", "E-CS-QUOTA: no room"),
         says("Other", "5 calls"),
     ] {
-        held = after(held.as_ref(), &Facts { conditions: &conditions, ..nothing() });
+        held = after(held.as_ref(), &ClusterProgress { conditions: &conditions, ..nothing() });
         let blocked = held.as_ref().and_then(|operation| operation.blocked_by.clone()).expect("a reason");
         course.push((blocked.message, blocked.code));
     }
@@ -274,8 +284,13 @@ fn a_message_is_written_with_a_new_reason_and_not_for_its_own_sake() {
 
 #[test]
 fn a_control_plane_without_machines_needs_no_network_and_workers_that_nobody_wants_are_skipped() {
-    let none = Facts { control_plane: role(0, 0, 0), workers: role(0, 0, 0), has_network: false, ..well() };
-    let begun = after(None, &Facts { was_initialized: false, ..none }).expect("a creation");
+    let none = ClusterProgress {
+        control_plane: role(0, 0, 0),
+        workers: role(0, 0, 0),
+        has_network: false,
+        ..well()
+    };
+    let begun = after(None, &ClusterProgress { was_initialized: false, ..none }).expect("a creation");
     let open: Vec<_> =
         states(&begun).into_iter().filter(|(_, state)| !matches!(state, Done | Waiting)).collect();
     assert_eq!(open, [("ControlPlane", Skipped), ("CNI", Skipped), ("Workers", Skipped)]);
@@ -287,9 +302,9 @@ fn five_hundred_machines_are_ten_marks() {
     let mut held = after(None, &nothing()).expect("a creation");
     let mut marks = 0;
     for good in 0..=500 {
-        let facts = Facts { workers: role(500, 500, good), settled: good == 500, ..well() };
-        let facts = Facts { target: held.target.clone(), ..facts };
-        let next = after(Some(&held), &facts).expect("a creation");
+        let progress = ClusterProgress { workers: role(500, 500, good), settled: good == 500, ..well() };
+        let progress = ClusterProgress { target: held.target.clone(), ..progress };
+        let next = after(Some(&held), &progress).expect("a creation");
         marks += usize::from(next != held);
         held = next;
     }

@@ -8,12 +8,12 @@ use capstan_controller::{Decision, Effect, Look, Note, Wait};
 use capstan_object::{ConditionStatus, Time};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::conditions::Verdict;
-use crate::contract::Found;
+use crate::conditions::ConditionState;
+use crate::contract::Lookup;
 use crate::machine::MachineController;
 use crate::machine::call::{Evicted, MachineCall, PodName};
 use crate::machine::deletion_stage::{awaits_volumes, drains, hooks, is_over, node_to_delete};
-use crate::machine::observed::NodeSeen;
+use crate::machine::observed::ObservedNode;
 
 /// Requeue interval while draining and detaching.
 const AGAIN: Duration = Duration::from_secs(20);
@@ -25,12 +25,15 @@ const TRIES: SignedDuration = SignedDuration::from_secs(10);
 /// Most evictions in one reconcile; the rest follows in the next.
 const MOST_EVICTIONS: usize = 8;
 
-fn waiting(reason: &str, message: impl Into<String>) -> Verdict {
-    Verdict::new(ConditionStatus::True, reason, message)
+fn waiting(reason: &str, message: impl Into<String>) -> ConditionState {
+    ConditionState::new(ConditionStatus::True, reason, message)
 }
 
 /// Takes the next step of the deletion. Returns the `Deleting` condition.
-pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<MachineController>) -> Verdict {
+pub(super) fn next(
+    look: &Look<MachineController>,
+    decision: &mut Decision<MachineController>,
+) -> ConditionState {
     let machine = &look.object;
     let now = Time::new(look.now);
     let node = node_to_delete(machine, &look.seen);
@@ -65,10 +68,10 @@ pub(super) fn next(look: &Look<MachineController>, decision: &mut Decision<Machi
         (&look.seen.bootstrap, own::WAITING_FOR_BOOTSTRAP_DELETION),
     ] {
         match found {
-            Found::NotReferenced | Found::Missing => {}
+            Lookup::NotReferenced | Lookup::Missing => {}
             // Without certainty that the earlier objects are gone, nothing is deleted.
-            Found::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
-            Found::Object(object) => {
+            Lookup::Unusable(why) => return waiting(reason::INTERNAL_ERROR, why.clone()),
+            Lookup::Object(object) => {
                 if !object.metadata.is_deleting() {
                     decision.then(Effect::delete_seen(object.reference(), &object.metadata));
                 }
@@ -98,7 +101,7 @@ fn drain(
     look: &Look<MachineController>,
     decision: &mut Decision<MachineController>,
     node: &str,
-) -> Option<Verdict> {
+) -> Option<ConditionState> {
     let since = *deletion(decision).node_drain_start_time.get_or_insert(Time::new(look.now));
     let plan = match &look.seen.pods {
         Some(Ok(plan)) => plan,
@@ -181,7 +184,7 @@ fn detach(
     look: &Look<MachineController>,
     decision: &mut Decision<MachineController>,
     node: &str,
-) -> Option<Verdict> {
+) -> Option<ConditionState> {
     let since = *deletion(decision).wait_for_node_volume_detach_start_time.get_or_insert(Time::new(look.now));
     let attached = match (&look.seen.volumes, &look.seen.pods) {
         (Some(Ok(attached)), _) => attached,
@@ -214,8 +217,8 @@ fn delete_node(
     look: &Look<MachineController>,
     decision: &mut Decision<MachineController>,
     node: String,
-) -> Option<Verdict> {
-    if matches!(look.seen.node, NodeSeen::Missing) {
+) -> Option<ConditionState> {
+    if matches!(look.seen.node, ObservedNode::Missing) {
         return None;
     }
     let call = MachineCall::DeleteNode { node };

@@ -25,8 +25,8 @@ pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> D
     if !machine.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    conditions::state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     if look.paused.is_some() {
         return decision;
     }
@@ -39,7 +39,7 @@ pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> D
     node::find(look, &mut decision);
     certificate_expiry(look, &mut decision);
     let deletion = machine.metadata.is_deleting().then(|| deletion::next(look, &mut decision));
-    status::tell(look, cluster, &mut decision, deletion, grace);
+    status::report(look, cluster, &mut decision, deletion, grace);
     decision
 }
 

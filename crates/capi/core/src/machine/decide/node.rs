@@ -8,7 +8,7 @@ use capstan_controller::{Decision, Effect, Look, Note, Wait};
 use super::node_sync;
 use crate::machine::MachineController;
 use crate::machine::call::MachineCall;
-use crate::machine::observed::NodeSeen;
+use crate::machine::observed::ObservedNode;
 
 /// Requeue interval while the workload cluster is unreachable; reconnecting usually triggers a reconcile earlier.
 const NOT_CONNECTED_AGAIN: Duration = Duration::from_secs(20);
@@ -20,16 +20,16 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
         return;
     }
     let node = match &look.seen.node {
-        NodeSeen::Found(node) => node,
-        NodeSeen::NotAsked => return,
-        NodeSeen::Missing => {
+        ObservedNode::Found(node) => node,
+        ObservedNode::NotAsked => return,
+        ObservedNode::Missing => {
             if !look.object.metadata.is_deleting() && look.object.status.node_ref.name.is_empty() {
                 let what = format!("a Node with spec.providerID {}", decision.object.spec.provider_id);
                 decision.wait(Wait::on("WaitingForNode", what));
             }
             return;
         }
-        NodeSeen::NotConnected(why) | NodeSeen::Unusable(why) => {
+        ObservedNode::NotConnected(why) | ObservedNode::Unusable(why) => {
             decision.wait(Wait::on("ConnectionDown", why.clone())).again_in(NOT_CONNECTED_AGAIN);
             return;
         }

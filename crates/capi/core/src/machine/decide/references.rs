@@ -6,7 +6,7 @@ use capstan_capi_types::core::{Cluster, Deprecated, MachineSet, label};
 use capstan_controller::{Decision, Look, Wait};
 use capstan_object::{Object, OwnerReference};
 
-use crate::contract::{BootstrapConfig, Claim, External, Found, InfrastructureMachine, claim};
+use crate::contract::{BootstrapConfig, Claim, External, InfrastructureMachine, Lookup, claim};
 use crate::machine::MachineController;
 
 /// Requeue interval for a missing object: its creation triggers no reconcile before it has an owner.
@@ -22,9 +22,9 @@ pub(super) fn bootstrap(
     let kind = &machine.spec.bootstrap.config_ref.kind;
     let object = match &look.seen.bootstrap {
         // The user provides the Secret.
-        Found::NotReferenced => return Ok(()),
-        Found::Object(object) => object,
-        Found::Missing => {
+        Lookup::NotReferenced => return Ok(()),
+        Lookup::Object(object) => object,
+        Lookup::Missing => {
             if !machine.metadata.is_deleting() {
                 decision
                     .wait(Wait::on("DoesNotExist", format!("{kind} to be created")))
@@ -32,7 +32,7 @@ pub(super) fn bootstrap(
             }
             return Ok(());
         }
-        Found::Unusable(why) => return Err(why.clone()),
+        Lookup::Unusable(why) => return Err(why.clone()),
     };
     take(look, cluster, decision, object)?;
     if machine.spec.bootstrap.data_secret_name.is_some() {
@@ -69,9 +69,9 @@ pub(super) fn infrastructure(
     let kind = &machine.spec.infrastructure_ref.kind;
     let was_provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
     let object = match &look.seen.infrastructure {
-        Found::NotReferenced => return Ok(()),
-        Found::Object(object) => object,
-        Found::Missing => {
+        Lookup::NotReferenced => return Ok(()),
+        Lookup::Object(object) => object,
+        Lookup::Missing => {
             if machine.metadata.is_deleting() {
                 return Ok(());
             }
@@ -88,7 +88,7 @@ pub(super) fn infrastructure(
             decision.again_in(MISSING_AGAIN);
             return Ok(());
         }
-        Found::Unusable(why) => return Err(why.clone()),
+        Lookup::Unusable(why) => return Err(why.clone()),
     };
     take(look, cluster, decision, object)?;
     let contract = InfrastructureMachine(object);

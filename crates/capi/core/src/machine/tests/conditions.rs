@@ -18,8 +18,8 @@ fn a_machine_is_available_only_after_it_was_ready_for_long_enough() {
 #[test]
 fn a_silent_cluster_does_not_change_what_is_told_until_the_grace_is_over() {
     let ran = decide(machine(), running()).object;
-    let silent = |last: i64| Seen {
-        node: NodeSeen::NotConnected("refused".to_owned()),
+    let silent = |last: i64| Observed {
+        node: ObservedNode::NotConnected("refused".to_owned()),
         health: Health { last_success: Some(at(last)), failures: 3 },
         ..running()
     };
@@ -27,7 +27,7 @@ fn a_silent_cluster_does_not_change_what_is_told_until_the_grace_is_over() {
     assert_eq!(condition(&soon, "NodeHealthy").0, ConditionStatus::True);
     let mut old_cluster = Cluster::clone(&cluster());
     old_cluster.status.conditions[0].last_transition_time = at(0).into();
-    let late = decide(ran, Seen { cluster: Some(Arc::new(old_cluster)), ..silent(NOW - 301) });
+    let late = decide(ran, Observed { cluster: Some(Arc::new(old_cluster)), ..silent(NOW - 301) });
     assert_eq!(
         condition(&late, "NodeHealthy"),
         (ConditionStatus::Unknown, "ConnectionDown", "Last successful probe at 1970-01-01T00:11:39Z")
@@ -37,7 +37,7 @@ fn a_silent_cluster_does_not_change_what_is_told_until_the_grace_is_over() {
 #[test]
 fn a_node_that_vanished_makes_the_machine_unhealthy() {
     let ran = decide(machine(), running()).object;
-    let decision = decide(ran, Seen { node: NodeSeen::Missing, ..running() });
+    let decision = decide(ran, Observed { node: ObservedNode::Missing, ..running() });
     assert_eq!(
         condition(&decision, "NodeHealthy"),
         (ConditionStatus::False, "NodeDeleted", "Node node has been deleted while the Machine still exists")
@@ -67,7 +67,7 @@ fn a_machine_of_a_deployment_says_whether_it_is_what_is_wanted() {
         let (mut set, mut deployment) = (MachineSet::default(), MachineDeployment::default());
         set.metadata.creation_timestamp = Some(at(500).into());
         change(&mut set, &mut deployment);
-        Seen { set: Some(Arc::new(set)), deployment: Some(Arc::new(deployment)), ..running() }
+        Observed { set: Some(Arc::new(set)), deployment: Some(Arc::new(deployment)), ..running() }
     };
     let mut right = machine();
     right.spec.version = "v1.34.0".to_owned();

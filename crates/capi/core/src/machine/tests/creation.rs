@@ -4,31 +4,31 @@ use super::*;
 
 #[test]
 fn a_machine_goes_from_pending_to_running_as_its_parts_come() {
-    let bare = Seen {
+    let bare = Observed {
         cluster: Some(cluster()),
-        bootstrap: Found::Missing,
-        infrastructure: Found::Missing,
-        ..Seen::default()
+        bootstrap: Lookup::Missing,
+        infrastructure: Lookup::Missing,
+        ..Observed::default()
     };
     let steps = [
         (bare, MachinePhase::Pending, ("BootstrapConfigReady", "DoesNotExist")),
         (
-            Seen {
+            Observed {
                 bootstrap: config(false),
                 infrastructure: infrastructure(false),
-                node: NodeSeen::NotAsked,
+                node: ObservedNode::NotAsked,
                 ..running()
             },
             MachinePhase::Pending,
             ("BootstrapConfigReady", "NotReady"),
         ),
         (
-            Seen { infrastructure: infrastructure(false), node: NodeSeen::NotAsked, ..running() },
+            Observed { infrastructure: infrastructure(false), node: ObservedNode::NotAsked, ..running() },
             MachinePhase::Provisioning,
             ("InfrastructureReady", "NotReady"),
         ),
         (
-            Seen { node: NodeSeen::Missing, ..running() },
+            Observed { node: ObservedNode::Missing, ..running() },
             MachinePhase::Provisioned,
             ("NodeHealthy", "InspectionFailed"),
         ),
@@ -85,7 +85,8 @@ fn finalizer_and_ownership_of_the_parts_come_back_when_stripped() {
     let bare = json!({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "2"}});
     let kind = KindName::namespaced("g", "v1", "FakeMachine", "fakemachines");
     let external = External::new(kind, ContractVersion::V1Beta2, bare);
-    let decision = decide(machine(), Seen { infrastructure: Found::Object(Box::new(external)), ..running() });
+    let decision =
+        decide(machine(), Observed { infrastructure: Lookup::Object(Box::new(external)), ..running() });
     let Some(Effect::Patch { patch, .. }) = decision.effects.first().map(|planned| &planned.effect) else {
         panic!("no patch")
     };

@@ -12,18 +12,18 @@ fn a_machine_goes_stage_by_stage() {
     let to_evict = Plan { evict_now: pods(&["a"]), ..Plan::default() };
     let attached =
         volumes::Attached { claims: ["n/claim".to_owned()].into(), ..volumes::Attached::default() };
-    let gone = || Seen { infrastructure: Found::Missing, bootstrap: Found::Missing, ..going() };
+    let gone = || Observed { infrastructure: Lookup::Missing, bootstrap: Lookup::Missing, ..going() };
     let stages = [
         (hooked(annotation::PRE_DRAIN_HOOK_PREFIX), going(), vec![], "WaitingForPreDrainHook"),
         (
             deleting(),
-            Seen { pods: Some(Ok(to_evict)), volumes: None, ..going() },
+            Observed { pods: Some(Ok(to_evict)), volumes: None, ..going() },
             vec!["cordon node node", "evict pods n/a"],
             "DrainingNode",
         ),
         (
             deleting(),
-            Seen { volumes: Some(Ok(attached)), ..going() },
+            Observed { volumes: Some(Ok(attached)), ..going() },
             vec!["cordon node node"],
             "WaitingForVolumeDetach",
         ),
@@ -41,12 +41,12 @@ fn a_machine_goes_stage_by_stage() {
         ),
         (
             deleting(),
-            Seen { infrastructure: Found::Missing, ..going() },
+            Observed { infrastructure: Lookup::Missing, ..going() },
             vec!["delete fakeconfigs.g n/x"],
             "WaitingForBootstrapDeletion",
         ),
         (deleting(), gone(), vec!["delete node node"], "DeletingNode"),
-        (deleting(), Seen { node: NodeSeen::Missing, ..gone() }, vec![], "DeletionCompleted"),
+        (deleting(), Observed { node: ObservedNode::Missing, ..gone() }, vec![], "DeletionCompleted"),
     ];
     for (machine, seen, expected, reason) in stages {
         let decision = decide(machine, seen);
@@ -59,7 +59,7 @@ fn a_machine_goes_stage_by_stage() {
 
 #[test]
 fn the_drain_is_left_out_where_nobody_would_mind() {
-    let busy = || Seen {
+    let busy = || Observed {
         pods: Some(Ok(Plan { evict_now: pods(&["a"]), ..Plan::default() })),
         volumes: None,
         ..going()
@@ -83,11 +83,11 @@ fn the_drain_is_left_out_where_nobody_would_mind() {
     let mut no_node = deleting();
     no_node.status.node_ref.name.clear();
     for (what, machine, seen) in [
-        ("the cluster goes", deleting(), Seen { cluster: Some(Arc::new(going_cluster)), ..busy() }),
-        ("no control plane is left", deleting(), Seen { control_plane_machines: 0, ..busy() }),
+        ("the cluster goes", deleting(), Observed { cluster: Some(Arc::new(going_cluster)), ..busy() }),
+        ("no control plane is left", deleting(), Observed { control_plane_machines: 0, ..busy() }),
         ("an annotation says so", excluded, busy()),
         ("its time is up", timed_out, busy()),
-        ("it never was a node", no_node, Seen { node: NodeSeen::NotAsked, ..busy() }),
+        ("it never was a node", no_node, Observed { node: ObservedNode::NotAsked, ..busy() }),
     ] {
         let decision = decide(machine, seen);
         assert_eq!(condition(&decision, "Deleting").1, "WaitingForInfrastructureDeletion", "{what}");
@@ -97,7 +97,7 @@ fn the_drain_is_left_out_where_nobody_would_mind() {
 #[test]
 fn what_a_budget_refused_is_told_and_not_tried_again_at_once() {
     let plan = Plan { evict_now: pods(&["a"]), ..Plan::default() };
-    let mut look = look(deleting(), Seen { pods: Some(Ok(plan)), volumes: None, ..going() });
+    let mut look = look(deleting(), Observed { pods: Some(Ok(plan)), volumes: None, ..going() });
     let refused = Evicted {
         refused: vec![(
             pods(&["a"])[0].clone(),
@@ -123,7 +123,7 @@ fn what_a_budget_refused_is_told_and_not_tried_again_at_once() {
 
 #[test]
 fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time_and_is_tried_more_than_once() {
-    let gone = || Seen { infrastructure: Found::Missing, bootstrap: Found::Missing, ..going() };
+    let gone = || Observed { infrastructure: Lookup::Missing, bootstrap: Lookup::Missing, ..going() };
     let failed = |limit, tried| {
         let mut machine = deleting();
         machine.spec.deletion.node_deletion_timeout_seconds = limit;

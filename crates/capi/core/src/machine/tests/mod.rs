@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::drain::Plan;
 use super::*;
-use crate::contract::{ContractVersion, External, Found};
+use crate::contract::{ContractVersion, External, Lookup};
 use crate::workload::Node;
 
 fn at(second: i64) -> Timestamp {
@@ -54,24 +54,24 @@ fn cluster() -> Arc<Cluster> {
 }
 
 /// A provider's object that already belongs to the machine.
-fn object(kind: &str, mut value: Value) -> Found {
+fn object(kind: &str, mut value: Value) -> Lookup {
     value["metadata"] = json!({
         "name": "x", "namespace": "n", "uid": "x-uid", "resourceVersion": "1",
         "labels": {label::CLUSTER_NAME: "c"},
         "ownerReferences": [OwnerReference::controlled_by(&machine())],
     });
     let kind = KindName::namespaced("g", "v1", kind.to_owned(), format!("{}s", kind.to_lowercase()));
-    Found::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
+    Lookup::Object(Box::new(External::new(kind, ContractVersion::V1Beta2, value)))
 }
 
-fn config(created: bool) -> Found {
+fn config(created: bool) -> Lookup {
     object(
         "FakeConfig",
         json!({"status": {"initialization": {"dataSecretCreated": created}, "dataSecretName": "s"}}),
     )
 }
 
-fn infrastructure(provisioned: bool) -> Found {
+fn infrastructure(provisioned: bool) -> Lookup {
     let value = json!({
         "spec": {"providerID": "fake://1", "failureDomain": "z"},
         "status": {
@@ -99,14 +99,14 @@ fn node() -> Arc<Node> {
     Arc::new(serde_json::from_value(node).expect("a node"))
 }
 
-fn running() -> Seen {
-    Seen {
+fn running() -> Observed {
+    Observed {
         cluster: Some(cluster()),
         bootstrap: config(true),
         infrastructure: infrastructure(true),
         health: Health { last_success: Some(at(NOW - 5)), failures: 0 },
-        node: NodeSeen::Found(node()),
-        ..Seen::default()
+        node: ObservedNode::Found(node()),
+        ..Observed::default()
     }
 }
 
@@ -114,11 +114,11 @@ fn controller() -> MachineController {
     MachineController::new(Nodes::new())
 }
 
-fn look(machine: Machine, seen: Seen) -> Look<MachineController> {
+fn look(machine: Machine, seen: Observed) -> Look<MachineController> {
     Look::new(Arc::new(machine), seen, at(NOW))
 }
 
-fn decide(machine: Machine, seen: Seen) -> Decision<MachineController> {
+fn decide(machine: Machine, seen: Observed) -> Decision<MachineController> {
     controller().decide(&look(machine, seen))
 }
 
@@ -142,8 +142,8 @@ fn deleting() -> Machine {
     machine
 }
 
-fn going() -> Seen {
-    Seen {
+fn going() -> Observed {
+    Observed {
         control_plane_machines: 1,
         pods: Some(Ok(Plan::default())),
         volumes: Some(Ok(volumes::Attached::default())),

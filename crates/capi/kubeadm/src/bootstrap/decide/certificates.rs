@@ -12,19 +12,20 @@ use super::{Decision, RETRY};
 use crate::Error;
 use crate::bootstrap::observed::is_initialized;
 use crate::bootstrap::status;
-use crate::certificates::{AdminKubeconfig, Authority, KeyPair, KeySettings, Place, Purpose};
+use crate::certificates::{AdminKubeconfig, Authority, CertificateLocation, KeyPair, KeySettings, Purpose};
 
 impl Step<'_> {
-    fn secret_name(&self, place: &Place) -> String {
-        place.purpose.secret_name(&self.cluster.metadata.name)
+    fn secret_name(&self, location: &CertificateLocation) -> String {
+        location.purpose.secret_name(&self.cluster.metadata.name)
     }
 
     /// Fails if a certificate that the user must provide is missing.
-    pub(super) fn check_provided(&self, places: &[Place]) -> Result<(), Error> {
-        let missing =
-            |place: &&Place| place.provided && !self.look.seen.certificates.contains_key(&place.purpose);
-        match places.iter().find(missing) {
-            Some(place) => Err(Error::CertificateMissing(self.secret_name(place))),
+    pub(super) fn check_provided(&self, locations: &[CertificateLocation]) -> Result<(), Error> {
+        let missing = |location: &&CertificateLocation| {
+            location.provided && !self.look.seen.certificates.contains_key(&location.purpose)
+        };
+        match locations.iter().find(missing) {
+            Some(location) => Err(Error::CertificateMissing(self.secret_name(location))),
             None => Ok(()),
         }
     }
@@ -32,12 +33,12 @@ impl Step<'_> {
     /// Returns whether all certificates exist. Missing ones are generated for clusters without a control plane provider.
     pub(super) fn certificates_there(
         &self,
-        places: &[Place],
+        locations: &[CertificateLocation],
         decision: &mut Decision,
     ) -> Result<bool, Error> {
         let seen = &self.look.seen;
-        let missing: Vec<&Place> =
-            places.iter().filter(|place| !seen.certificates.contains_key(&place.purpose)).collect();
+        let missing: Vec<&CertificateLocation> =
+            locations.iter().filter(|location| !seen.certificates.contains_key(&location.purpose)).collect();
         if missing.is_empty() {
             status::set(
                 decision,
@@ -50,7 +51,7 @@ impl Step<'_> {
             self.make_kubeconfig(decision)?;
             return Ok(true);
         }
-        let names: Vec<String> = missing.iter().map(|place| self.secret_name(place)).collect();
+        let names: Vec<String> = missing.iter().map(|location| self.secret_name(location)).collect();
         let message = format!("Waiting for secrets {}", names.join(", "));
         status::set(
             decision,
@@ -67,9 +68,9 @@ impl Step<'_> {
             let keys = KeySettings::of(spec, self.settings.default_algorithm);
             let owner = OwnerReference::controlled_by(&*self.look.object);
             let meta = &self.cluster.metadata;
-            for place in missing {
-                let pair = KeyPair::make(place.purpose, keys, &seen.seed, self.look.now)?;
-                let secret = pair.to_secret(&meta.namespace, &meta.name, place.purpose, owner.clone());
+            for location in missing {
+                let pair = KeyPair::make(location.purpose, keys, &seen.seed, self.look.now)?;
+                let secret = pair.to_secret(&meta.namespace, &meta.name, location.purpose, owner.clone());
                 decision.then(Effect::create(&secret));
             }
         } else {
@@ -103,21 +104,22 @@ impl Step<'_> {
         Ok(())
     }
 
-    pub(super) fn pair(&self, place: &Place) -> Result<KeyPair, Error> {
-        let secret = self.look.seen.certificates.get(&place.purpose);
-        let pair =
-            KeyPair::from_secret(secret.ok_or_else(|| Error::CertificateMissing(self.secret_name(place)))?)?;
-        if pair.key.is_empty() && place.key_file.is_some() {
-            let (secret, key) = (self.secret_name(place), "tls.key".to_owned());
+    pub(super) fn pair(&self, location: &CertificateLocation) -> Result<KeyPair, Error> {
+        let secret = self.look.seen.certificates.get(&location.purpose);
+        let pair = KeyPair::from_secret(
+            secret.ok_or_else(|| Error::CertificateMissing(self.secret_name(location)))?,
+        )?;
+        if pair.key.is_empty() && location.key_file.is_some() {
+            let (secret, key) = (self.secret_name(location), "tls.key".to_owned());
             return Err(SecretError::KeyMissing { secret, key }.into());
         }
         Ok(pair)
     }
 
-    pub(super) fn certificate_files(&self, places: &[Place]) -> Result<Vec<File>, Error> {
+    pub(super) fn certificate_files(&self, locations: &[CertificateLocation]) -> Result<Vec<File>, Error> {
         let mut files = Vec::new();
-        for place in places {
-            files.extend(place.files(&self.pair(place)?));
+        for location in locations {
+            files.extend(location.files(&self.pair(location)?));
         }
         Ok(files)
     }

@@ -6,11 +6,11 @@ use capstan_controller::{Effect, Look, ObjectRef, Wait};
 use serde_json::json;
 
 use super::{Decision, RETRY, owner_of_data, record_data, token_call};
-use crate::boot::{self, BootData, Run};
 use crate::bootstrap::observed::is_initialized;
 use crate::bootstrap::token::{self, TokenCall, TokenState};
 use crate::bootstrap::{BootstrapController, Settings, lock, status};
-use crate::certificates::{places_for_control_plane, places_for_worker};
+use crate::bootstrap_data::{self, BootstrapData, KubeadmCommand};
+use crate::certificates::{locations_for_control_plane, locations_for_worker};
 use crate::{Error, config};
 use capstan_capi_core::secret::{Secret, cluster_secret};
 
@@ -46,17 +46,19 @@ impl Step<'_> {
         // Validate the spec before taking the lock, so that another machine can take it.
         let spec = &self.look.object.spec;
         let version = &self.machine.spec.version;
-        let run = Run::Init {
+        let run = KubeadmCommand::Init {
             cluster_configuration: config::cluster_configuration(spec, self.cluster, version)?,
             init_configuration: config::init_configuration(&spec.init_configuration, version)?,
         };
         let (files, users) = self.resolved()?;
-        let places = places_for_control_plane(&spec.cluster_configuration);
-        self.check_provided(&places)?;
-        for place in places.iter().filter(|place| self.look.seen.certificates.contains_key(&place.purpose)) {
-            self.pair(place)?;
+        let locations = locations_for_control_plane(&spec.cluster_configuration);
+        self.check_provided(&locations)?;
+        for location in
+            locations.iter().filter(|location| self.look.seen.certificates.contains_key(&location.purpose))
+        {
+            self.pair(location)?;
         }
-        let mut data = BootData { run, certificates: Vec::new(), files, users, spec };
+        let mut data = BootstrapData { run, certificates: Vec::new(), files, users, spec };
         data.render()?;
 
         let me = &self.machine.metadata.name;
@@ -78,36 +80,36 @@ impl Step<'_> {
                 return Ok(());
             }
         }
-        if !self.certificates_there(&places, decision)? {
+        if !self.certificates_there(&locations, decision)? {
             return Ok(());
         }
-        data.certificates = self.certificate_files(&places)?;
+        data.certificates = self.certificate_files(&locations)?;
         self.store(data, decision)
     }
 
     fn join(&self, control_plane: bool, decision: &mut Decision) -> Result<(), Error> {
         let spec = &self.look.object.spec;
         let join = if control_plane {
-            boot::as_control_plane(&spec.join_configuration)
+            bootstrap_data::as_control_plane(&spec.join_configuration)
         } else {
             spec.join_configuration.clone()
         };
-        let places = if control_plane {
-            places_for_control_plane(&spec.cluster_configuration)
+        let locations = if control_plane {
+            locations_for_control_plane(&spec.cluster_configuration)
         } else {
-            places_for_worker(&join.ca_cert_path)
+            locations_for_worker(&join.ca_cert_path)
         };
-        self.check_provided(&places)?;
-        if !self.certificates_there(&places, decision)? {
+        self.check_provided(&locations)?;
+        if !self.certificates_there(&locations, decision)? {
             return Ok(());
         }
-        let ca = self.pair(&places[0])?.certificate;
-        let Some(mut join) = boot::with_discovery(&join, self.cluster, &ca)? else {
+        let ca = self.pair(&locations[0])?.certificate;
+        let Some(mut join) = bootstrap_data::with_discovery(&join, self.cluster, &ca)? else {
             status::no_data(decision, self.look, "Waiting for Cluster spec.controlPlaneEndpoint to be set");
             decision.wait(Wait::on("WaitingForEndpoint", "the endpoint of the cluster")).again_in(RETRY / 3);
             return Ok(());
         };
-        if boot::uses_token(&join) && boot::token(&join).is_none() {
+        if bootstrap_data::uses_token(&join) && bootstrap_data::token(&join).is_none() {
             join.discovery.bootstrap_token.token = token::generate(&self.look.seen.seed);
         }
         if join != spec.join_configuration {
@@ -116,34 +118,35 @@ impl Step<'_> {
             status::no_data(decision, self.look, "Waiting for the bootstrap token to be recorded");
             return Ok(());
         }
-        if boot::uses_token(&join) && self.look.seen.token == TokenState::Missing {
+        if bootstrap_data::uses_token(&join) && self.look.seen.token == TokenState::Missing {
             decision.then(Effect::Call(token_call(self.settings, self.look, self.cluster)));
             status::no_data(decision, self.look, "Waiting for the bootstrap token to be made in the cluster");
             return Ok(());
         }
         let version = &self.machine.spec.version;
         let (mut files, users) = self.resolved()?;
-        files.extend(boot::discovery_kubeconfig(&join.discovery.file));
+        files.extend(bootstrap_data::discovery_kubeconfig(&join.discovery.file));
         let (run, certificates) = if control_plane {
             let join_configuration = config::join_configuration(&join, version)?;
-            (Run::JoinControlPlane { join_configuration }, self.certificate_files(&places)?)
+            (KubeadmCommand::JoinControlPlane { join_configuration }, self.certificate_files(&locations)?)
         } else {
-            let join_configuration = config::join_configuration(&boot::as_worker(&join)?, version)?;
-            (Run::JoinWorker { join_configuration }, Vec::new())
+            let join_configuration = config::join_configuration(&bootstrap_data::as_worker(&join)?, version)?;
+            (KubeadmCommand::JoinWorker { join_configuration }, Vec::new())
         };
-        self.store(BootData { run, certificates, files, users, spec }, decision)?;
+        self.store(BootstrapData { run, certificates, files, users, spec }, decision)?;
         decision.again_in(token::interval(self.settings.token_ttl));
         Ok(())
     }
 
     fn resolved(&self) -> Result<(Vec<File>, Vec<User>), Error> {
         let (spec, seen) = (&self.look.object.spec, &self.look.seen);
-        let files = boot::resolve_files(&spec.files, &seen.sources, seen.control_plane_version.as_deref())?;
-        Ok((files, boot::resolve_users(&spec.users, &seen.sources)?))
+        let files =
+            bootstrap_data::resolve_files(&spec.files, &seen.sources, seen.control_plane_version.as_deref())?;
+        Ok((files, bootstrap_data::resolve_users(&spec.users, &seen.sources)?))
     }
 
     /// Writes the data to its Secret and, once it is there, records that in status.
-    fn store(&self, data: BootData<'_>, decision: &mut Decision) -> Result<(), Error> {
+    fn store(&self, data: BootstrapData<'_>, decision: &mut Decision) -> Result<(), Error> {
         let config = &self.look.object;
         let content = data.render()?;
         let wanted = cluster_secret(

@@ -16,7 +16,7 @@ use self::data::Step;
 use super::observed::is_initialized;
 use super::token::{self, TokenCall, TokenState};
 use super::{BootstrapController, Settings, status};
-use crate::boot;
+use crate::bootstrap_data;
 
 type Decision = capstan_controller::Decision<BootstrapController>;
 
@@ -120,7 +120,8 @@ fn keep_token(
 
 fn token_call(settings: &Settings, look: &Look<BootstrapController>, cluster: &Cluster) -> TokenCall {
     let join = &look.object.spec.join_configuration;
-    let id = boot::token(join).and_then(token::halves).map(|(id, _)| id.to_owned()).unwrap_or_default();
+    let id =
+        bootstrap_data::token(join).and_then(token::halves).map(|(id, _)| id.to_owned()).unwrap_or_default();
     let ttl = SignedDuration::try_from(settings.token_ttl).unwrap_or(SignedDuration::from_mins(15));
     TokenCall {
         namespace: cluster.metadata.namespace.clone(),

@@ -6,25 +6,25 @@ use capstan_capi_types::core::Machine;
 use capstan_controller::Note;
 use capstan_object::Object;
 
-use super::turn::Turn;
+use super::scope::ReconcileScope;
 use crate::config::kubernetes_version;
 
 /// Returns whether all control plane machines are controlled by this object.
-pub(super) fn adopt(turn: &mut Turn<'_>) -> bool {
-    let (look, uid) = (turn.look, &turn.look.object.metadata.uid);
+pub(super) fn adopt(scope: &mut ReconcileScope<'_>) -> bool {
+    let (look, uid) = (scope.look, &scope.look.object.metadata.uid);
     let machines = || look.seen.machines.iter().map(|seen| seen.machine.as_ref());
     let orphans: Vec<&Machine> =
         machines().filter(|machine| machine.metadata.controller().is_none()).collect();
-    let obstacles: Vec<String> = orphans.iter().filter_map(|machine| obstacle(turn, machine)).collect();
+    let obstacles: Vec<String> = orphans.iter().filter_map(|machine| obstacle(scope, machine)).collect();
     if let Some(obstacle) = obstacles.first() {
-        turn.wait("AdoptionFailed", obstacle.clone());
-        turn.obstacles = obstacles;
+        scope.wait("AdoptionFailed", obstacle.clone());
+        scope.obstacles = obstacles;
         return false;
     }
     for machine in orphans {
         let note =
             Note::normal("SuccessfulAdopt", "Adopt", format!("Adopted Machine {:?}", machine.metadata.name));
-        turn.decision.then_noting(owners::adopt(look.object.as_ref(), machine), note);
+        scope.decision.then_noting(owners::adopt(look.object.as_ref(), machine), note);
     }
     let theirs =
         machines().find(|machine| machine.metadata.controller().is_some_and(|owner| owner.uid != *uid));
@@ -33,21 +33,21 @@ pub(super) fn adopt(turn: &mut Turn<'_>) -> bool {
             "control plane Machine {} is not owned by this KubeadmControlPlane, refusing to operate in mixed management mode",
             machine.metadata.name
         );
-        turn.wait("MixedManagement", message.clone());
-        turn.obstacles.push(message);
+        scope.wait("MixedManagement", message.clone());
+        scope.obstacles.push(message);
         return false;
     }
     true
 }
 
 /// Why a machine cannot be adopted.
-fn obstacle(turn: &Turn<'_>, machine: &Machine) -> Option<String> {
+fn obstacle(scope: &ReconcileScope<'_>, machine: &Machine) -> Option<String> {
     let name = &machine.metadata.name;
     let reference = &machine.spec.bootstrap.config_ref;
     if reference.kind != KubeadmConfig::KIND.kind {
         return Some(format!("Machine {name} does not boot from a KubeadmConfig"));
     }
-    let wanted = &turn.look.object.spec.version;
+    let wanted = &scope.look.object.spec.version;
     // A machine without a version is adopted as it is.
     let own = kubernetes_version(&machine.spec.version).ok()?;
     let ours = kubernetes_version(wanted).ok()?;

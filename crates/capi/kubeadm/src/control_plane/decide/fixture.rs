@@ -6,7 +6,7 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine};
 use jiff::Timestamp;
 
-use crate::control_plane::observed::{EtcdMember, Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, EtcdMember};
 use crate::testing::object;
 
 pub fn now() -> Timestamp {
@@ -69,7 +69,7 @@ pub fn broken(n: u32) -> Machine {
     machine
 }
 
-pub fn plane(control_plane: KubeadmControlPlane, machines: Vec<Machine>) -> Plane {
+pub fn plane(control_plane: KubeadmControlPlane, machines: Vec<Machine>) -> ControlPlaneState {
     let member = |machine: &Machine| EtcdMember {
         name: machine.status.node_ref.name.clone(),
         ..EtcdMember::default()
@@ -79,10 +79,10 @@ pub fn plane(control_plane: KubeadmControlPlane, machines: Vec<Machine>) -> Plan
         .into_iter()
         .map(|machine| {
             let node = machine.status.node_ref.name.clone();
-            Member { machine: Arc::new(machine), config: None, origin: None, node }
+            ControlPlaneMachine { machine: Arc::new(machine), config: None, origin: None, node }
         })
         .collect();
-    Plane {
+    ControlPlaneState {
         control_plane: Arc::new(control_plane),
         cluster: Arc::new(Cluster::default()),
         machines,
@@ -91,6 +91,6 @@ pub fn plane(control_plane: KubeadmControlPlane, machines: Vec<Machine>) -> Plan
     }
 }
 
-pub fn healthy(replicas: i32, machines: u32) -> Plane {
+pub fn healthy(replicas: i32, machines: u32) -> ControlPlaneState {
     plane(control_plane(replicas, ""), (1..=machines).map(machine).collect())
 }

@@ -8,16 +8,16 @@ use capstan_object::{ObjectMeta, Time};
 use serde_json::{Map, Value, json};
 
 use super::desired_machine as desired;
-use super::turn::Turn;
+use super::scope::ReconcileScope;
 
 /// Propagates metadata and spec fields to machines, their KubeadmConfigs and their infrastructure machines.
-pub(super) fn follow(turn: &mut Turn<'_>) {
-    let control_plane = &turn.look.object;
-    let cluster = &turn.cluster.metadata.name;
+pub(super) fn propagate(scope: &mut ReconcileScope<'_>) {
+    let control_plane = &scope.look.object;
+    let cluster = &scope.cluster.metadata.name;
     let uid = &control_plane.metadata.uid;
     let to_machine = desired::propagated_to_machine(control_plane, cluster);
     let to_parts = desired::propagated(control_plane, cluster);
-    for seen in &turn.look.seen.machines {
+    for seen in &scope.look.seen.machines {
         let machine = &seen.machine;
         if !machine.metadata.is_owned_by(uid) {
             continue;
@@ -40,7 +40,7 @@ pub(super) fn follow(turn: &mut Turn<'_>) {
         if !change.is_empty() {
             let target = ObjectRef::to(machine.as_ref());
             let change = Value::Object(change);
-            turn.decision.then(Effect::merge_guarded(target, &machine.metadata, change));
+            scope.decision.then(Effect::merge_guarded(target, &machine.metadata, change));
         }
         if going {
             continue;
@@ -52,24 +52,24 @@ pub(super) fn follow(turn: &mut Turn<'_>) {
             let metadata: &ObjectMeta = metadata;
             if let Some(change) = to_parts.change(metadata, &[]) {
                 let change = json!({"metadata": change});
-                turn.decision.then(Effect::merge_guarded(target, metadata, change));
+                scope.decision.then(Effect::merge_guarded(target, metadata, change));
             }
         }
     }
 }
 
 /// Records certificate expiry in annotations of KubeadmConfigs, from where the Machine controller takes it.
-pub(super) fn date(turn: &mut Turn<'_>) {
-    let Some(inside) = turn.look.seen.workload.inside() else { return };
-    for seen in &turn.look.seen.machines {
-        let expiry = inside.expiries.get(&seen.machine.status.node_ref.name);
+pub(super) fn record_certificate_expiry(scope: &mut ReconcileScope<'_>) {
+    let Some(reached) = scope.look.seen.workload.reached() else { return };
+    for seen in &scope.look.seen.machines {
+        let expiry = reached.expiries.get(&seen.machine.status.node_ref.name);
         if let (Some(config), Some(expiry)) = (&seen.config, expiry)
             && !config.metadata.annotations.contains_key(annotation::CERTIFICATES_EXPIRY)
         {
             let text = Time::new(*expiry).to_string();
             let change = json!({"metadata": {"annotations": {annotation::CERTIFICATES_EXPIRY: text}}});
             let target = ObjectRef::to(config.as_ref());
-            turn.decision.then(Effect::merge_guarded(target, &config.metadata, change));
+            scope.decision.then(Effect::merge_guarded(target, &config.metadata, change));
         }
     }
 }

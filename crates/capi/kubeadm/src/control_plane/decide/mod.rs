@@ -21,19 +21,19 @@ mod machine_deletion;
 mod quorum;
 mod remediation;
 mod scaling;
+mod scope;
 mod secrets;
 mod status;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod up_to_date;
 mod workload;
 
 use std::time::Duration;
 
-use capstan_capi_core::conditions::Verdict;
-use capstan_capi_core::contract::Found;
-use capstan_capi_core::machines::tell_all;
+use capstan_capi_core::conditions::ConditionState;
+use capstan_capi_core::contract::Lookup;
+use capstan_capi_core::machines::set_conditions;
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::controlplane::kubeadm_control_plane::{FINALIZER, condition as own};
 use capstan_capi_types::core::machine::condition as machine_condition;
@@ -42,21 +42,21 @@ use capstan_controller::{Decision, Wait};
 use capstan_object::{ConditionStatus, Conditions};
 
 use self::health::Health;
-use self::status::Facts;
-use self::turn::{Decided, Looked, Turn};
+use self::scope::{Decided, Looked, ReconcileScope};
+use self::status::StatusInputs;
 use super::Settings;
-use super::observed::{Plane, Workload};
+use super::observed::{ControlPlaneState, Workload};
 
 pub(super) use status::OWNED;
 
 /// Requeue interval of an unhealthy control plane: static pods are polled, not watched.
-const UNWELL: Duration = Duration::from_secs(20);
+const RECHECK_UNHEALTHY: Duration = Duration::from_secs(20);
 /// Requeue interval of a healthy control plane.
-const WELL: Duration = Duration::from_secs(600);
+const RECHECK_HEALTHY: Duration = Duration::from_secs(600);
 
 pub fn decide(settings: &Settings, look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    status::say(&mut decision, look, condition::PAUSED, paused::verdict(look.paused.as_deref()));
+    status::set_condition(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() {
         return decision;
     }
@@ -64,19 +64,26 @@ pub fn decide(settings: &Settings, look: &Looked) -> Decided {
         decision.wait(Wait::on("WaitingForOwner", "the cluster that owns this control plane"));
         return decision;
     };
-    let mut turn =
-        Turn { settings, look, cluster, decision, obstacles: Vec::new(), matching: true, deleting: None };
+    let mut scope = ReconcileScope {
+        settings,
+        look,
+        cluster,
+        decision,
+        obstacles: Vec::new(),
+        matching: true,
+        deleting: None,
+    };
     if look.object.metadata.is_deleting() {
-        deletion::delete(&mut turn);
+        deletion::delete(&mut scope);
     } else {
-        turn.decision.add_finalizer(FINALIZER);
-        turn.run();
+        scope.decision.add_finalizer(FINALIZER);
+        scope.run();
     }
-    turn.report();
-    turn.decision
+    scope.report();
+    scope.decision
 }
 
-impl Turn<'_> {
+impl ReconcileScope<'_> {
     fn run(&mut self) {
         if let Some(claim) =
             self.look.seen.template.object().and_then(|found| owners::claim_template(found, self.cluster))
@@ -84,7 +91,9 @@ impl Turn<'_> {
             self.decision.then(claim);
         }
         if self.cluster.status.initialization.infrastructure_provisioned != Some(true) {
-            self.unknown("Waiting for Cluster status.initialization.infrastructureProvisioned to be true");
+            self.set_health_unknown(
+                "Waiting for Cluster status.initialization.infrastructureProvisioned to be true",
+            );
             self.decision.wait(Wait::on("WaitingForInfrastructure", "the infrastructure of the cluster"));
             return;
         }
@@ -97,7 +106,7 @@ impl Turn<'_> {
             return;
         }
         if !self.cluster.spec.control_plane_endpoint.is_valid() {
-            self.unknown("Waiting for Cluster spec.controlPlaneEndpoint to be set");
+            self.set_health_unknown("Waiting for Cluster spec.controlPlaneEndpoint to be set");
             self.decision.wait(Wait::on("WaitingForEndpoint", "the endpoint of the cluster"));
             return;
         }
@@ -105,12 +114,12 @@ impl Turn<'_> {
         if !kubeconfig || self.has_work() {
             return;
         }
-        in_place::follow(self);
+        in_place::propagate(self);
         if self.has_work() {
             return;
         }
         let plane = self.plane();
-        self.judge(&plane);
+        self.set_health_conditions(&plane);
         if self.has_work() {
             return;
         }
@@ -122,9 +131,9 @@ impl Turn<'_> {
             return self.wait("WorkloadUnreachable", why.clone());
         }
         for step in [
-            etcd_members::strangers,
-            machine_deletion::release,
-            remediation::keep_records,
+            etcd_members::remove_orphaned,
+            machine_deletion::complete,
+            remediation::update_records,
             remediation::report_held,
             scaling::step,
         ] {
@@ -135,20 +144,20 @@ impl Turn<'_> {
         }
         if self.obstacles.is_empty() {
             workload::add_ons(self, &plane);
-            in_place::date(self);
+            in_place::record_certificate_expiry(self);
         }
     }
 
     /// Sets the health conditions to Unknown.
-    fn unknown(&mut self, message: &str) {
+    fn set_health_unknown(&mut self, message: &str) {
         for kind in [own::ETCD_CLUSTER_HEALTHY, own::CONTROL_PLANE_COMPONENTS_HEALTHY] {
-            let verdict = Verdict::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
-            status::say(&mut self.decision, self.look, kind, verdict);
+            let verdict = ConditionState::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
+            status::set_condition(&mut self.decision, self.look, kind, verdict);
         }
     }
 
     /// Sets the health conditions of the machines and of the control plane.
-    fn judge(&mut self, plane: &Plane) {
+    fn set_health_conditions(&mut self, plane: &ControlPlaneState) {
         let seen = &self.look.seen;
         let health = Health::of(plane, &seen.workload, &seen.health, self.settings.grace);
         self.matching = health.matching;
@@ -156,9 +165,9 @@ impl Turn<'_> {
             let name = &member.machine.metadata.name;
             let current = up_to_date::condition(plane, member);
             let verdicts = health.machines.get(name).map(Vec::as_slice).unwrap_or_default();
-            let told = verdicts.iter().map(|(kind, verdict)| (*kind, Some(verdict)));
-            let told = told.chain([(machine_condition::UP_TO_DATE, Some(&current))]);
-            if let Some(effect) = tell_all(&member.machine, told, self.look.now) {
+            let relevant = verdicts.iter().map(|(kind, verdict)| (*kind, Some(verdict)));
+            let relevant = relevant.chain([(machine_condition::UP_TO_DATE, Some(&current))]);
+            if let Some(effect) = set_conditions(&member.machine, relevant, self.look.now) {
                 self.decision.then(effect);
             }
         }
@@ -167,7 +176,7 @@ impl Turn<'_> {
             (own::CONTROL_PLANE_COMPONENTS_HEALTHY, health.components),
         ] {
             if let Some(verdict) = verdict {
-                status::say(&mut self.decision, self.look, kind, verdict);
+                status::set_condition(&mut self.decision, self.look, kind, verdict);
             }
         }
     }
@@ -176,21 +185,21 @@ impl Turn<'_> {
         let plane = self.plane();
         let template = &self.look.seen.template;
         let kind = self.look.object.spec.machine_template.spec.infrastructure_ref.kind.clone();
-        let facts = Facts {
+        let inputs = StatusInputs {
             plane: &plane,
             matching: self.matching,
             obstacles: &self.obstacles,
-            missing_template: matches!(template, Found::Missing).then_some(kind.as_str()),
+            missing_template: matches!(template, Lookup::Missing).then_some(kind.as_str()),
             deleting: self.deleting.clone(),
         };
-        status::report(&mut self.decision, self.look, &facts);
+        status::report(&mut self.decision, self.look, &inputs);
         if self.look.object.metadata.is_deleting() || plane.machines.is_empty() {
             return;
         }
         let conditions = &self.decision.object.status.conditions;
         let well = conditions.is_condition_true(own::CONTROL_PLANE_COMPONENTS_HEALTHY)
             && (!plane.manages_etcd() || conditions.is_condition_true(own::ETCD_CLUSTER_HEALTHY));
-        self.decision.again_in(if well { WELL } else { UNWELL });
+        self.decision.again_in(if well { RECHECK_HEALTHY } else { RECHECK_UNHEALTHY });
         if let Some(after) = self.look.object.spec.rollout.after
             && after.timestamp() > self.look.now
         {

@@ -3,7 +3,7 @@
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition::MACHINE_ETCD_MEMBER_HEALTHY;
 use capstan_object::Conditions;
 
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
@@ -18,7 +18,7 @@ pub enum Change<'a> {
 }
 
 /// Whether etcd keeps its quorum. False while a member starts or is a learner.
-pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
+pub fn etcd_survives(plane: &ControlPlaneState, change: Change<'_>) -> bool {
     let mut voting = 0usize;
     let mut unhealthy = 0usize;
     if change == Change::Add {
@@ -52,7 +52,7 @@ pub fn etcd_survives(plane: &Plane, change: Change<'_>) -> bool {
 }
 
 /// Whether at least one machine still has a complete healthy set of control plane components.
-pub fn components_survive(plane: &Plane, change: Change<'_>) -> bool {
+pub fn components_survive(plane: &ControlPlaneState, change: Change<'_>) -> bool {
     if change == Change::Add && plane.machines.is_empty() {
         return true;
     }

@@ -17,7 +17,7 @@ pub(crate) async fn etcd_credentials(
     cluster: &Key,
     view: &View,
     seed: &Seed,
-    passes: &Passes,
+    client_certificates: &ClientCertificates,
 ) -> Result<Result<Credentials, String>, ObserveError> {
     let Some(found) = cluster_secret::read(view, cluster, Purpose::EtcdCa).await? else {
         return Ok(Err("the certificate of etcd's authority is missing".to_owned()));
@@ -32,29 +32,29 @@ pub(crate) async fn etcd_credentials(
     };
     let client = client.as_ref().map(KeyPair::from_secret).transpose();
     let made = client.and_then(|client| {
-        let pass = passes.of(cluster, &found.metadata, view.now(), || {
-            Credentials::pass(&authority, client.as_ref(), seed, view.now())
+        let own = client_certificates.of(cluster, &found.metadata, view.now(), || {
+            Credentials::issue(&authority, client.as_ref(), seed, view.now())
         })?;
-        Credentials::new(&authority, &pass, view.now())
+        Credentials::new(&authority, &own, view.now())
     });
     Ok(made.map_err(|error| error.to_string()))
 }
 
 /// How long a certificate is reused; it is valid for twice as long.
-const PASS_FOR: SignedDuration = SignedDuration::from_hours(12);
+const REUSE_FOR: SignedDuration = SignedDuration::from_hours(12);
 
 /// Client certificates by cluster.
 #[derive(Default)]
-pub(crate) struct Passes(Mutex<BTreeMap<Key, Pass>>);
+pub(crate) struct ClientCertificates(Mutex<BTreeMap<Key, CachedCertificate>>);
 
-struct Pass {
+struct CachedCertificate {
     /// uid and resourceVersion of the CA's Secret; a new CA invalidates the entry.
     authority: (String, String),
     made: Timestamp,
     pair: KeyPair,
 }
 
-impl Passes {
+impl ClientCertificates {
     /// The cached certificate, or a new one.
     fn of(
         &self,
@@ -64,14 +64,14 @@ impl Passes {
         make: impl FnOnce() -> Result<KeyPair, Error>,
     ) -> Result<KeyPair, Error> {
         let authority = (authority.uid.clone(), authority.resource_version.clone());
-        if let Some(pass) = self.0.lock().get(cluster) {
-            let age = now.duration_since(pass.made);
-            if pass.authority == authority && !age.is_negative() && age < PASS_FOR {
-                return Ok(pass.pair.clone());
+        if let Some(own) = self.0.lock().get(cluster) {
+            let age = now.duration_since(own.made);
+            if own.authority == authority && !age.is_negative() && age < REUSE_FOR {
+                return Ok(own.pair.clone());
             }
         }
         let pair = make()?;
-        self.0.lock().insert(cluster.clone(), Pass { authority, made: now, pair: pair.clone() });
+        self.0.lock().insert(cluster.clone(), CachedCertificate { authority, made: now, pair: pair.clone() });
         Ok(pair)
     }
 

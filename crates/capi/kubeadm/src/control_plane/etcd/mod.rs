@@ -17,14 +17,14 @@ use capstan_object::Key;
 use rustls::pki_types::ServerName;
 
 use super::installed::{NAMESPACE, pod_name};
-use super::observed::{EtcdMember, EtcdSeen};
+use super::observed::{EtcdMember, EtcdState};
 
-pub(super) use credentials::{Passes, etcd_credentials};
+pub(super) use credentials::{ClientCertificates, etcd_credentials};
 pub(super) use tls::Credentials;
 
 const PORT: u16 = 2379;
 /// Per request; a member that does not answer in time is skipped.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Etcd<'a> {
     pub workloads: &'a dyn Workloads,
@@ -41,7 +41,7 @@ impl Etcd<'_> {
         let name = ServerName::try_from(pod.name.clone()).or_else(|_| ServerName::try_from("localhost"));
         let name = name.map_err(|error| error.to_string())?;
         let client = Client::connect(stream, Some((self.credentials.tls.clone(), name))).await;
-        Ok(client.map_err(|error| words(&error))?.with_deadline(PATIENCE))
+        Ok(client.map_err(|error| error_chain(&error))?.with_deadline(TIMEOUT))
     }
 
     /// Connects to the first member that answers; also returns the id of the leader.
@@ -50,7 +50,7 @@ impl Etcd<'_> {
         for node in nodes {
             let tried = async {
                 let mut client = self.connect(node).await?;
-                let leader = client.status().await.map_err(|error| words(&error))?.leader;
+                let leader = client.status().await.map_err(|error| error_chain(&error))?.leader;
                 if leader == 0 { Err("etcd has no leader".to_owned()) } else { Ok((client, leader)) }
             };
             match tried.await {
@@ -62,13 +62,14 @@ impl Etcd<'_> {
     }
 
     /// Reads members, leader and alarms.
-    pub async fn look(&self, nodes: &[String]) -> Result<EtcdSeen, String> {
+    pub async fn look(&self, nodes: &[String]) -> Result<EtcdState, String> {
         let (mut client, leader) =
             self.first(nodes).await.map_err(|why| format!("Failed to connect to etcd: {why}"))?;
         let members = client.members().await;
-        let members = members.map_err(|error| format!("Failed to get etcd members: {}", words(&error)))?;
+        let members =
+            members.map_err(|error| format!("Failed to get etcd members: {}", error_chain(&error)))?;
         let alarms = client.alarms().await;
-        let alarms = alarms.map_err(|error| format!("Failed to get etcd alarms: {}", words(&error)))?;
+        let alarms = alarms.map_err(|error| format!("Failed to get etcd alarms: {}", error_chain(&error)))?;
         let leads = members.iter().find(|member| member.id == leader);
         let Some(leader) = leads.map(|member| member.name.clone()) else {
             return Err("Failed to get etcd leader: it is none of the members".to_owned());
@@ -87,14 +88,14 @@ impl Etcd<'_> {
             })
             .collect();
         members.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
-        Ok(EtcdSeen::Members { members, leader })
+        Ok(EtcdState::Members { members, leader })
     }
 
     /// Removes a member; succeeds if it is already gone. The linearizable member list comes first, so nothing is removed
     /// without quorum.
     pub async fn remove(&self, id: u64, nodes: &[String]) -> Result<(), String> {
         let (mut client, _) = self.first(nodes).await?;
-        let members = client.members().await.map_err(|error| words(&error))?;
+        let members = client.members().await.map_err(|error| error_chain(&error))?;
         if !members.iter().any(|member| member.id == id) {
             return Ok(());
         }
@@ -103,27 +104,27 @@ impl Etcd<'_> {
         }
         match client.remove_member(id).await {
             Ok(()) | Err(capstan_etcd::Error::MemberNotFound) => Ok(()),
-            Err(error) => Err(words(&error)),
+            Err(error) => Err(error_chain(&error)),
         }
     }
 
     /// Whether the member exists, by a linearizable read.
     pub async fn has(&self, id: u64, nodes: &[String]) -> Result<bool, String> {
         let (mut client, _) = self.first(nodes).await?;
-        let members = client.members().await.map_err(|error| words(&error))?;
+        let members = client.members().await.map_err(|error| error_chain(&error))?;
         Ok(members.iter().any(|member| member.id == id))
     }
 
     /// Moves leadership; does nothing if `from` does not lead.
     pub async fn move_leader(&self, from: &str, to: &str) -> Result<(), String> {
         let (mut client, leader) = self.first(&[from.to_owned()]).await?;
-        let members = client.members().await.map_err(|error| words(&error))?;
+        let members = client.members().await.map_err(|error| error_chain(&error))?;
         let id_of = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.id);
         if id_of(from) != Some(leader) {
             return Ok(());
         }
         let to = id_of(to).ok_or_else(|| format!("etcd has no member {to}"))?;
-        client.move_leader(to).await.map_err(|error| words(&error))
+        client.move_leader(to).await.map_err(|error| error_chain(&error))
     }
 }
 
@@ -135,7 +136,7 @@ fn word(kind: AlarmKind) -> String {
     }
 }
 
-fn words(error: &capstan_etcd::Error) -> String {
+fn error_chain(error: &capstan_etcd::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

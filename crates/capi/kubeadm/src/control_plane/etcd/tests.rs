@@ -12,15 +12,15 @@ use rustls::server::WebPkiClientVerifier;
 
 use super::{Credentials, Etcd};
 use crate::certificates::{KeyPair, Keys, SeededKeys};
-use crate::control_plane::observed::EtcdSeen;
+use crate::control_plane::observed::EtcdState;
 
 /// Three members: the first leads, the third has a NOSPACE alarm.
 #[derive(Default)]
-struct Toy {
+struct FakeEtcd {
     state: std::sync::Mutex<(Vec<u64>, u64)>,
 }
 
-impl Toy {
+impl FakeEtcd {
     fn new() -> Arc<Self> {
         Arc::new(Self { state: (vec![1, 2, 3], 1).into() })
     }
@@ -35,7 +35,7 @@ impl Toy {
     }
 }
 
-impl Service for Toy {
+impl Service for FakeEtcd {
     fn status(&self) -> BoxFuture<'_, Result<Status, Refusal>> {
         let leader = self.state.lock().expect("a lock").1;
         futures::future::ready(Ok(Status { leader, ..Status::default() })).boxed()
@@ -62,7 +62,7 @@ impl Service for Toy {
 
 /// A cluster whose Pods are etcd members; the one on node `down` does not answer.
 struct Cluster {
-    etcd: Arc<Toy>,
+    etcd: Arc<FakeEtcd>,
     tls: Arc<rustls::ServerConfig>,
     down: &'static str,
 }
@@ -131,7 +131,7 @@ fn pki() -> Pki {
 fn credentials(authority: &KeyPair) -> Credentials {
     let seed = SeededKeys::new(1).seed("etcd").expect("a seed");
     let now = Timestamp::now();
-    let pass = Credentials::pass(authority, None, &seed, now).expect("a certificate");
+    let pass = Credentials::issue(authority, None, &seed, now).expect("a certificate");
     Credentials::new(authority, &pass, now).expect("credentials")
 }
 
@@ -142,10 +142,10 @@ fn nodes(names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn etcd_is_asked_through_the_first_pod_that_answers() {
     let pki = pki();
-    let cluster = Cluster { etcd: Toy::new(), tls: pki.server.clone(), down: "n1" };
+    let cluster = Cluster { etcd: FakeEtcd::new(), tls: pki.server.clone(), down: "n1" };
     let key = Key::new("fleet", "blue");
     let etcd = Etcd { workloads: &cluster, cluster: &key, credentials: credentials(&pki.authority) };
-    let EtcdSeen::Members { members, leader } = etcd.look(&nodes(&["n1", "n2"])).await.expect("an answer")
+    let EtcdState::Members { members, leader } = etcd.look(&nodes(&["n1", "n2"])).await.expect("an answer")
     else {
         panic!("members")
     };
@@ -174,7 +174,7 @@ async fn etcd_is_asked_through_the_first_pod_that_answers() {
 #[tokio::test]
 async fn a_member_of_another_authority_is_not_believed() {
     let (theirs, ours) = (pki(), pki());
-    let cluster = Cluster { etcd: Toy::new(), tls: theirs.server.clone(), down: "" };
+    let cluster = Cluster { etcd: FakeEtcd::new(), tls: theirs.server.clone(), down: "" };
     let key = Key::new("fleet", "blue");
     let etcd = Etcd { workloads: &cluster, cluster: &key, credentials: credentials(&ours.authority) };
     let why = etcd.look(&nodes(&["n1"])).await.expect_err("a stranger");

@@ -24,7 +24,7 @@ pub(crate) struct Credentials {
 impl Credentials {
     /// Issues a client certificate signed by etcd's CA, valid for a day. Without the CA's key, the user's `client`
     /// certificate is used.
-    pub fn pass(
+    pub fn issue(
         authority: &KeyPair,
         client: Option<&KeyPair>,
         seed: &Seed,
@@ -56,11 +56,11 @@ impl Credentials {
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map_err(|_| Error::Certificate("cannot be used for TLS"))?;
-        let mut tls = rustls::ClientConfig::builder_with_details(provider, Arc::new(Moment(now)))
+        let mut tls = rustls::ClientConfig::builder_with_details(provider, Arc::new(FixedTime(now)))
             .with_safe_default_protocol_versions()
             .map_err(unusable)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
+            .with_custom_certificate_verifier(Arc::new(AnyServerName(verifier)))
             .with_client_auth_cert(chain, key)
             .map_err(unusable)?;
         tls.resumption = rustls::client::Resumption::disabled();
@@ -70,9 +70,9 @@ impl Credentials {
 
 /// The observed time, so that simulations verify certificates by simulated time.
 #[derive(Debug)]
-struct Moment(Timestamp);
+struct FixedTime(Timestamp);
 
-impl rustls::time_provider::TimeProvider for Moment {
+impl rustls::time_provider::TimeProvider for FixedTime {
     fn current_time(&self) -> Option<UnixTime> {
         let seconds = u64::try_from(self.0.as_second()).ok()?;
         Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
@@ -81,9 +81,9 @@ impl rustls::time_provider::TimeProvider for Moment {
 
 /// Requires a certificate of the CA, for any name.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyServerName(Arc<WebPkiServerVerifier>);
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for AnyServerName {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

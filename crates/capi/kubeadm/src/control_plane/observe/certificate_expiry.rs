@@ -19,7 +19,7 @@ use crate::control_plane::installed::{NAMESPACE, pod_name};
 /// Common name of the serving certificate that kubeadm generates.
 const COMMON_NAME: &str = "kube-apiserver";
 /// Per API server; it is tried again in the next reconcile.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn port(spec: &KubeadmConfigSpec) -> u16 {
     let joined = spec.join_configuration.control_plane.as_ref();
@@ -31,14 +31,14 @@ pub(super) fn port(spec: &KubeadmConfigSpec) -> u16 {
 }
 
 /// Certificate expiry by node; nodes whose API server does not answer are left out.
-pub(super) async fn look(
+pub(super) async fn read(
     workloads: &dyn Workloads,
     cluster: &Key,
     nodes: &[(String, u16)],
 ) -> BTreeMap<String, Timestamp> {
     let mut found = BTreeMap::new();
     for (node, port) in nodes {
-        let shown = tokio::time::timeout(PATIENCE, shown(workloads, cluster, node, *port)).await;
+        let shown = tokio::time::timeout(TIMEOUT, shown(workloads, cluster, node, *port)).await;
         match shown.unwrap_or_else(|_| Err("it took too long".to_owned())) {
             Ok(expiry) => drop(found.insert(node.clone(), expiry)),
             Err(why) => tracing::debug!(%cluster, node, why, "an API server does not show its certificate"),
@@ -56,7 +56,7 @@ async fn shown(workloads: &dyn Workloads, cluster: &Key, node: &str, port: u16) 
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Onlooker(schemes)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(schemes)))
         .with_no_client_auth();
     let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
     let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
@@ -68,9 +68,9 @@ async fn shown(workloads: &dyn Workloads, cluster: &Key, node: &str, port: u16) 
 
 /// Accepts any certificate: it is only read, and nothing is sent on the connection.
 #[derive(Debug)]
-struct Onlooker(Vec<SignatureScheme>);
+struct AcceptAnyCertificate(Vec<SignatureScheme>);
 
-impl ServerCertVerifier for Onlooker {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

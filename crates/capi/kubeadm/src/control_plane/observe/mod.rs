@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_capi_core::clone;
-use capstan_capi_core::contract::{Found, contract_version, look_up};
+use capstan_capi_core::contract::{Lookup, contract_version, look_up};
 use capstan_capi_core::names::label_value;
 use capstan_capi_core::workload::Nodes;
 use capstan_capi_types::bootstrap::{ExternalEtcd, KubeadmConfig};
@@ -17,27 +17,27 @@ use capstan_capi_types::core::{Cluster, Machine, annotation, label};
 use capstan_controller::{Health, ObjectRef, ObserveError, View, catalogue};
 use capstan_object::{Conditions, Key, Object};
 
-use self::workload::Question;
-use super::etcd::{Passes, etcd_credentials};
-use super::observed::{MachineSeen, Seen, Workload, cluster_of};
+use self::workload::WorkloadQuery;
+use super::etcd::{ClientCertificates, etcd_credentials};
+use super::observed::{Observed, ObservedMachine, Workload, cluster_of};
 use super::{cluster_secret, installed};
-use crate::certificates::{Keys, Place, Purpose, places_for_control_plane};
+use crate::certificates::{CertificateLocation, Keys, Purpose, locations_for_control_plane};
 
 pub(super) async fn observe(
     control_plane: &Arc<KubeadmControlPlane>,
     view: &View,
     keys: &dyn Keys,
     nodes: &Nodes,
-    passes: &Passes,
-) -> Result<Seen, ObserveError> {
+    client_certificates: &ClientCertificates,
+) -> Result<Observed, ObserveError> {
     let meta = &control_plane.metadata;
     let namespace = meta.namespace.as_str();
     let seed = keys
         .seed(&format!("{}/{}/{}", meta.namespace, meta.name, meta.uid))
         .map_err(|error| ObserveError::outside(catalogue::OBSERVE, error.to_string()))?;
-    let mut seen = Seen {
+    let mut seen = Observed {
         cluster: None,
-        template: Found::NotReferenced,
+        template: Lookup::NotReferenced,
         machines: Vec::new(),
         workers: Vec::new(),
         made: Vec::new(),
@@ -51,15 +51,15 @@ pub(super) async fn observe(
     let Some(cluster) = view.get::<Cluster>(&key)? else { return Ok(seen) };
     seen.cluster = Some(cluster.clone());
     if meta.is_deleting() {
-        passes.forget(&key);
+        client_certificates.forget(&key);
     }
     let spec = &control_plane.spec;
     seen.template = look_up(view, &spec.machine_template.spec.infrastructure_ref, namespace).await?;
     machines(&key, view, &mut seen).await?;
     made(control_plane, view, &mut seen).await?;
 
-    let places = places_for_control_plane(&spec.kubeadm_config_spec.cluster_configuration);
-    for Place { purpose, .. } in places {
+    let locations = locations_for_control_plane(&spec.kubeadm_config_spec.cluster_configuration);
+    for CertificateLocation { purpose, .. } in locations {
         seen.certificates
             .extend(cluster_secret::read(view, &key, purpose).await?.map(|found| (purpose, found)));
     }
@@ -70,14 +70,15 @@ pub(super) async fn observe(
         && !meta.is_deleting()
         && seen.machines.iter().any(|seen| owned(&seen.machine))
     {
-        seen.workload = look_inside(control_plane, &key, view, nodes, passes, &seen).await?;
+        seen.workload =
+            observe_workload(control_plane, &key, view, nodes, client_certificates, &seen).await?;
         // Reading the workload cluster updates its health.
         seen.health = view.workloads().map(|workloads| workloads.health(&key)).unwrap_or_default();
     }
     Ok(seen)
 }
 
-async fn machines(cluster: &Key, view: &View, seen: &mut Seen) -> Result<(), ObserveError> {
+async fn machines(cluster: &Key, view: &View, seen: &mut Observed) -> Result<(), ObserveError> {
     let namespace = cluster.namespace.as_str();
     for machine in view.labelled::<Machine>(namespace, label::CLUSTER_NAME, &cluster.name)? {
         if !machine.metadata.labels.contains_key(label::CONTROL_PLANE) {
@@ -91,13 +92,17 @@ async fn machines(cluster: &Key, view: &View, seen: &mut Seen) -> Result<(), Obs
             None
         };
         let infrastructure = look_up(view, &machine.spec.infrastructure_ref, namespace).await?;
-        seen.machines.push(MachineSeen { machine, config, infrastructure });
+        seen.machines.push(ObservedMachine { machine, config, infrastructure });
     }
     Ok(())
 }
 
 /// KubeadmConfigs and infrastructure machines with the label of this control plane.
-async fn made(control_plane: &KubeadmControlPlane, view: &View, seen: &mut Seen) -> Result<(), ObserveError> {
+async fn made(
+    control_plane: &KubeadmControlPlane,
+    view: &View,
+    seen: &mut Observed,
+) -> Result<(), ObserveError> {
     let namespace = control_plane.metadata.namespace.as_str();
     let value = label_value(&control_plane.metadata.name);
     for config in view.labelled::<KubeadmConfig>(namespace, label::CONTROL_PLANE_NAME, &value)? {
@@ -112,13 +117,13 @@ async fn made(control_plane: &KubeadmControlPlane, view: &View, seen: &mut Seen)
     Ok(())
 }
 
-async fn look_inside(
+async fn observe_workload(
     control_plane: &KubeadmControlPlane,
     cluster: &Key,
     view: &View,
     nodes: &Nodes,
-    passes: &Passes,
-    seen: &Seen,
+    client_certificates: &ClientCertificates,
+    seen: &Observed,
 ) -> Result<Workload, ObserveError> {
     let initialized = control_plane.status.initialization.control_plane_initialized == Some(true);
     let own: Vec<&Machine> = seen
@@ -144,7 +149,7 @@ async fn look_inside(
         asked
             .sort_by_key(|machine| !machine.status.conditions.is_condition_true(MACHINE_ETCD_MEMBER_HEALTHY));
         etcd_nodes = asked.iter().map(node).collect();
-        credentials = etcd_credentials(cluster, view, &seen.seed, passes).await?;
+        credentials = etcd_credentials(cluster, view, &seen.seed, client_certificates).await?;
     }
     let outdated = named.iter().any(|machine| machine.spec.version != control_plane.spec.version);
     let undated = seen.machines.iter().filter(|seen| !seen.machine.metadata.is_deleting());
@@ -154,7 +159,7 @@ async fn look_inside(
         (initialized && !dated && !node.is_empty())
             .then(|| (node.clone(), certificate_expiry::port(&config.spec)))
     });
-    let question = Question {
+    let query = WorkloadQuery {
         expiries: expiries.collect(),
         cluster,
         initialized,
@@ -163,5 +168,5 @@ async fn look_inside(
         credentials,
         bindings: if outdated { installed::bindings(&control_plane.spec.version) } else { &[] },
     };
-    Ok(workload::look(&question, view, nodes).await)
+    Ok(workload::read(&query, view, nodes).await)
 }

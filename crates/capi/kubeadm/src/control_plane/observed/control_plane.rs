@@ -13,19 +13,19 @@ use super::etcd::EtcdMember;
 
 /// A machine of the control plane and what it was created from.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct ControlPlaneMachine {
     pub machine: Arc<Machine>,
     /// Its bootstrap configuration, if it can be read.
     pub config: Option<KubeadmConfigSpec>,
     /// The template of its infrastructure machine, if known.
-    pub origin: Option<Origin>,
+    pub origin: Option<TemplateOrigin>,
     /// Name of its node and of its etcd member; empty while unknown.
     pub node: String,
 }
 
 /// The template an infrastructure machine was cloned from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct TemplateOrigin {
     pub name: String,
     /// `Kind.group` of the template.
     pub group_kind: String,
@@ -33,11 +33,11 @@ pub struct Origin {
 
 /// The observed state of a control plane.
 #[derive(Debug, Clone)]
-pub struct Plane {
+pub struct ControlPlaneState {
     pub control_plane: Arc<KubeadmControlPlane>,
     pub cluster: Arc<Cluster>,
     /// Sorted by name.
-    pub machines: Vec<Member>,
+    pub machines: Vec<ControlPlaneMachine>,
     /// etcd members; empty if unknown, or with external etcd.
     pub etcd: Vec<EtcdMember>,
     pub now: Timestamp,
@@ -49,7 +49,7 @@ const COMPONENTS: [&str; 3] = [
     condition::MACHINE_SCHEDULER_POD_HEALTHY,
 ];
 
-impl Plane {
+impl ControlPlaneState {
     /// etcd is stacked: it runs on the control plane machines.
     pub fn manages_etcd(&self) -> bool {
         let etcd = &self.control_plane.spec.kubeadm_config_spec.cluster_configuration.etcd;
@@ -85,7 +85,7 @@ impl Plane {
             && (!self.manages_etcd() || is_true(condition::MACHINE_ETCD_POD_HEALTHY))
     }
 
-    pub(crate) fn member(&self, name: &str) -> Option<&Member> {
+    pub(crate) fn machine(&self, name: &str) -> Option<&ControlPlaneMachine> {
         self.machines.iter().find(|member| member.machine.metadata.name == name)
     }
 

@@ -11,7 +11,7 @@ pub struct EtcdMember {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum EtcdSeen {
+pub enum EtcdState {
     /// External etcd, or no machine to ask yet.
     #[default]
     NotAsked,
@@ -24,7 +24,7 @@ pub enum EtcdSeen {
     },
 }
 
-impl EtcdSeen {
+impl EtcdState {
     /// Empty if unknown.
     pub fn members(&self) -> &[EtcdMember] {
         match self {

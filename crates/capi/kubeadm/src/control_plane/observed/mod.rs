@@ -9,7 +9,7 @@ mod workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capstan_capi_core::contract::{Found, InfrastructureMachine};
+use capstan_capi_core::contract::{InfrastructureMachine, Lookup};
 use capstan_capi_core::workload::Node;
 use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -20,31 +20,31 @@ use capstan_object::{Key, Object, ObjectMeta, OwnerReference};
 use crate::certificates::{Purpose, Seed};
 use capstan_capi_core::secret::Secret;
 
-pub use control_plane::{Member, Origin, Plane};
-pub use etcd::{EtcdMember, EtcdSeen};
+pub use control_plane::{ControlPlaneMachine, ControlPlaneState, TemplateOrigin};
+pub use etcd::{EtcdMember, EtcdState};
 pub use static_pod::{PodStatus, StaticPod};
-pub use workload::{Inside, Workload};
+pub use workload::{Workload, WorkloadState};
 
 /// A machine with its KubeadmConfig and infrastructure machine.
 #[derive(Debug, Clone)]
-pub struct MachineSeen {
+pub struct ObservedMachine {
     pub machine: Arc<Machine>,
     pub config: Option<Arc<KubeadmConfig>>,
-    pub infrastructure: Found,
+    pub infrastructure: Lookup,
 }
 
-impl MachineSeen {
+impl ObservedMachine {
     /// Resolves the node and template origin of the machine.
-    pub(crate) fn member(&self, nodes: &BTreeMap<String, Arc<Node>>) -> Member {
+    pub(crate) fn resolve(&self, nodes: &BTreeMap<String, Arc<Node>>) -> ControlPlaneMachine {
         let origin = self.infrastructure.object().and_then(|object| {
             let said = |key: &str| object.metadata.annotations.get(key).cloned();
-            Some(Origin {
+            Some(TemplateOrigin {
                 name: said(annotation::CLONED_FROM_NAME)?,
                 group_kind: said(annotation::CLONED_FROM_GROUP_KIND)?,
             })
         });
         let config = self.config.as_ref().map(|config| config.spec.clone());
-        Member { machine: self.machine.clone(), config, origin, node: self.node(nodes) }
+        ControlPlaneMachine { machine: self.machine.clone(), config, origin, node: self.node(nodes) }
     }
 
     /// The node of a machine. Its etcd member may have joined before `status.nodeRef` is set; deleting the machine by
@@ -70,11 +70,11 @@ impl MachineSeen {
 
 /// State beside the KubeadmControlPlane itself.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
-    pub template: Found,
+    pub template: Lookup,
     /// Control plane machines of the cluster, whoever owns them, sorted by name.
-    pub machines: Vec<MachineSeen>,
+    pub machines: Vec<ObservedMachine>,
     /// Names of all other machines.
     pub workers: Vec<String>,
     /// Objects created for machines of this control plane, by label, whether or not the machine exists.

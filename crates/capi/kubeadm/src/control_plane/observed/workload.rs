@@ -7,7 +7,7 @@ use capstan_capi_core::workload::Node;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::etcd::EtcdSeen;
+use super::etcd::EtcdState;
 use super::static_pod::StaticPod;
 use capstan_capi_core::secret::ConfigMap;
 
@@ -17,26 +17,26 @@ pub enum Workload {
     #[default]
     NotAsked,
     Unreachable(String),
-    Reached(Box<Inside>),
+    Reached(Box<WorkloadState>),
 }
 
 impl Workload {
     /// Its state, if it answers.
-    pub fn inside(&self) -> Option<&Inside> {
+    pub fn reached(&self) -> Option<&WorkloadState> {
         match self {
-            Self::Reached(inside) => Some(inside),
+            Self::Reached(reached) => Some(reached),
             _ => None,
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub struct Inside {
+pub struct WorkloadState {
     /// Control plane nodes by name: those with the label, and those of its machines.
     pub nodes: BTreeMap<String, Arc<Node>>,
     /// Static pods by name, or why one cannot be read.
     pub pods: BTreeMap<String, Result<StaticPod, String>>,
-    pub etcd: EtcdSeen,
+    pub etcd: EtcdState,
     pub kubeadm_config: Option<ConfigMap>,
     pub kube_proxy: Option<Value>,
     pub coredns: Option<Value>,

@@ -1,6 +1,6 @@
 //! What is done about a CloudStackAffinityGroup.
 
-use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_types::names::finalizer::AFFINITY_GROUP as FINALIZER;
@@ -19,7 +19,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
         match &look.seen.group {
             Some(Err(cause)) => {
                 cause.wait(&mut decision);
-                ready(look, &mut decision, Verdict::new(False, cause.reason, cause.text()));
+                ready(look, &mut decision, ConditionState::new(False, cause.reason, cause.text()));
             }
             Some(Ok(Some(group))) if deleting => {
                 let call = GroupCall::Delete { id: group.id.to_string(), owner: look.seen.owner.clone() };
@@ -33,7 +33,7 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
                 decision.object.spec.id = group.id.to_string();
                 decision.object.status.ready = true;
                 decision.object.status.initialization.provisioned = Some(true);
-                ready(look, &mut decision, Verdict::new(True, reason::PROVISIONED, ""));
+                ready(look, &mut decision, ConditionState::new(True, reason::PROVISIONED, ""));
             }
             Some(Ok(None)) => {
                 decision.add_finalizer(FINALIZER);
@@ -48,17 +48,17 @@ pub(super) fn decide(look: &Look<AffinityGroups>) -> Decision {
             }
         }
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     decision
 }
 
-fn ready(look: &Look<AffinityGroups>, decision: &mut Decision, verdict: Verdict) {
-    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+fn ready(look: &Look<AffinityGroups>, decision: &mut Decision, verdict: ConditionState) {
+    set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
 fn ask(look: &Look<AffinityGroups>, decision: &mut Decision, reason: &str, call: GroupCall) {
     let message = look.failure_of(&call).map(|failure| failure.error.to_string()).unwrap_or_default();
-    ready(look, decision, Verdict::new(False, reason, message));
+    ready(look, decision, ConditionState::new(False, reason, message));
     decision.call(call);
 }

@@ -26,14 +26,14 @@ pub(super) fn decide(look: &Look<CloudStackClusters>) -> Decision {
     decide_cluster(look, |object| &mut object.status.conditions, delete, owned.then_some(keep))
 }
 
-fn ready(look: &Look<CloudStackClusters>, decision: &mut Decision, verdict: Verdict) {
+fn ready(look: &Look<CloudStackClusters>, decision: &mut Decision, verdict: ConditionState) {
     decision.object.status.ready = verdict.status == True;
-    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+    set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
 fn waiting(look: &Look<CloudStackClusters>, decision: &mut Decision, reason: &str, what: String) {
     decision.wait(Wait::on(reason, what.as_str()));
-    ready(look, decision, Verdict::new(False, reason, what));
+    ready(look, decision, ConditionState::new(False, reason, what));
 }
 
 fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
@@ -76,7 +76,7 @@ fn keep(look: &Look<CloudStackClusters>, decision: &mut Decision) {
     }
     tell_domains(look, cluster, decision);
     decision.object.status.initialization.provisioned = Some(true);
-    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
 }
 
 /// The failure domains, for whoever places machines. The load balancer of an isolated network reaches machines of that

@@ -1,6 +1,6 @@
 //! What is done about a CloudStackFailureDomain.
 
-use capstan_capi_core::conditions::{Verdict, shortened, state};
+use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{condition, label, reason};
 use capstan_cloudstack_client::model::GuestType;
@@ -38,23 +38,23 @@ pub(super) fn decide(look: &Look<FailureDomains>) -> Decision {
             return decision;
         }
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     decision
 }
 
-fn ready(look: &Look<FailureDomains>, decision: &mut Decision, verdict: Verdict) {
-    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+fn ready(look: &Look<FailureDomains>, decision: &mut Decision, verdict: ConditionState) {
+    set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
 fn waiting(look: &Look<FailureDomains>, decision: &mut Decision, reason: &str, what: String) {
     decision.wait(Wait::on(reason, what.as_str()));
-    ready(look, decision, Verdict::new(False, reason, what));
+    ready(look, decision, ConditionState::new(False, reason, what));
 }
 
 fn failed(look: &Look<FailureDomains>, decision: &mut Decision, cause: &CloudError) {
     cause.wait(decision);
-    ready(look, decision, Verdict::new(False, cause.reason, cause.text()));
+    ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
 }
 
 fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
@@ -89,7 +89,7 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
     }
     decision.object.status.ready = true;
     decision.object.status.initialization.provisioned = Some(true);
-    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
 }
 
 /// What the cloud says of zone and network.

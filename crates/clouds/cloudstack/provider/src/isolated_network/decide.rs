@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, condition, reason};
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
@@ -107,7 +107,7 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
         match (&look.seen.facts, &look.seen.cluster) {
             (Some(Err(cause)), _) => {
                 cause.wait(&mut decision);
-                ready(look, &mut decision, Verdict::new(False, cause.reason, cause.text()));
+                ready(look, &mut decision, ConditionState::new(False, cause.reason, cause.text()));
             }
             (Some(Ok(facts)), Some(cluster)) if deleting => {
                 delete::delete(look, facts, cluster, &mut decision)
@@ -126,18 +126,18 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
             }
         }
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     decision
 }
 
-pub(super) fn ready(look: &Look<IsolatedNetworks>, decision: &mut Decision, verdict: Verdict) {
-    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+pub(super) fn ready(look: &Look<IsolatedNetworks>, decision: &mut Decision, verdict: ConditionState) {
+    set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
 fn waiting(look: &Look<IsolatedNetworks>, decision: &mut Decision, reason: &str, what: &str) {
     decision.wait(Wait::on(reason, what));
-    ready(look, decision, Verdict::new(False, reason, what));
+    ready(look, decision, ConditionState::new(False, reason, what));
 }
 
 /// Asks for calls, and says so or what became of the last try.
@@ -161,7 +161,7 @@ pub(super) fn ask(
         },
         None => calls.iter().map(Call::summary).collect::<Vec<_>>().join(", "),
     };
-    ready(look, decision, Verdict::new(False, reason, message));
+    ready(look, decision, ConditionState::new(False, reason, message));
     for call in calls {
         decision.call(call);
     }
@@ -174,7 +174,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
         if !spec.id.is_empty() {
             let message = format!("network {} was there and is gone; it is not made again", spec.id);
             decision.object.status.ready = false;
-            return ready(look, decision, Verdict::new(False, "Gone", message));
+            return ready(look, decision, ConditionState::new(False, "Gone", message));
         }
         return create(look, facts, cluster, decision);
     };
@@ -210,14 +210,14 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
                     "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
                 made.put(&mut decision.object.metadata);
                 decision.again_in(crate::error::PATIENCE);
-                return ready(look, decision, Verdict::new(False, "NoAddress", message));
+                return ready(look, decision, ConditionState::new(False, "NoAddress", message));
             }
             if !wanted.is_empty() && wanted.parse::<IpAddr>().is_err() {
                 let message = format!(
                     "spec.controlPlaneEndpoint.host is {wanted:?}, which is no address; \
                                        leave it empty to have one chosen"
                 );
-                return ready(look, decision, Verdict::new(False, "NoAddress", message));
+                return ready(look, decision, ConditionState::new(False, "NoAddress", message));
             }
             calls.push(call);
         }
@@ -233,7 +233,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
-    ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
     if look.seen.ill {
         decision.again_in(UNWELL);
     }
@@ -269,7 +269,7 @@ fn create(
         }
         Err(cause) => {
             cause.wait(decision);
-            ready(look, decision, Verdict::new(False, cause.reason, cause.text()));
+            ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network};
 use capstan_cloudstack_types::names;
@@ -48,7 +48,7 @@ pub(super) fn delete(
                 "{message}; CloudStack keeps a network until its last machine is expunged, which for accounts that may \
                  not expunge themselves takes up to expunge.delay and expunge.interval; it is tried again"
             );
-            ready(look, decision, Verdict::new(False, reason::DELETING, message));
+            ready(look, decision, ConditionState::new(False, reason::DELETING, message));
         }
         return;
     }
@@ -69,7 +69,7 @@ pub(super) fn delete(
             decision.note(Note::normal("LoadBalancerKept", "Delete", one));
         }
         decision.again_in(Duration::ZERO);
-        return ready(look, decision, Verdict::new(False, reason::DELETING, message));
+        return ready(look, decision, ConditionState::new(False, reason::DELETING, message));
     }
     decision.remove_finalizer(FINALIZER);
 }

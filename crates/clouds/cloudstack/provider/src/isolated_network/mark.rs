@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
 use capstan_cloudstack_client::model::Network;
 use capstan_cloudstack_types::names;
@@ -81,7 +81,7 @@ pub(super) fn keep(
         made.tagged = true;
         made.tag_failed = false;
         made.put(&mut decision.object.metadata);
-        return ready(look, decision, Verdict::new(True, reason::PROVISIONED, ""));
+        return ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
     }
     let since = look.object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
     let since = since.map_or(look.now, |ready: &Condition| ready.last_transition_time.timestamp());
@@ -95,7 +95,7 @@ pub(super) fn keep(
         made.tag_failed = true;
         made.put(&mut decision.object.metadata);
         let message = format!("its tags are still missing: {}", failure.error);
-        ready(look, decision, Verdict::new(True, reason::PROVISIONED, message));
+        ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     }
     decision.call(call);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
@@ -101,8 +101,8 @@ pub(super) fn decide(look: &Look<CloudStackMachines>) -> Decision {
             return decision;
         }
     }
-    let verdict = paused::verdict(look.paused.as_deref());
-    state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let verdict = paused::condition(look.paused.as_deref());
+    set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
     decision
 }
 
@@ -114,8 +114,8 @@ pub(super) fn ready(
     message: impl Into<String>,
 ) {
     decision.object.status.ready = status == True;
-    let verdict = Verdict::new(status, reason, message);
-    state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+    let verdict = ConditionState::new(status, reason, message);
+    set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
 }
 
 pub(super) fn waiting(look: &Look<CloudStackMachines>, decision: &mut Decision, reason: &str, what: &str) {
@@ -138,8 +138,8 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
         Instance::Unknown(cause) => {
             cause.wait(decision);
             let status = ConditionStatus::Unknown;
-            let verdict = Verdict::new(status, cause.reason, cause.text());
-            state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
+            let verdict = ConditionState::new(status, cause.reason, cause.text());
+            set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
         }
         Instance::Failed(why) => remove_failed(look, why, decision),
         Instance::There { machine: vm, .. } if !provisioned && vm.state == Some(MachineState::Error) => {
@@ -350,12 +350,12 @@ fn attach(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
     let call = MachineCall::Attach { rule: rule.to_owned(), id: vm.id.to_string() };
     let is_member = look.result_of(&call).is_some() || look.seen.is_member == Some(true);
     let verdict = match (is_member, failure_of(look, &call)) {
-        (true, _) => Verdict::new(True, "Attached", rule),
-        (false, Some(failure)) => Verdict::new(False, ATTACH_FAILED, failure.error.to_string()),
-        (false, None) => Verdict::new(False, "Attaching", ""),
+        (true, _) => ConditionState::new(True, "Attached", rule),
+        (false, Some(failure)) => ConditionState::new(False, ATTACH_FAILED, failure.error.to_string()),
+        (false, None) => ConditionState::new(False, "Attaching", ""),
     };
     let attached = verdict.status == True;
-    state(look, &mut decision.object.status.conditions, ATTACHED, verdict, None);
+    set_state(look, &mut decision.object.status.conditions, ATTACHED, verdict, None);
     if !attached {
         decision.call(call);
     }

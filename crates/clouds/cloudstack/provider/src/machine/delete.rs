@@ -1,6 +1,6 @@
 //! The end of a CloudStackMachine.
 
-use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_types::core::reason;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
@@ -97,11 +97,11 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
             decision.call(call);
             return;
         }
-        state(
+        set_state(
             look,
             &mut decision.object.status.conditions,
             ATTACHED,
-            Verdict::new(False, "Detached", ""),
+            ConditionState::new(False, "Detached", ""),
             None,
         );
     }

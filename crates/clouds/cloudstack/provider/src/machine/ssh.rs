@@ -1,6 +1,6 @@
 //! A way in for people: a port of the network's public address that leads to port 22 of a machine.
 
-use capstan_capi_core::conditions::{Verdict, state};
+use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::Look;
@@ -80,8 +80,8 @@ pub(super) fn question(object: &CloudStackMachine, seen: &Seen, vm: &VirtualMach
     })
 }
 
-fn tell(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: Verdict) {
-    state(look, &mut decision.object.status.conditions, FORWARDED, verdict, None);
+fn tell(look: &Look<CloudStackMachines>, decision: &mut Decision, verdict: ConditionState) {
+    set_state(look, &mut decision.object.status.conditions, FORWARDED, verdict, None);
 }
 
 /// Has a machine that runs reached by SSH, or no longer, as its cluster's annotation says.
@@ -98,7 +98,7 @@ pub(super) fn keep(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decisio
             Ending::Wait(_) => {
                 decision.again_in(PATIENCE);
             }
-            Ending::Nothing => tell(look, decision, Verdict::new(False, "NotWanted", "")),
+            Ending::Nothing => tell(look, decision, ConditionState::new(False, "NotWanted", "")),
         },
         (true, false) => begin(look, vm, decision),
     }
@@ -111,13 +111,13 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
              isolated networks forward ports",
             annotation::SSH_FORWARDING
         );
-        return tell(look, decision, Verdict::new(False, "NoAddress", message));
+        return tell(look, decision, ConditionState::new(False, "NoAddress", message));
     };
     let ssh = match &look.seen.ssh {
         Some(Ok(ssh)) => ssh,
         Some(Err(cause)) => {
             decision.again_in(PATIENCE);
-            return tell(look, decision, Verdict::new(False, FORWARD_FAILED, cause.text()));
+            return tell(look, decision, ConditionState::new(False, FORWARD_FAILED, cause.text()));
         }
         None => return,
     };
@@ -127,7 +127,7 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
         None => {
             let Some(port) = port(ssh) else {
                 let message = format!("no port from {FIRST_PORT} up is free on {host}: delete rules there");
-                return tell(look, decision, Verdict::new(False, FORWARD_FAILED, message));
+                return tell(look, decision, ConditionState::new(False, FORWARD_FAILED, message));
             };
             let (address, id) = (address.to_owned(), vm.id.to_string());
             MachineCall::Forward { address, id, port: Some(port), open }
@@ -136,12 +136,12 @@ fn begin(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut De
             MachineCall::OpenFirewall { address: address.to_owned(), port, cidrs }
         }
         Some(port) => {
-            return tell(look, decision, Verdict::new(True, "Forwarded", format!("{host}:{port}")));
+            return tell(look, decision, ConditionState::new(True, "Forwarded", format!("{host}:{port}")));
         }
     };
     let verdict = match failure_of(look, &call) {
-        Some(failure) => Verdict::new(False, FORWARD_FAILED, failure.error.to_string()),
-        None => Verdict::new(False, "Forwarding", ""),
+        Some(failure) => ConditionState::new(False, FORWARD_FAILED, failure.error.to_string()),
+        None => ConditionState::new(False, "Forwarding", ""),
     };
     tell(look, decision, verdict);
     decision.call(call);

@@ -1,10 +1,10 @@
 //! Boot data of our own provider, on a machine.
 
-use capstan_capi_kubeadm::boot::{
-    BootData, Run, as_control_plane, as_worker, resolve_files, resolve_users, with_discovery,
+use capstan_capi_kubeadm::bootstrap_data::{
+    BootstrapData, KubeadmCommand, as_control_plane, as_worker, resolve_files, resolve_users, with_discovery,
 };
 use capstan_capi_kubeadm::certificates::{
-    KeyPair, KeySettings, Keys, Purpose, SeededKeys, places_for_control_plane,
+    KeyPair, KeySettings, Keys, Purpose, SeededKeys, locations_for_control_plane,
 };
 use capstan_capi_kubeadm::config;
 use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, File, KubeadmConfigSpec};
@@ -53,16 +53,16 @@ fn pairs() -> Vec<(Purpose, KeyPair)> {
 
 fn certificates(spec: &KubeadmConfigSpec) -> Vec<File> {
     let pairs = pairs();
-    let places = places_for_control_plane(&spec.cluster_configuration);
-    let files = places.iter().flat_map(|place| {
-        let pair = pairs.iter().find(|(purpose, _)| *purpose == place.purpose);
-        pair.map(|(_, pair)| place.files(pair)).unwrap_or_default()
+    let locations = locations_for_control_plane(&spec.cluster_configuration);
+    let files = locations.iter().flat_map(|location| {
+        let pair = pairs.iter().find(|(purpose, _)| *purpose == location.purpose);
+        pair.map(|(_, pair)| location.files(pair)).unwrap_or_default()
     });
     files.collect()
 }
 
-fn rendered(spec: &KubeadmConfigSpec, run: Run, certificates: Vec<File>) -> VmSpec {
-    let data = BootData {
+fn rendered(spec: &KubeadmConfigSpec, run: KubeadmCommand, certificates: Vec<File>) -> VmSpec {
+    let data = BootstrapData {
         run,
         certificates,
         files: resolve_files(&spec.files, &Default::default(), None).expect("files"),
@@ -86,7 +86,7 @@ fn join(spec: &KubeadmConfigSpec, control_plane: bool) -> String {
 async fn the_first_machine_of_our_provider_initialises_its_cluster() {
     for format in ["cloud-config", "ignition"] {
         let spec = spec(format);
-        let run = Run::Init {
+        let run = KubeadmCommand::Init {
             cluster_configuration: config::cluster_configuration(&spec, &cluster(), VERSION)
                 .expect("a document"),
             init_configuration: config::init_configuration(&spec.init_configuration, VERSION)
@@ -119,9 +119,9 @@ async fn machines_of_our_provider_join() {
             let spec = spec(format);
             let join_configuration = join(&spec, control_plane);
             let (run, files) = if control_plane {
-                (Run::JoinControlPlane { join_configuration }, certificates(&spec))
+                (KubeadmCommand::JoinControlPlane { join_configuration }, certificates(&spec))
             } else {
-                (Run::JoinWorker { join_configuration }, Vec::new())
+                (KubeadmCommand::JoinWorker { join_configuration }, Vec::new())
             };
             let booted = boot(rendered(&spec, run, files)).await;
             assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "{format}\n{}", booted.console);

@@ -6,18 +6,18 @@ use capstan_capi_types::core::machine::condition as machine_condition;
 use capstan_object::Conditions;
 
 use crate::control_plane::calls::ControlPlaneCall;
-use crate::control_plane::decide::turn::Turn;
-use crate::control_plane::observed::{EtcdSeen, Member, Plane};
+use crate::control_plane::decide::scope::ReconcileScope;
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, EtcdState};
 
 /// The call that moves leadership away from a machine; `None` if it does not lead.
 pub(crate) fn move_leader(
-    turn: &Turn<'_>,
-    plane: &Plane,
-    going: &Member,
+    scope: &ReconcileScope<'_>,
+    plane: &ControlPlaneState,
+    going: &ControlPlaneMachine,
 ) -> Result<Option<ControlPlaneCall>, String> {
     let node = &going.node;
-    let leader = match turn.look.seen.workload.inside().map(|inside| &inside.etcd) {
-        Some(EtcdSeen::Members { leader, .. }) => leader,
+    let leader = match scope.look.seen.workload.reached().map(|reached| &reached.etcd) {
+        Some(EtcdState::Members { leader, .. }) => leader,
         _ if !plane.manages_etcd() || node.is_empty() => return Ok(None),
         _ => return Err("etcd does not say who leads it".to_owned()),
     };

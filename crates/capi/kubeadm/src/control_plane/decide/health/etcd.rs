@@ -1,26 +1,26 @@
 //! The health of etcd's members, and whether members and machines match.
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::controlplane::kubeadm_control_plane::reason;
 use capstan_capi_types::core::{Machine, reason as shared};
 use capstan_object::ConditionStatus;
 use jiff::SignedDuration;
 
-use super::machine::awaited;
+use super::machine::waiting_for_node;
 use super::{fails, named, unknown};
-use crate::control_plane::observed::{EtcdSeen, Inside, Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, EtcdState, WorkloadState};
 
 /// A node older than this should have an etcd member.
 const MEMBER_SEEN_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// Whether machines and etcd members match. New nodes may lack a member, and new members a node, for a while.
-pub(super) fn matching(plane: &Plane, inside: &Inside, members_known: bool) -> bool {
-    let EtcdSeen::Members { members, .. } = &inside.etcd else {
+pub(super) fn matching(plane: &ControlPlaneState, reached: &WorkloadState, members_known: bool) -> bool {
+    let EtcdState::Members { members, .. } = &reached.etcd else {
         return named(plane).next().is_none();
     };
     let lacks_member = |machine: &Machine| {
         let node = &machine.status.node_ref.name;
-        let old = inside.nodes.get(node).and_then(|node| node.metadata.creation_timestamp);
+        let old = reached.nodes.get(node).and_then(|node| node.metadata.creation_timestamp);
         let old = old.is_some_and(|made| plane.now.duration_since(made.timestamp()) > MEMBER_SEEN_AFTER);
         old && !machine.metadata.is_deleting() && !members.iter().any(|member| member.name == *node)
     };
@@ -28,19 +28,19 @@ pub(super) fn matching(plane: &Plane, inside: &Inside, members_known: bool) -> b
 }
 
 /// `EtcdMemberHealthy` of a machine.
-pub(super) fn member_health(member: &Member, etcd: &EtcdSeen) -> Verdict {
+pub(super) fn member_health(member: &ControlPlaneMachine, etcd: &EtcdState) -> ConditionState {
     let machine = &member.machine;
     let name = &machine.status.node_ref.name;
     if machine.metadata.is_deleting() {
         return fails(shared::DELETING, "Machine is deleting");
     }
     if name.is_empty() {
-        return unknown(awaited(machine));
+        return unknown(waiting_for_node(machine));
     }
     let members = match etcd {
-        EtcdSeen::NotAsked => return unknown(format!("Node {name} does not exist")),
-        EtcdSeen::Failed(why) => return unknown(why.clone()),
-        EtcdSeen::Members { members, .. } => members,
+        EtcdState::NotAsked => return unknown(format!("Node {name} does not exist")),
+        EtcdState::Failed(why) => return unknown(why.clone()),
+        EtcdState::Members { members, .. } => members,
     };
     let Some(found) = members.iter().find(|member| member.name == *name) else {
         return fails(reason::NOT_HEALTHY, format!("Etcd doesn't have an etcd member for Node {name}"));
@@ -51,5 +51,5 @@ pub(super) fn member_health(member: &Member, etcd: &EtcdSeen) -> Verdict {
     if !found.alarms.is_empty() {
         return fails(reason::NOT_HEALTHY, format!("Etcd reports alarms: {}", found.alarms.join(", ")));
     }
-    Verdict::new(ConditionStatus::True, reason::HEALTHY, "")
+    ConditionState::new(ConditionStatus::True, reason::HEALTHY, "")
 }

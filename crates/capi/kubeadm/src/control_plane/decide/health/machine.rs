@@ -1,6 +1,6 @@
 //! The health of one machine: its static pods, and the label and taint that kubeadm puts on its Node.
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_core::workload::Node;
 use capstan_capi_types::controlplane::kubeadm_control_plane::{condition, reason};
 use capstan_capi_types::core::{Machine, reason as shared};
@@ -8,9 +8,11 @@ use capstan_object::ConditionStatus;
 
 use super::{PODS, fails, is_labelled, unknown};
 use crate::control_plane::installed::{COMPONENTS, CONTROL_PLANE_ROLE, pod_name};
-use crate::control_plane::observed::{Inside, Member, Plane, PodStatus, StaticPod};
+use crate::control_plane::observed::{
+    ControlPlaneMachine, ControlPlaneState, PodStatus, StaticPod, WorkloadState,
+};
 
-pub(super) fn awaited(machine: &Machine) -> String {
+pub(super) fn waiting_for_node(machine: &Machine) -> String {
     match machine.spec.provider_id.as_str() {
         "" => format!("Waiting for {} to report spec.providerID", machine.spec.infrastructure_ref.kind),
         id => format!("Waiting for a Node with spec.providerID {id} to exist"),
@@ -19,27 +21,27 @@ pub(super) fn awaited(machine: &Machine) -> String {
 
 /// Conditions from static pods, and from the label and taint of the Node.
 pub(super) fn pods(
-    plane: &Plane,
-    member: &Member,
+    plane: &ControlPlaneState,
+    member: &ControlPlaneMachine,
     node: Option<&Node>,
-    inside: &Inside,
-) -> Vec<(&'static str, Verdict)> {
+    reached: &WorkloadState,
+) -> Vec<(&'static str, ConditionState)> {
     let machine = &member.machine;
     let kinds = if plane.manages_etcd() { &PODS[..] } else { &PODS[..3] };
     let labels = condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET;
-    let all = |verdict: Verdict, marks: Verdict| {
+    let all = |verdict: ConditionState, labels_and_taints: ConditionState| {
         let pods = kinds.iter().map(|kind| (*kind, verdict.clone()));
-        pods.chain([(labels, marks)]).collect::<Vec<_>>()
+        pods.chain([(labels, labels_and_taints)]).collect::<Vec<_>>()
     };
     if machine.metadata.is_deleting() {
         let going = fails(shared::DELETING, "Machine is deleting");
-        let marks = node.map_or_else(|| going.clone(), |node| marks(member, node));
-        return all(going, marks);
+        let labels_and_taints = node.map_or_else(|| going.clone(), |node| labels_and_taints(member, node));
+        return all(going, labels_and_taints);
     }
     let name = &machine.status.node_ref.name;
     let doubt = |message: String| all(unknown(message.clone()), unknown(message));
     if name.is_empty() {
-        return doubt(awaited(machine));
+        return doubt(waiting_for_node(machine));
     }
     let Some(node) = node else { return doubt(format!("Node {name} does not exist")) };
     let unreachable = |taint: &capstan_capi_types::kubernetes::Taint| {
@@ -48,7 +50,7 @@ pub(super) fn pods(
     if node.spec.taints.iter().any(unreachable) {
         return doubt(format!("Node {name} is unreachable"));
     }
-    let mut verdicts: Vec<(&'static str, Verdict)> = kinds
+    let mut verdicts: Vec<(&'static str, ConditionState)> = kinds
         .iter()
         .zip(COMPONENTS)
         .map(|(kind, component)| {
@@ -56,16 +58,16 @@ pub(super) fn pods(
                 // Without kubelet heartbeats the pod status may be stale.
                 unknown("Node Ready condition is Unknown, Pod data might be stale")
             } else {
-                pod(inside.pods.get(&pod_name(component, name)))
+                pod(reached.pods.get(&pod_name(component, name)))
             };
             (*kind, verdict)
         })
         .collect();
-    verdicts.push((labels, marks(member, node)));
+    verdicts.push((labels, labels_and_taints(member, node)));
     verdicts
 }
 
-fn pod(found: Option<&Result<StaticPod, String>>) -> Verdict {
+fn pod(found: Option<&Result<StaticPod, String>>) -> ConditionState {
     match found {
         None => fails(reason::POD_DOES_NOT_EXIST, "Pod does not exist"),
         Some(Err(why)) => unknown(format!("Failed to get Pod: {why}")),
@@ -73,13 +75,15 @@ fn pod(found: Option<&Result<StaticPod, String>>) -> Verdict {
     }
 }
 
-fn phase(status: &PodStatus) -> Verdict {
+fn phase(status: &PodStatus) -> ConditionState {
     let provisioning = |message: &str| fails(reason::POD_PROVISIONING, message);
     match status.phase.as_str() {
         "Pending" if !status.is("PodScheduled") => provisioning("Waiting to be scheduled"),
         "Pending" if !status.is("Initialized") => provisioning("Running init containers"),
         "Pending" => provisioning(""),
-        "Running" if status.is("Ready") => Verdict::new(ConditionStatus::True, reason::POD_RUNNING, ""),
+        "Running" if status.is("Ready") => {
+            ConditionState::new(ConditionStatus::True, reason::POD_RUNNING, "")
+        }
         "Running" => {
             let containers = &status.container_statuses;
             let crashed = containers
@@ -106,7 +110,7 @@ fn phase(status: &PodStatus) -> Verdict {
 }
 
 /// `NodeKubeadmLabelsAndTaintsSet`: the control plane label, and the taint unless it was configured away.
-fn marks(member: &Member, node: &Node) -> Verdict {
+fn labels_and_taints(member: &ControlPlaneMachine, node: &Node) -> ConditionState {
     let name = &node.metadata.name;
     let is_default = |key: &str, effect: &str| key == CONTROL_PLANE_ROLE && effect == "NoSchedule";
     let registered = member.config.as_ref().map(|config| match config.join_configuration.control_plane {
@@ -128,7 +132,7 @@ fn marks(member: &Member, node: &Node) -> Verdict {
     let taint = format!("{CONTROL_PLANE_ROLE}:NoSchedule");
     let message = match (is_labelled(node), !tainted || has_taint) {
         (true, true) => {
-            return Verdict::new(ConditionStatus::True, reason::LABELS_AND_TAINTS_SET, "");
+            return ConditionState::new(ConditionStatus::True, reason::LABELS_AND_TAINTS_SET, "");
         }
         (false, true) => format!("Node {name} does not have the {CONTROL_PLANE_ROLE} label"),
         (true, false) => format!("Node {name} does not have the {taint} taint"),

@@ -10,7 +10,7 @@ mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_core::workload::Node;
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
 use capstan_capi_types::core::{Machine, reason as shared};
@@ -20,16 +20,16 @@ use jiff::{SignedDuration, Timestamp};
 use self::etcd::{matching, member_health};
 use self::machine::pods;
 use crate::control_plane::installed::CONTROL_PLANE_ROLE;
-use crate::control_plane::observed::{Inside, Member, Plane, Workload};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, Workload, WorkloadState};
 
 /// Health conditions of a control plane and its machines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Health {
-    pub machines: BTreeMap<String, Vec<(&'static str, Verdict)>>,
+    pub machines: BTreeMap<String, Vec<(&'static str, ConditionState)>>,
     /// `EtcdClusterHealthy`; `None` keeps the current condition.
-    pub etcd: Option<Verdict>,
+    pub etcd: Option<ConditionState>,
     /// `ControlPlaneComponentsHealthy`; `None` keeps the current condition.
-    pub components: Option<Verdict>,
+    pub components: Option<ConditionState>,
     /// etcd members match the machines, as far as can be expected now.
     pub matching: bool,
 }
@@ -42,18 +42,18 @@ const PODS: [&str; 4] = [
     condition::MACHINE_ETCD_POD_HEALTHY,
 ];
 
-fn unknown(message: impl Into<String>) -> Verdict {
-    Verdict::new(ConditionStatus::Unknown, shared::INSPECTION_FAILED, message)
+fn unknown(message: impl Into<String>) -> ConditionState {
+    ConditionState::new(ConditionStatus::Unknown, shared::INSPECTION_FAILED, message)
 }
 
-fn fails(reason: &str, message: impl Into<String>) -> Verdict {
-    Verdict::new(ConditionStatus::False, reason, message)
+fn fails(reason: &str, message: impl Into<String>) -> ConditionState {
+    ConditionState::new(ConditionStatus::False, reason, message)
 }
 
 impl Health {
     /// `grace` is how long the last known state of an unreachable cluster is kept.
     pub fn of(
-        plane: &Plane,
+        plane: &ControlPlaneState,
         workload: &Workload,
         answered: &capstan_controller::Health,
         grace: SignedDuration,
@@ -64,13 +64,13 @@ impl Health {
             return Self::all(plane, &unknown("Waiting for Cluster control plane to be initialized"));
         }
         match workload {
-            Workload::Reached(inside) => Self::seen(plane, inside),
+            Workload::Reached(reached) => Self::seen(plane, reached),
             Workload::NotAsked => Self::kept(plane),
             Workload::Unreachable(why) => {
                 let since = initialized.map(|condition| condition.last_transition_time.timestamp());
                 let last = answered.last_success.max(since);
                 let down = |message: String| {
-                    Verdict::new(ConditionStatus::Unknown, shared::CONNECTION_DOWN, message)
+                    ConditionState::new(ConditionStatus::Unknown, shared::CONNECTION_DOWN, message)
                 };
                 let known = own.status.conditions.condition(condition::ETCD_CLUSTER_HEALTHY).is_some()
                     && own.status.conditions.condition(condition::CONTROL_PLANE_COMPONENTS_HEALTHY).is_some();
@@ -86,14 +86,14 @@ impl Health {
     }
 
     /// Keeps all conditions.
-    fn kept(plane: &Plane) -> Self {
+    fn kept(plane: &ControlPlaneState) -> Self {
         Self { matching: plane.etcd.is_empty(), ..Self::default() }
     }
 
     /// Sets all conditions to the same state.
-    fn all(plane: &Plane, verdict: &Verdict) -> Self {
+    fn all(plane: &ControlPlaneState, verdict: &ConditionState) -> Self {
         let kinds = plane.health_conditions();
-        let of = |_: &Member| {
+        let of = |_: &ControlPlaneMachine| {
             let labels = (condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET, verdict.clone());
             kinds.iter().map(|kind| (*kind, verdict.clone())).chain([labels]).collect()
         };
@@ -105,12 +105,12 @@ impl Health {
         }
     }
 
-    fn seen(plane: &Plane, inside: &Inside) -> Self {
+    fn seen(plane: &ControlPlaneState, reached: &WorkloadState) -> Self {
         let machines = each(plane, |member| {
-            let node = inside.nodes.get(&member.machine.status.node_ref.name).map(AsRef::as_ref);
-            let mut verdicts = pods(plane, member, node, inside);
+            let node = reached.nodes.get(&member.machine.status.node_ref.name).map(AsRef::as_ref);
+            let mut verdicts = pods(plane, member, node, reached);
             if plane.manages_etcd() {
-                verdicts.push((condition::MACHINE_ETCD_MEMBER_HEALTHY, member_health(member, &inside.etcd)));
+                verdicts.push((condition::MACHINE_ETCD_MEMBER_HEALTHY, member_health(member, &reached.etcd)));
             }
             verdicts
         });
@@ -118,42 +118,42 @@ impl Health {
         let names: BTreeSet<&str> =
             named(plane).map(|machine| machine.status.node_ref.name.as_str()).collect();
         let provisioning = names.len() < plane.machines.len();
-        let mut strangers = Vec::new();
+        let mut unmatched = Vec::new();
         if !provisioning {
-            let labelled = inside.nodes.values().filter(|node| is_labelled(node));
+            let labelled = reached.nodes.values().filter(|node| is_labelled(node));
             for node in labelled.filter(|node| !names.contains(node.metadata.name.as_str())) {
                 let name = &node.metadata.name;
-                strangers.push(format!("Control plane Node {name} does not have a corresponding Machine"));
+                unmatched.push(format!("Control plane Node {name} does not have a corresponding Machine"));
             }
         }
         let kinds = if plane.manages_etcd() { &PODS[..] } else { &PODS[..3] };
-        health.components = Some(health.summary(plane, kinds, &strangers, "control plane"));
+        health.components = Some(health.summary(plane, kinds, &unmatched, "control plane"));
         if plane.manages_etcd() {
-            let mut strangers = Vec::new();
-            for member in inside.etcd.members().iter().filter(|member| !names.contains(member.name.as_str()))
+            let mut unmatched = Vec::new();
+            for member in reached.etcd.members().iter().filter(|member| !names.contains(member.name.as_str()))
             {
                 let name = match member.name.as_str() {
                     "" => format!("{} (Name not yet assigned)", member.id),
                     name => name.to_owned(),
                 };
-                strangers.push(format!("Etcd member {name} does not have a corresponding Machine"));
+                unmatched.push(format!("Etcd member {name} does not have a corresponding Machine"));
             }
-            health.matching = matching(plane, inside, provisioning || strangers.is_empty());
+            health.matching = matching(plane, reached, provisioning || unmatched.is_empty());
             let kinds = [condition::MACHINE_ETCD_MEMBER_HEALTHY];
-            health.etcd = Some(health.summary(plane, &kinds, &strangers, "etcd member"));
+            health.etcd = Some(health.summary(plane, &kinds, &unmatched, "etcd member"));
         }
         health
     }
 }
 
 fn each(
-    plane: &Plane,
-    of: impl Fn(&Member) -> Vec<(&'static str, Verdict)>,
-) -> BTreeMap<String, Vec<(&'static str, Verdict)>> {
+    plane: &ControlPlaneState,
+    of: impl Fn(&ControlPlaneMachine) -> Vec<(&'static str, ConditionState)>,
+) -> BTreeMap<String, Vec<(&'static str, ConditionState)>> {
     plane.machines.iter().map(|member| (member.machine.metadata.name.clone(), of(member))).collect()
 }
 
-fn named(plane: &Plane) -> impl Iterator<Item = &Machine> {
+fn named(plane: &ControlPlaneState) -> impl Iterator<Item = &Machine> {
     let machines = plane.machines.iter().map(|member| member.machine.as_ref());
     machines.filter(|machine| !machine.status.node_ref.name.is_empty())
 }

@@ -2,24 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capstan_capi_core::conditions::{Verdict, shortened};
+use capstan_capi_core::conditions::{ConditionState, shortened};
 use capstan_capi_types::controlplane::kubeadm_control_plane::reason;
 use capstan_object::ConditionStatus;
 
 use super::{Health, fails};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 impl Health {
     /// Merges the conditions of all machines. Unknown conditions of a machine without providerID are not an issue.
-    pub(super) fn summary(&self, plane: &Plane, kinds: &[&str], strangers: &[String], note: &str) -> Verdict {
+    pub(super) fn summary(
+        &self,
+        plane: &ControlPlaneState,
+        kinds: &[&str],
+        unmatched: &[String],
+        note: &str,
+    ) -> ConditionState {
         let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        let (mut issue, mut doubt, mut fine) = (!strangers.is_empty(), false, false);
+        let (mut issue, mut doubt, mut fine) = (!unmatched.is_empty(), false, false);
         for member in &plane.machines {
             let machine = &member.machine;
             let found = self.machines.get(&machine.metadata.name).map(Vec::as_slice).unwrap_or_default();
-            let told: Vec<_> = found.iter().filter(|(kind, _)| kinds.contains(kind)).collect();
+            let relevant: Vec<_> = found.iter().filter(|(kind, _)| kinds.contains(kind)).collect();
             let mut lines = Vec::new();
-            for (kind, verdict) in &told {
+            for (kind, verdict) in &relevant {
                 match verdict.status {
                     ConditionStatus::True => fine = true,
                     ConditionStatus::Unknown if machine.spec.provider_id.is_empty() => fine = true,
@@ -40,9 +46,10 @@ impl Health {
             if lines.is_empty() {
                 continue;
             }
-            let messages: BTreeSet<&str> = told.iter().map(|(_, verdict)| verdict.message.as_str()).collect();
+            let messages: BTreeSet<&str> =
+                relevant.iter().map(|(_, verdict)| verdict.message.as_str()).collect();
             let text = match messages.first() {
-                Some(message) if told.len() > 1 && messages.len() == 1 => {
+                Some(message) if relevant.len() > 1 && messages.len() == 1 => {
                     format!("  * Control plane components: {message}")
                 }
                 _ => lines.join("\n"),
@@ -55,17 +62,17 @@ impl Health {
             let plural = if names.len() == 1 { "" } else { "s" };
             format!("* Machine{plural} {}:\n{text}", shortened(names, 3))
         });
-        let lines: Vec<String> = lines.chain(strangers.iter().map(|text| format!("* {text}"))).collect();
+        let lines: Vec<String> = lines.chain(unmatched.iter().map(|text| format!("* {text}"))).collect();
         let message = lines.join("\n");
         if issue {
             fails(reason::NOT_HEALTHY, message)
         } else if doubt {
-            Verdict::new(ConditionStatus::Unknown, reason::HEALTH_UNKNOWN, message)
+            ConditionState::new(ConditionStatus::Unknown, reason::HEALTH_UNKNOWN, message)
         } else if fine {
-            Verdict::new(ConditionStatus::True, reason::HEALTHY, "")
+            ConditionState::new(ConditionStatus::True, reason::HEALTHY, "")
         } else {
             let message = format!("No Machines reporting {note} status");
-            Verdict::new(ConditionStatus::Unknown, reason::HEALTH_UNKNOWN, message)
+            ConditionState::new(ConditionStatus::Unknown, reason::HEALTH_UNKNOWN, message)
         }
     }
 }

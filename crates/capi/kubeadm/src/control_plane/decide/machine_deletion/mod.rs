@@ -10,24 +10,24 @@ mod pre_terminate;
 use capstan_controller::{Effect, Note};
 
 use super::etcd_members::move_leader;
-use super::turn::Turn;
-use crate::control_plane::observed::Plane;
+use super::scope::ReconcileScope;
+use crate::control_plane::observed::ControlPlaneState;
 
-pub(super) use pre_terminate::{let_go, release};
+pub(super) use pre_terminate::{complete, remove_hook};
 
 /// Deletes a machine after moving etcd's leadership away from it.
-pub(super) fn remove(turn: &mut Turn<'_>, plane: &Plane, name: &str, note: Note) {
-    let Some(member) = plane.member(name) else { return };
-    match move_leader(turn, plane, member) {
+pub(super) fn remove(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState, name: &str, note: Note) {
+    let Some(member) = plane.machine(name) else { return };
+    match move_leader(scope, plane, member) {
         Ok(call) => {
             if let Some(call) = call {
-                turn.decision.call(call);
+                scope.decision.call(call);
             }
-            turn.decision.then_noting(Effect::delete(member.machine.as_ref()), note);
+            scope.decision.then_noting(Effect::delete(member.machine.as_ref()), note);
         }
         Err(why) => {
-            turn.obstacles.push(why.clone());
-            turn.wait("EtcdLeader", why);
+            scope.obstacles.push(why.clone());
+            scope.wait("EtcdLeader", why);
         }
     }
 }

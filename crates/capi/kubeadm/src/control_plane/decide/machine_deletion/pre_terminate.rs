@@ -9,18 +9,18 @@ use serde_json::json;
 
 use crate::control_plane::decide::etcd_members::{move_leader, remove};
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
-use crate::control_plane::decide::turn::{Decided, Turn};
-use crate::control_plane::observed::{Member, Plane};
+use crate::control_plane::decide::scope::{Decided, ReconcileScope};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 /// Removes the etcd member of a machine that waits at our hook, then the hook. One machine at a time.
-pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
-    let going: Vec<&Member> =
+pub(crate) fn complete(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {
+    let going: Vec<&ControlPlaneMachine> =
         plane.machines.iter().filter(|member| member.machine.metadata.is_deleting()).collect();
-    let is_held = |member: &Member| {
+    let is_held = |member: &ControlPlaneMachine| {
         member.machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP)
     };
     if let Some(ending) = going.iter().find(|member| !is_held(member)) {
-        turn.wait("WaitingForMachines", format!("Machine {} to go", ending.machine.metadata.name));
+        scope.wait("WaitingForMachines", format!("Machine {} to go", ending.machine.metadata.name));
         return;
     }
     let Some(going) = going.into_iter().min_by_key(|member| {
@@ -39,55 +39,55 @@ pub(crate) fn release(turn: &mut Turn<'_>, plane: &Plane) {
         key.starts_with(shared::PRE_TERMINATE_HOOK_PREFIX) && key != annotation::PRE_TERMINATE_HOOK_CLEANUP
     });
     if !reached || others {
-        turn.wait("WaitingForMachines", format!("Machine {name} to be drained and its other hooks to end"));
+        scope.wait("WaitingForMachines", format!("Machine {name} to be drained and its other hooks to end"));
         return;
     }
     if plane.machines.len() <= 1 {
-        return let_go(&mut turn.decision, machine);
+        return remove_hook(&mut scope.decision, machine);
     }
     let member = going.node.as_str();
     let change = Change::Remove { machine: name, member };
     if !components_survive(plane, change) {
-        turn.wait(
+        scope.wait(
             "NoOtherControlPlane",
             format!("a machine other than {name} to have a healthy control plane"),
         );
         return;
     }
     if !plane.manages_etcd() {
-        return let_go(&mut turn.decision, machine);
+        return remove_hook(&mut scope.decision, machine);
     }
     if plane.etcd.is_empty() {
-        turn.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
+        scope.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
         return;
     }
     let Some(found) = plane.etcd.iter().find(|found| !member.is_empty() && found.name == member) else {
-        return let_go(&mut turn.decision, machine);
+        return remove_hook(&mut scope.decision, machine);
     };
     if !etcd_survives(plane, change) {
-        turn.wait("EtcdQuorum", format!("etcd to keep its quorum without Machine {name}"));
+        scope.wait("EtcdQuorum", format!("etcd to keep its quorum without Machine {name}"));
         return;
     }
-    match move_leader(turn, plane, going) {
+    match move_leader(scope, plane, going) {
         Ok(call) => {
             let note = Note::normal(
                 "EtcdMemberRemoved",
                 "RemoveMember",
                 format!("Removed the etcd member of Machine {name}"),
             );
-            let removal = remove(turn, found.id, member);
+            let removal = remove(scope, found.id, member);
             if let Some(call) = call {
-                turn.decision.call(call);
+                scope.decision.call(call);
             }
-            turn.decision.then_noting(Effect::Call(removal), note);
-            let_go(&mut turn.decision, machine);
+            scope.decision.then_noting(Effect::Call(removal), note);
+            remove_hook(&mut scope.decision, machine);
         }
-        Err(why) => turn.wait("EtcdLeader", why),
+        Err(why) => scope.wait("EtcdLeader", why),
     }
 }
 
 /// Removes our pre-terminate hook.
-pub(crate) fn let_go(decision: &mut Decided, machine: &Machine) {
+pub(crate) fn remove_hook(decision: &mut Decided, machine: &Machine) {
     if machine.metadata.annotations.contains_key(annotation::PRE_TERMINATE_HOOK_CLEANUP) {
         let change = json!({"metadata": {"annotations": {annotation::PRE_TERMINATE_HOOK_CLEANUP: null}}});
         decision.best_effort(Effect::merge_guarded(ObjectRef::to(machine), &machine.metadata, change));

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::record::{RemediationRecord, recorded};
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
-use crate::control_plane::observed::{Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remediation {
@@ -33,8 +33,8 @@ pub enum Remediation {
 }
 
 /// One machine at a time, the most broken first.
-pub fn remediate(plane: &Plane) -> Remediation {
-    let broken: Vec<&Member> = plane.machines.iter().filter(|member| is_ours(member)).collect();
+pub fn remediate(plane: &ControlPlaneState) -> Remediation {
+    let broken: Vec<&ControlPlaneMachine> = plane.machines.iter().filter(|member| is_ours(member)).collect();
     let under_way =
         plane.control_plane.metadata.annotations.contains_key(annotation::REMEDIATION_IN_PROGRESS);
     // A recorded remediation that was not started is continued; no other one starts before it ends.
@@ -81,18 +81,18 @@ pub fn remediate(plane: &Plane) -> Remediation {
 }
 
 /// A health check failed and the owner is to remediate.
-fn is_ours(member: &Member) -> bool {
+fn is_ours(member: &ControlPlaneMachine) -> bool {
     let status = |kind| member.machine.status.conditions.condition(kind).map(|condition| condition.status);
     status(HEALTH_CHECK_SUCCEEDED) == Some(ConditionStatus::False)
         && status(OWNER_REMEDIATED) == Some(ConditionStatus::False)
 }
 
-fn is_healthy_and_provisioning(member: &Member) -> bool {
+fn is_healthy_and_provisioning(member: &ControlPlaneMachine) -> bool {
     !is_ours(member) && member.machine.status.node_ref.name.is_empty()
 }
 
 /// Sort key: marked by the user, no node, unhealthy etcd, unhealthy control plane components; then the oldest.
-fn rank(plane: &Plane, member: &Member) -> impl Ord + use<> {
+fn rank(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> impl Ord + use<> {
     let machine = &member.machine;
     let fine = |kind: &str| machine.status.conditions.is_condition_true(kind);
     let etcd = plane.manages_etcd();
@@ -116,7 +116,10 @@ fn rank(plane: &Plane, member: &Member) -> impl Ord + use<> {
 
 /// The record of the next attempt, or why it must wait. A machine that fails soon after it replaced another one is
 /// a retry of that replacement.
-fn retry(plane: &Plane, member: &Member) -> Result<RemediationRecord, (&'static str, String)> {
+fn retry(
+    plane: &ControlPlaneState,
+    member: &ControlPlaneMachine,
+) -> Result<RemediationRecord, (&'static str, String)> {
     let settings = &plane.control_plane.spec.remediation;
     let mut record = RemediationRecord {
         machine: member.machine.metadata.name.clone(),

@@ -4,7 +4,7 @@ use capstan_capi_types::controlplane::kubeadm_control_plane::annotation;
 use capstan_object::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::control_plane::observed::{Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 /// A remediation, stored in an annotation of the control plane while it is under way and of the replacement
 /// afterwards.
@@ -18,7 +18,7 @@ pub struct RemediationRecord {
 }
 
 /// The machine of the recorded remediation, if it still exists.
-pub(super) fn recorded(plane: &Plane) -> Option<&Member> {
+pub(super) fn recorded(plane: &ControlPlaneState) -> Option<&ControlPlaneMachine> {
     let text = plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS)?;
     let record = serde_json::from_str::<RemediationRecord>(text).ok()?;
     plane.machines.iter().find(|member| member.machine.metadata.name == record.machine)

@@ -1,6 +1,6 @@
 use super::policy::{Remediation, remediate};
 use crate::control_plane::decide::fixture::{broken, control_plane, machine, now, plane};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 #[test]
 fn a_broken_machine_is_replaced_if_the_rest_survives() {
@@ -10,7 +10,7 @@ fn a_broken_machine_is_replaced_if_the_rest_survives() {
     };
     assert_eq!((worst.as_str(), record.retry_count), ("m2", 0));
 
-    let held = |plane: &Plane| match remediate(plane) {
+    let held = |plane: &ControlPlaneState| match remediate(plane) {
         Remediation::Held { message, .. } => message,
         other => panic!("{other:?}"),
     };

@@ -3,68 +3,73 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_capi_core::clone;
-use capstan_capi_core::contract::Found;
+use capstan_capi_core::contract::Lookup;
 use capstan_capi_core::names::Names;
 use capstan_capi_types::core::Machine;
 use capstan_controller::{Effect, Note, ObjectRef};
 use capstan_object::ObjectMeta;
 
 use crate::control_plane::decide::desired_machine as desired;
-use crate::control_plane::decide::turn::Turn;
-use crate::control_plane::observed::Plane;
+use crate::control_plane::decide::scope::ReconcileScope;
+use crate::control_plane::observed::ControlPlaneState;
 
 /// Names in use: by a machine, or by an object of one that is still being deleted.
-fn names(turn: &Turn<'_>) -> Names {
-    let control_plane = &turn.look.object;
-    let cluster = &turn.cluster.metadata.name;
+fn names(scope: &ReconcileScope<'_>) -> Names {
+    let control_plane = &scope.look.object;
+    let cluster = &scope.cluster.metadata.name;
     Names::of(&control_plane.metadata, |suffix| {
         let name = desired::name(control_plane, cluster, suffix);
-        turn.look.seen.machines.iter().any(|seen| seen.machine.metadata.name == name)
-            || turn.look.seen.made.iter().any(|(_, meta)| meta.name == name && meta.is_deleting())
+        scope.look.seen.machines.iter().any(|seen| seen.machine.metadata.name == name)
+            || scope.look.seen.made.iter().any(|(_, meta)| meta.name == name && meta.is_deleting())
     })
 }
 
 /// Records the names in use, so that they are not reused after their machines are gone.
-pub(crate) fn record_names(turn: &mut Turn<'_>) {
-    names(turn).record(&mut turn.decision.object.metadata);
+pub(crate) fn record_names(scope: &mut ReconcileScope<'_>) {
+    names(scope).record(&mut scope.decision.object.metadata);
 }
 
 /// Creates the infrastructure machine and the KubeadmConfig, then the Machine.
-pub(super) fn create(turn: &mut Turn<'_>, plane: &Plane, failure_domain: &str, joins: bool) {
-    let look = turn.look;
+pub(super) fn create(
+    scope: &mut ReconcileScope<'_>,
+    plane: &ControlPlaneState,
+    failure_domain: &str,
+    joins: bool,
+) {
+    let look = scope.look;
     let template = match &look.seen.template {
-        Found::Object(template) => template,
-        Found::Unusable(why) => {
-            turn.obstacles.push(why.clone());
-            return turn.wait("TemplateUnusable", why.clone());
+        Lookup::Object(template) => template,
+        Lookup::Unusable(why) => {
+            scope.obstacles.push(why.clone());
+            return scope.wait("TemplateUnusable", why.clone());
         }
-        Found::Missing | Found::NotReferenced => {
-            return turn.wait("TemplateMissing", "the template of infrastructure machines");
+        Lookup::Missing | Lookup::NotReferenced => {
+            return scope.wait("TemplateMissing", "the template of infrastructure machines");
         }
     };
-    let Some(suffix) = names(turn).upcoming().next() else { return };
-    let cluster = &turn.cluster.metadata.name;
+    let Some(suffix) = names(scope).upcoming().next() else { return };
+    let cluster = &scope.cluster.metadata.name;
     let control_plane = &plane.control_plane;
     let name = desired::name(control_plane, cluster, &suffix);
-    leftovers(turn, Some(&name));
+    delete_leftovers(scope, Some(&name));
     let made = |kind: &str| {
         look.seen.made.iter().any(|(made, _)| made.key.name == name && made.kind.kind.as_ref() == kind)
     };
     if !made(&clone::kind_of(template).kind) {
         let part = desired::part(control_plane, cluster, &name);
-        turn.decision.then(clone::create(template, &part));
+        scope.decision.then(clone::create(template, &part));
     }
     if !made("KubeadmConfig") {
-        turn.decision.then(Effect::create(&desired::config(control_plane, cluster, &name, joins)));
+        scope.decision.then(Effect::create(&desired::config(control_plane, cluster, &name, joins)));
     }
     let machine: Machine = desired::machine(control_plane, cluster, &name, failure_domain, template);
     let note = Note::normal("SuccessfulCreate", "Create", format!("Created Machine {name:?}"));
-    turn.decision.then_noting(Effect::create(&machine), note);
+    scope.decision.then_noting(Effect::create(&machine), note);
 }
 
 /// Deletes objects of machines that were never created, except for `coming`.
-pub(super) fn leftovers(turn: &mut Turn<'_>, coming: Option<&str>) {
-    let seen = &turn.look.seen;
+pub(super) fn delete_leftovers(scope: &mut ReconcileScope<'_>, coming: Option<&str>) {
+    let seen = &scope.look.seen;
     let used: BTreeSet<&str> = seen
         .machines
         .iter()
@@ -77,10 +82,10 @@ pub(super) fn leftovers(turn: &mut Turn<'_>, coming: Option<&str>) {
     let made: BTreeMap<&ObjectRef, &ObjectMeta> = seen.made.iter().map(|(made, meta)| (made, meta)).collect();
     for (reference, meta) in made {
         // Objects that a Machine owns are deleted with it.
-        let ours = meta.is_owned_by(&turn.look.object.metadata.uid)
+        let ours = meta.is_owned_by(&scope.look.object.metadata.uid)
             && !meta.owner_references.iter().any(|owner| owner.kind == "Machine");
         if ours && !meta.is_deleting() && !used.contains(meta.name.as_str()) {
-            turn.decision.then(Effect::delete_seen(reference.clone(), meta));
+            scope.decision.then(Effect::delete_seen(reference.clone(), meta));
         }
     }
 }

@@ -9,40 +9,40 @@ mod tests;
 
 use capstan_controller::Note;
 
-use self::create::{create, leftovers};
+use self::create::{create, delete_leftovers};
 use self::next_step::{Step, next_step};
 use super::remediation::{self, Remediation};
-use super::turn::Turn;
+use super::scope::ReconcileScope;
 use super::up_to_date::outdated_machines;
 use super::{machine_deletion, workload};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 pub(super) use create::record_names;
 
-pub(super) fn step(turn: &mut Turn<'_>, _: &Plane) {
-    let plane = turn.plane();
+pub(super) fn step(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
+    let plane = scope.plane();
     if !outdated_machines(&plane).is_empty() {
-        workload::before_roll_out(turn, &plane);
-        if !turn.decision.effects.is_empty() {
+        workload::before_roll_out(scope, &plane);
+        if !scope.decision.effects.is_empty() {
             return;
         }
     }
     match next_step(&plane) {
-        Step::Rest => leftovers(turn, None),
-        Step::Initialize { failure_domain } => create(turn, &plane, &failure_domain, false),
-        Step::ScaleUp { failure_domain } => create(turn, &plane, &failure_domain, true),
+        Step::Rest => delete_leftovers(scope, None),
+        Step::Initialize { failure_domain } => create(scope, &plane, &failure_domain, false),
+        Step::ScaleUp { failure_domain } => create(scope, &plane, &failure_domain, true),
         Step::ScaleDown { machine } => {
             let note = Note::normal("ScaledDown", "Delete", format!("Deleted Machine {machine:?}"));
-            machine_deletion::remove(turn, &plane, &machine, note);
+            machine_deletion::remove(scope, &plane, &machine, note);
         }
         Step::Remediate(Remediation::Delete { machine, record }) => {
-            remediation::replace(turn, &plane, &machine, &record)
+            remediation::replace(scope, &plane, &machine, &record)
         }
         Step::Remediate(_) => {}
         Step::Wait(blocked) => {
-            turn.wait("PreflightFailed", blocked.reasons.join("; "));
-            turn.obstacles = blocked.reasons;
-            leftovers(turn, None);
+            scope.wait("PreflightFailed", blocked.reasons.join("; "));
+            scope.obstacles = blocked.reasons;
+            delete_leftovers(scope, None);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::preflight::{self, Blocked};
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::decide::remediation::{Remediation, remediate};
 use crate::control_plane::decide::up_to_date::outdated_machines;
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -30,7 +30,7 @@ pub enum Step {
 }
 
 /// Remediation first, then rollout, then scaling. Never more than one machine.
-pub fn next_step(plane: &Plane) -> Step {
+pub fn next_step(plane: &ControlPlaneState) -> Step {
     if plane.control_plane.metadata.is_deleting() {
         return Step::Rest;
     }
@@ -54,21 +54,21 @@ pub fn next_step(plane: &Plane) -> Step {
 }
 
 /// Machines above `spec.replicas` during a rollout: 1, unless `maxSurge` is 0.
-fn surge(plane: &Plane) -> usize {
+fn surge(plane: &ControlPlaneState) -> usize {
     match &plane.control_plane.spec.rollout.strategy.rolling_update.max_surge {
         Some(IntOrString::Int(0)) => 0,
         _ => 1,
     }
 }
 
-fn scale_up(plane: &Plane, outdated: &[String]) -> Step {
+fn scale_up(plane: &ControlPlaneState, outdated: &[String]) -> Step {
     match preflight::check(plane, true, None) {
         Ok(()) => Step::ScaleUp { failure_domain: failure_domain_for_new_machine(plane, outdated) },
         Err(blocked) => Step::Wait(blocked),
     }
 }
 
-fn scale_down(plane: &Plane, outdated: &[String]) -> Step {
+fn scale_down(plane: &ControlPlaneState, outdated: &[String]) -> Step {
     let wait = |reason: &str| Step::Wait(Blocked { reasons: vec![reason.to_owned()] });
     let Some(member) = next_machine_to_delete(plane, outdated) else {
         return wait("every machine is being deleted already");

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use capstan_capi_types::core::annotation;
 
-use crate::control_plane::observed::{Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 /// Failure domains for control plane machines, sorted by name.
-fn domains(plane: &Plane) -> Vec<&str> {
+fn domains(plane: &ControlPlaneState) -> Vec<&str> {
     let mut names: Vec<&str> = plane
         .cluster
         .status
@@ -23,8 +23,8 @@ fn domains(plane: &Plane) -> Vec<&str> {
 /// Machines per failure domain: those that match `counting`, and all.
 fn counts<'a>(
     domains: &[&'a str],
-    all: &[Member],
-    counting: impl Fn(&Member) -> bool,
+    all: &[ControlPlaneMachine],
+    counting: impl Fn(&ControlPlaneMachine) -> bool,
 ) -> BTreeMap<&'a str, (usize, usize)> {
     let mut counts: BTreeMap<&str, (usize, usize)> = domains.iter().map(|name| (*name, (0, 0))).collect();
     for member in all {
@@ -38,7 +38,7 @@ fn counts<'a>(
 
 /// The failure domain with the fewest up-to-date machines, then with the fewest machines; empty if there are no
 /// failure domains.
-pub fn failure_domain_for_new_machine(plane: &Plane, outdated: &[String]) -> String {
+pub fn failure_domain_for_new_machine(plane: &ControlPlaneState, outdated: &[String]) -> String {
     let counts = counts(&domains(plane), &plane.machines, |member| {
         !outdated.contains(&member.machine.metadata.name) && !member.machine.metadata.is_deleting()
     });
@@ -49,23 +49,28 @@ pub fn failure_domain_for_new_machine(plane: &Plane, outdated: &[String]) -> Str
 /// The machine to delete next: marked by the user, then outdated and unhealthy, then outdated, then any; of these
 /// the one in the fullest failure domain, and of those the oldest. Machines that are already being deleted do not
 /// count.
-pub fn next_machine_to_delete<'a>(plane: &'a Plane, outdated: &[String]) -> Option<&'a Member> {
-    let is_outdated = |member: &Member| outdated.contains(&member.machine.metadata.name);
-    let is_marked =
-        |member: &Member| member.machine.metadata.annotations.contains_key(annotation::DELETE_MACHINE);
-    let choices: [&dyn Fn(&Member) -> bool; 5] = [
+pub fn next_machine_to_delete<'a>(
+    plane: &'a ControlPlaneState,
+    outdated: &[String],
+) -> Option<&'a ControlPlaneMachine> {
+    let is_outdated = |member: &ControlPlaneMachine| outdated.contains(&member.machine.metadata.name);
+    let is_marked = |member: &ControlPlaneMachine| {
+        member.machine.metadata.annotations.contains_key(annotation::DELETE_MACHINE)
+    };
+    let choices: [&dyn Fn(&ControlPlaneMachine) -> bool; 5] = [
         &|member| is_outdated(member) && is_marked(member),
         &is_marked,
         &|member| is_outdated(member) && !plane.components_healthy(&member.machine),
         &is_outdated,
         &|_| true,
     ];
-    let standing = |member: &&Member| !member.machine.metadata.is_deleting();
+    let standing = |member: &&ControlPlaneMachine| !member.machine.metadata.is_deleting();
     let eligible = choices.iter().find(|choice| plane.machines.iter().filter(standing).any(choice))?;
     let domains = domains(plane);
-    let candidates: Vec<&Member> = plane.machines.iter().filter(standing).filter(|m| eligible(m)).collect();
+    let candidates: Vec<&ControlPlaneMachine> =
+        plane.machines.iter().filter(standing).filter(|m| eligible(m)).collect();
 
-    let homeless: Vec<&Member> = candidates
+    let homeless: Vec<&ControlPlaneMachine> = candidates
         .iter()
         .copied()
         .filter(|member| !domains.contains(&member.machine.spec.failure_domain.as_str()))

@@ -7,7 +7,7 @@ use capstan_object::{ConditionStatus, Conditions};
 
 use crate::config::kubernetes_version;
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 /// Failed preflight checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Blocked {
 
 /// Checks whether a machine may be added (`adding`) or removed. The health of `except`, the machine to remove, is
 /// ignored.
-pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Blocked> {
+pub fn check(plane: &ControlPlaneState, adding: bool, except: Option<&str>) -> Result<(), Blocked> {
     if plane.machines.is_empty() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub fn check(plane: &Plane, adding: bool, except: Option<&str>) -> Result<(), Bl
 }
 
 /// The version that the cluster's topology is about to set, if it differs.
-fn awaited_version(plane: &Plane) -> Option<&str> {
+fn awaited_version(plane: &ControlPlaneState) -> Option<&str> {
     let topology = plane.cluster.spec.topology.version.as_str();
     let step = plane.cluster.metadata.annotations.get(TOPOLOGY_UPGRADE_STEP).map(String::as_str);
     let step = step.filter(|step| !step.is_empty());
@@ -69,7 +69,7 @@ fn awaited_version(plane: &Plane) -> Option<&str> {
 }
 
 /// A machine whose version is more than one minor version away: kubeadm does not support that skew.
-fn too_far_behind(plane: &Plane) -> Option<&Machine> {
+fn too_far_behind(plane: &ControlPlaneState) -> Option<&Machine> {
     let wanted = kubernetes_version(&plane.control_plane.spec.version).ok()?;
     plane.machines.iter().map(|member| member.machine.as_ref()).find(|machine| {
         kubernetes_version(&machine.spec.version)
@@ -77,7 +77,7 @@ fn too_far_behind(plane: &Plane) -> Option<&Machine> {
     })
 }
 
-fn unhealthy(plane: &Plane, except: Option<&str>) -> Vec<String> {
+fn unhealthy(plane: &ControlPlaneState, except: Option<&str>) -> Vec<String> {
     let mut reasons = Vec::new();
     for member in &plane.machines {
         let machine = &member.machine;
@@ -104,7 +104,7 @@ fn unhealthy(plane: &Plane, except: Option<&str>) -> Vec<String> {
 
 /// During remediation a replacement may be added although other machines are unhealthy, if the control plane
 /// survives it: otherwise multiple failures would never heal.
-fn while_remediating(plane: &Plane) -> Result<(), Blocked> {
+fn while_remediating(plane: &ControlPlaneState) -> Result<(), Blocked> {
     let mut reasons = Vec::new();
     if !components_survive(plane, Change::Add) {
         reasons.push("no machine has a healthy set of control plane components".to_owned());

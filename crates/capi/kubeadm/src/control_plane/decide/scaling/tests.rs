@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::next_step::{Step, next_step};
 use super::placement::{failure_domain_for_new_machine, next_machine_to_delete};
 use crate::control_plane::decide::fixture::{broken, control_plane, healthy, machine, now, plane, set};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 use crate::testing::object;
 
 fn up() -> Step {
@@ -32,7 +32,7 @@ fn a_healthy_control_plane_grows_and_shrinks_one_machine_at_a_time() {
 
 #[test]
 fn nothing_is_added_or_removed_while_something_is_in_the_way() {
-    let waits = |plane: &Plane| match next_step(plane) {
+    let waits = |plane: &ControlPlaneState| match next_step(plane) {
         Step::Wait(blocked) => blocked.reasons.join("; "),
         other => panic!("{other:?}"),
     };

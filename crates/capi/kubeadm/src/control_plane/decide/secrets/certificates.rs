@@ -6,10 +6,10 @@ use capstan_controller::{Effect, Wait};
 use capstan_object::{ConditionStatus, OwnerReference};
 
 use super::{impossible, own};
-use crate::certificates::{KeyPair, KeySettings, Place, places_for_control_plane};
+use crate::certificates::{CertificateLocation, KeyPair, KeySettings, locations_for_control_plane};
 use crate::control_plane::Settings;
+use crate::control_plane::decide::scope::{Decided, Looked, RETRY};
 use crate::control_plane::decide::status;
-use crate::control_plane::decide::turn::{Decided, Looked, RETRY};
 
 /// Generates missing certificates while no machine uses others yet, and takes ownership of those that controllers
 /// created. Returns whether reconciling can go on.
@@ -20,9 +20,10 @@ pub(crate) fn certificates(
     decision: &mut Decided,
 ) -> bool {
     let config = &look.object.spec.kubeadm_config_spec.cluster_configuration;
-    let places = places_for_control_plane(config);
+    let locations = locations_for_control_plane(config);
     let found = &look.seen.certificates;
-    let missing: Vec<&Place> = places.iter().filter(|place| !found.contains_key(&place.purpose)).collect();
+    let missing: Vec<&CertificateLocation> =
+        locations.iter().filter(|location| !found.contains_key(&location.purpose)).collect();
     if missing.is_empty() {
         for secret in found.values() {
             own(&look.object, secret, decision);
@@ -34,8 +35,8 @@ pub(crate) fn certificates(
     let lost: Vec<&str> = missing
         .iter()
         // Existing machines would not trust a new CA.
-        .filter(|place| place.provided || initialized)
-        .map(|place| place.purpose.suffix())
+        .filter(|location| location.provided || initialized)
+        .map(|location| location.purpose.suffix())
         .collect();
     if !lost.is_empty() {
         let (subject, verb) =
@@ -54,10 +55,10 @@ pub(crate) fn certificates(
     let keys = KeySettings::of(config, settings.default_algorithm);
     let owner = OwnerReference::controlled_by(look.object.as_ref());
     let meta = &cluster.metadata;
-    for place in missing {
-        decision.then(match KeyPair::make(place.purpose, keys, &look.seen.seed, look.now) {
+    for location in missing {
+        decision.then(match KeyPair::make(location.purpose, keys, &look.seen.seed, look.now) {
             Ok(pair) => {
-                Effect::create(&pair.to_secret(&meta.namespace, &meta.name, place.purpose, owner.clone()))
+                Effect::create(&pair.to_secret(&meta.namespace, &meta.name, location.purpose, owner.clone()))
             }
             Err(error) => impossible("make a certificate", &error),
         });

@@ -12,7 +12,7 @@ use crate::certificates::{
 };
 use crate::control_plane::Settings;
 use crate::control_plane::calls::ControlPlaneCall;
-use crate::control_plane::decide::turn::{Decided, Looked, RETRY};
+use crate::control_plane::decide::scope::{Decided, Looked, RETRY};
 use capstan_capi_core::secret::Secret;
 
 /// Creates the admin kubeconfig and renews it at half its lifetime. A kubeconfig that the user provided is left

@@ -9,7 +9,7 @@ use capstan_controller::{Effect, ObjectRef};
 use capstan_object::{Object, OwnerReference};
 use serde_json::json;
 
-use super::turn::Decided;
+use super::scope::Decided;
 use crate::Error;
 use crate::control_plane::calls::ControlPlaneCall;
 use capstan_capi_core::secret::Secret;

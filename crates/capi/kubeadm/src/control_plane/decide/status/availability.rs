@@ -1,43 +1,43 @@
 //! `Available`: etcd has its quorum, and at least one machine has all components.
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::controlplane::KubeadmControlPlaneStatus;
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition as own;
 use capstan_capi_types::core::{Machine, reason};
 use capstan_object::{ConditionStatus, Conditions};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Facts;
+use super::StatusInputs;
 use crate::control_plane::decide::health::is_lasting;
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 /// How long after initialization unknown etcd members are not reported as an error.
 const ETCD_APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 
 /// Healthy parts, and unhealthy ones by how long they have been so.
 #[derive(Default)]
-struct Tally {
+struct HealthCount {
     healthy: usize,
-    troubled: usize,
+    unhealthy: usize,
     /// Unhealthy for less than 10 seconds: may be a blip.
-    young: usize,
+    recent: usize,
 }
 
-impl Tally {
+impl HealthCount {
     fn add(&mut self, machine: &Machine, kinds: &[&str], now: Timestamp) {
         if kinds.iter().all(|kind| machine.status.conditions.is_condition_true(kind)) {
             self.healthy += 1;
         } else if is_lasting(machine, kinds, now) {
-            self.troubled += 1;
+            self.unhealthy += 1;
         } else {
-            self.young += 1;
+            self.recent += 1;
         }
     }
 }
 
-pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -> Verdict {
-    let plane = facts.plane;
-    let not = |message: String| Verdict::new(ConditionStatus::False, reason::NOT_AVAILABLE, message);
+pub(super) fn available(inputs: &StatusInputs<'_>, status: &KubeadmControlPlaneStatus) -> ConditionState {
+    let plane = inputs.plane;
+    let not = |message: String| ConditionState::new(ConditionStatus::False, reason::NOT_AVAILABLE, message);
     if status.initialization.control_plane_initialized != Some(true) {
         return not("Control plane not yet initialized".to_owned());
     }
@@ -48,21 +48,21 @@ pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -
         if since.is_some_and(|since| plane.now.duration_since(since) < ETCD_APPEARS_WITHIN) {
             return not("Waiting for etcd to report the list of members".to_owned());
         }
-        return Verdict::new(
+        return ConditionState::new(
             ConditionStatus::Unknown,
             reason::INSPECTION_FAILED,
             "Failed to get etcd members",
         );
     }
-    if managed && !facts.matching {
+    if managed && !inputs.matching {
         return not("The list of etcd members does not match the list of Machines and Nodes".to_owned());
     }
     let kinds = plane.health_conditions();
-    let mut components = Tally::default();
+    let mut components = HealthCount::default();
     for member in plane.machines.iter().filter(|member| !member.machine.spec.provider_id.is_empty()) {
         components.add(&member.machine, &kinds, plane.now);
     }
-    let (members, voting) = if managed { etcd_tally(plane) } else { (Tally::default(), 0) };
+    let (members, voting) = if managed { count_etcd_members(plane) } else { (HealthCount::default(), 0) };
     let quorum = voting / 2 + 1;
     let total = plane.etcd.len();
     let learners = total - voting;
@@ -75,24 +75,24 @@ pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -
         1 => format!("* 1 of {total} etcd members is healthy,{required}"),
         count => format!("* {count} of {total} etcd members are healthy,{required}"),
     };
-    if !facts.is_deleting()
+    if !inputs.is_deleting()
         && (!managed || members.healthy >= quorum)
         && components.healthy >= 1
         && certificates
     {
-        if managed && members.troubled > 0 {
-            lines.push(count(members.healthy + members.young));
+        if managed && members.unhealthy > 0 {
+            lines.push(count(members.healthy + members.recent));
         }
-        if components.troubled > 0 {
-            let (healthy, machines) = (components.healthy + components.young, plane.machines.len());
+        if components.unhealthy > 0 {
+            let (healthy, machines) = (components.healthy + components.recent, plane.machines.len());
             let have = if healthy == 1 { "Machines has" } else { "Machines have" };
             lines.push(format!(
                 "* {healthy} of {machines} {have} healthy control plane components, at least 1 required"
             ));
         }
-        return Verdict::new(ConditionStatus::True, reason::AVAILABLE, lines.join("\n"));
+        return ConditionState::new(ConditionStatus::True, reason::AVAILABLE, lines.join("\n"));
     }
-    if facts.is_deleting() {
+    if inputs.is_deleting() {
         lines.push("* Control plane metadata.deletionTimestamp is set".to_owned());
     }
     if !certificates {
@@ -109,8 +109,8 @@ pub(super) fn available(facts: &Facts<'_>, status: &KubeadmControlPlaneStatus) -
 }
 
 /// etcd members by health, and the number of voting members.
-fn etcd_tally(plane: &Plane) -> (Tally, usize) {
-    let mut tally = Tally::default();
+fn count_etcd_members(plane: &ControlPlaneState) -> (HealthCount, usize) {
+    let mut count = HealthCount::default();
     let mut voting = 0;
     let mut provisioning: Vec<&Machine> = plane
         .machines
@@ -121,7 +121,7 @@ fn etcd_tally(plane: &Plane) -> (Tally, usize) {
     for member in &plane.etcd {
         if member.name.is_empty() {
             // It has not started: neither a voter nor an issue.
-            tally.healthy += 1;
+            count.healthy += 1;
             continue;
         }
         voting += usize::from(!member.learner);
@@ -130,9 +130,9 @@ fn etcd_tally(plane: &Plane) -> (Tally, usize) {
             if provisioning.len() == 1 { provisioning.pop() } else { None }
         });
         match machine {
-            Some(machine) => tally.add(machine, &[own::MACHINE_ETCD_MEMBER_HEALTHY], plane.now),
-            None => tally.troubled += 1,
+            Some(machine) => count.add(machine, &[own::MACHINE_ETCD_MEMBER_HEALTHY], plane.now),
+            None => count.unhealthy += 1,
         }
     }
-    (tally, voting)
+    (count, voting)
 }

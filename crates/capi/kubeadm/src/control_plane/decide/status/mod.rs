@@ -5,7 +5,7 @@ mod scaling;
 
 use std::sync::Arc;
 
-use capstan_capi_core::conditions::{self, Verdict};
+use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_core::machine_deployment::status::{
     machines_ready, machines_up_to_date, may_be_silent, remediating, rolling_out,
 };
@@ -22,8 +22,8 @@ use jiff::SignedDuration;
 use self::availability::available;
 use self::scaling::{scaling_down, scaling_up};
 use super::remediation::RemediationRecord;
-use super::turn::{Decided, Looked};
-use crate::control_plane::observed::Plane;
+use super::scope::{Decided, Looked};
+use crate::control_plane::observed::ControlPlaneState;
 
 /// Conditions that this controller owns.
 pub(crate) const OWNED: &[&str] = &[
@@ -50,16 +50,16 @@ pub(super) fn set(
     reason: &str,
     message: impl Into<String>,
 ) {
-    say(decision, look, kind, Verdict::new(status, reason, message));
+    set_condition(decision, look, kind, ConditionState::new(status, reason, message));
 }
 
-pub(super) fn say(decision: &mut Decided, look: &Looked, kind: &str, verdict: Verdict) {
-    conditions::state(look, &mut decision.object.status.conditions, kind, verdict, None);
+pub(super) fn set_condition(decision: &mut Decided, look: &Looked, kind: &str, verdict: ConditionState) {
+    conditions::set_state(look, &mut decision.object.status.conditions, kind, verdict, None);
 }
 
 /// Inputs of the status.
-pub(super) struct Facts<'a> {
-    pub plane: &'a Plane,
+pub(super) struct StatusInputs<'a> {
+    pub plane: &'a ControlPlaneState,
     /// etcd members match the machines.
     pub matching: bool,
     /// What blocks scaling.
@@ -67,10 +67,10 @@ pub(super) struct Facts<'a> {
     /// Kind of the infrastructure template, if it does not exist.
     pub missing_template: Option<&'a str>,
     /// `Deleting`, while the control plane is being deleted.
-    pub deleting: Option<Verdict>,
+    pub deleting: Option<ConditionState>,
 }
 
-impl Facts<'_> {
+impl StatusInputs<'_> {
     fn machines(&self) -> Vec<Arc<Machine>> {
         self.plane.machines.iter().map(|member| member.machine.clone()).collect()
     }
@@ -85,36 +85,36 @@ impl Facts<'_> {
 }
 
 /// Sets counts, versions and the conditions that `decide` did not set before.
-pub(super) fn report(decision: &mut Decided, look: &Looked, facts: &Facts<'_>) {
-    let machines = facts.machines();
+pub(super) fn report(decision: &mut Decided, look: &Looked, inputs: &StatusInputs<'_>) {
+    let machines = inputs.machines();
     let status = &mut decision.object.status;
-    counters(status, facts, &machines);
+    counters(status, inputs, &machines);
     status.observed_generation = look.object.metadata.generation;
     let initialized = status.initialization.control_plane_initialized == Some(true);
     let verdict = match initialized {
-        true => Verdict::new(ConditionStatus::True, own_reason::INITIALIZED, ""),
-        false => Verdict::new(ConditionStatus::False, own_reason::NOT_INITIALIZED, ""),
+        true => ConditionState::new(ConditionStatus::True, own_reason::INITIALIZED, ""),
+        false => ConditionState::new(ConditionStatus::False, own_reason::NOT_INITIALIZED, ""),
     };
-    say(decision, look, own::INITIALIZED, verdict);
+    set_condition(decision, look, own::INITIALIZED, verdict);
     for (kind, verdict) in [
         (condition::ROLLING_OUT, rolling_out(&machines)),
-        (condition::SCALING_UP, scaling_up(facts)),
-        (condition::SCALING_DOWN, scaling_down(facts, &machines)),
+        (condition::SCALING_UP, scaling_up(inputs)),
+        (condition::SCALING_DOWN, scaling_down(inputs, &machines)),
         (condition::MACHINES_READY, machines_ready(&machines)),
         (condition::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, look.now)),
         (condition::REMEDIATING, remediating(&machines, "KubeadmControlPlane")),
         (
             condition::DELETING,
-            facts
+            inputs
                 .deleting
                 .clone()
-                .unwrap_or_else(|| Verdict::new(ConditionStatus::False, reason::NOT_DELETING, "")),
+                .unwrap_or_else(|| ConditionState::new(ConditionStatus::False, reason::NOT_DELETING, "")),
         ),
     ] {
-        say(decision, look, kind, verdict);
+        set_condition(decision, look, kind, verdict);
     }
-    let verdict = available(facts, &decision.object.status);
-    say(decision, look, condition::AVAILABLE, verdict);
+    let verdict = available(inputs, &decision.object.status);
+    set_condition(decision, look, condition::AVAILABLE, verdict);
     for machine in machines.iter().filter(|machine| may_be_silent(machine, look.now)) {
         if let Some(created) = machine.metadata.creation_timestamp {
             decision.again_at(look.now, created.timestamp() + SignedDuration::from_secs(11));
@@ -122,8 +122,8 @@ pub(super) fn report(decision: &mut Decided, look: &Looked, facts: &Facts<'_>) {
     }
 }
 
-fn counters(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines: &[Arc<Machine>]) {
-    let cluster = &facts.plane.cluster.metadata.name;
+fn counters(status: &mut KubeadmControlPlaneStatus, inputs: &StatusInputs<'_>, machines: &[Arc<Machine>]) {
+    let cluster = &inputs.plane.cluster.metadata.name;
     status.selector = format!("{}={cluster},{}", label::CLUSTER_NAME, label::CONTROL_PLANE);
     status.versions = versions(machines);
     if let Some(lowest) = status.versions.first() {
@@ -143,18 +143,22 @@ fn counters(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines:
     old.updated_replicas = status.up_to_date_replicas.unwrap_or(0);
     old.ready_replicas = ready;
     old.unavailable_replicas = status.replicas.unwrap_or(0) - ready;
-    last_remediation(status, facts, machines);
+    last_remediation(status, inputs, machines);
 }
 
 /// The remediation in progress, else the latest one recorded on a machine.
-fn last_remediation(status: &mut KubeadmControlPlaneStatus, facts: &Facts<'_>, machines: &[Arc<Machine>]) {
+fn last_remediation(
+    status: &mut KubeadmControlPlaneStatus,
+    inputs: &StatusInputs<'_>,
+    machines: &[Arc<Machine>],
+) {
     let read = |text: &String| serde_json::from_str::<RemediationRecord>(text).ok();
-    let under_way = facts.plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS);
+    let under_way = inputs.plane.control_plane.metadata.annotations.get(annotation::REMEDIATION_IN_PROGRESS);
     let record = under_way.and_then(read).or_else(|| {
-        let told = machines
+        let relevant = machines
             .iter()
             .filter_map(|machine| machine.metadata.annotations.get(annotation::REMEDIATION_FOR));
-        told.filter_map(read).max_by_key(|record| record.timestamp)
+        relevant.filter_map(read).max_by_key(|record| record.timestamp)
     });
     if let Some(record) = record {
         status.last_remediation = LastRemediationStatus {

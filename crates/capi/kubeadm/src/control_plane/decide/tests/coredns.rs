@@ -3,28 +3,28 @@
 use super::*;
 
 /// CoreDNS as kubeadm installs it.
-fn with_coredns(tag: &str) -> World {
+fn with_coredns(tag: &str) -> TestCluster {
     let rest = format!("  kubeadmConfigSpec: {{clusterConfiguration: {{dns: {{imageTag: {tag}}}}}}}");
-    let mut world = World::running(1, &rest);
-    let inside = world.inside.as_mut().expect("inside");
-    inside.coredns = Some(json!({
+    let mut test = TestCluster::running(1, &rest);
+    let reached = test.reached.as_mut().expect("inside");
+    reached.coredns = Some(json!({
         "metadata": {"resourceVersion": "1"},
         "spec": {"template": {"spec": {
             "containers": [{"name": "coredns", "image": "registry.example/coredns/coredns:v1.11.3"}],
             "volumes": [{"name": "config-volume", "configMap": {"name": "coredns", "items": [{"key": "Corefile", "path": "Corefile"}]}}],
         }}},
     }));
-    inside.coredns_config = Some(object(
+    reached.coredns_config = Some(object(
         "{metadata: {name: coredns, resourceVersion: '1'}, data: {Corefile: \".:53 {\\n    # mine\\n    errors\\n    forward . /etc/resolv.conf\\n}\\n\"}}",
     ));
-    world
+    test
 }
 
 #[test]
 fn coredns_never_reads_what_it_does_not_understand() {
-    let mut world = with_coredns("v1.12.1");
+    let mut test = with_coredns("v1.12.1");
     assert_eq!(
-        world.settle(),
+        test.settle(),
         [
             "change ConfigMap kubeadm-config in the workload cluster",
             "change ConfigMap coredns in the workload cluster",
@@ -33,37 +33,37 @@ fn coredns_never_reads_what_it_does_not_understand() {
             "change Deployment coredns in the workload cluster",
         ]
     );
-    assert_eq!(world.settle(), NOTHING);
-    let inside = world.inside.as_ref().expect("inside");
-    let deployment = inside.coredns.as_ref().expect("it");
+    assert_eq!(test.settle(), NOTHING);
+    let reached = test.reached.as_ref().expect("inside");
+    let deployment = reached.coredns.as_ref().expect("it");
     let at = |path: &str| deployment.pointer(path).cloned().unwrap_or_default();
     assert_eq!(at("/spec/template/spec/containers/0/image"), "registry.example/coredns/coredns:v1.12.1");
     assert_eq!(at("/spec/template/spec/volumes/0/configMap/items/0/key"), "Corefile");
-    let data = &inside.coredns_config.as_ref().expect("it").data;
+    let data = &reached.coredns_config.as_ref().expect("it").data;
     assert!(data["Corefile-backup"].contains("# mine"), "{data:?}");
     assert!(!data["Corefile"].contains("# mine") && data["Corefile"].contains("forward"), "{data:?}");
-    let kubeadm = &inside.kubeadm_config.as_ref().expect("it").data["ClusterConfiguration"];
+    let kubeadm = &reached.kubeadm_config.as_ref().expect("it").data["ClusterConfiguration"];
     assert!(kubeadm.contains("imageTag: v1.12.1"), "{kubeadm}");
 }
 
 #[test]
 fn coredns_left_half_way_reads_its_corefile_in_the_end() {
-    let mut world = with_coredns("v1.11.3");
+    let mut test = with_coredns("v1.11.3");
     let key = "/spec/template/spec/volumes/0/configMap/items/0/key";
-    let inside = world.inside.as_mut().expect("inside");
-    let read = inside.coredns.as_mut().and_then(|deployment| deployment.pointer_mut(key)).expect("it");
+    let reached = test.reached.as_mut().expect("inside");
+    let read = reached.coredns.as_mut().and_then(|deployment| deployment.pointer_mut(key)).expect("it");
     *read = json!("Corefile-backup");
-    let data = &mut inside.coredns_config.as_mut().expect("it").data;
+    let data = &mut reached.coredns_config.as_mut().expect("it").data;
     let kept = data.insert("Corefile".to_owned(), ".:53 {\n    something newer\n}\n".to_owned()).expect("it");
     data.insert("Corefile-backup".to_owned(), kept.clone());
-    world.settle();
-    assert_eq!(world.settle(), NOTHING);
-    let inside = world.inside.as_ref().expect("inside");
+    test.settle();
+    assert_eq!(test.settle(), NOTHING);
+    let reached = test.reached.as_ref().expect("inside");
     assert_eq!(
-        inside.coredns.as_ref().and_then(|deployment| deployment.pointer(key)),
+        reached.coredns.as_ref().and_then(|deployment| deployment.pointer(key)),
         Some(&json!("Corefile"))
     );
-    assert_eq!(inside.coredns_config.as_ref().expect("it").data["Corefile"], kept);
+    assert_eq!(reached.coredns_config.as_ref().expect("it").data["Corefile"], kept);
 }
 
 #[test]

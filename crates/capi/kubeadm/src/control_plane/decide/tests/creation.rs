@@ -4,9 +4,9 @@ use super::*;
 
 #[test]
 fn a_control_plane_is_built_machine_by_machine() {
-    let mut world = World::new(3, "");
+    let mut test = TestCluster::new(3, "");
     assert_eq!(
-        words(&world.settle()),
+        summaries(&test.settle()),
         [
             "create secrets blue-ca",
             "create secrets blue-etcd",
@@ -19,39 +19,39 @@ fn a_control_plane_is_built_machine_by_machine() {
             "patch machines.cluster.x-k8s.io fleet/blue-cp/status",
         ]
     );
-    assert_eq!(world.settle(), NOTHING);
-    assert_eq!(waits(&world)[0], "WaitingForFirstControlPlane");
-    assert_eq!(world.condition("Available").2, "Control plane not yet initialized");
-    let first = world.booting().expect("the first");
-    let config = &world.configs[&first];
+    assert_eq!(test.settle(), NOTHING);
+    assert_eq!(waits(&test)[0], "WaitingForFirstControlPlane");
+    assert_eq!(test.condition("Available").2, "Control plane not yet initialized");
+    let first = test.booting().expect("the first");
+    let config = &test.configs[&first];
     assert!(config.spec.join_configuration.control_plane.is_none(), "the first machine does not join");
-    let made = &world.machines[&first];
+    let made = &test.machines[&first];
     assert_eq!(made.spec.version, "v1.34.1");
     assert_eq!(made.spec.readiness_gates.len(), 6);
     assert!(made.metadata.annotations.keys().any(|key| key.ends_with("/kcp-cleanup")));
 
-    world.boot(&first, "n1");
-    assert!(words(&world.settle()).contains(&"create machines.cluster.x-k8s.io blue-cp".to_owned()));
-    assert_eq!(world.condition("Initialized").0, "True");
-    assert_eq!(world.machines.len(), 2, "the second comes once the first is whole");
-    let second = world.booting().expect("the second");
-    assert!(world.configs[&second].spec.join_configuration.control_plane.is_some());
-    assert_eq!(world.settle(), NOTHING);
+    test.boot(&first, "n1");
+    assert!(summaries(&test.settle()).contains(&"create machines.cluster.x-k8s.io blue-cp".to_owned()));
+    assert_eq!(test.condition("Initialized").0, "True");
+    assert_eq!(test.machines.len(), 2, "the second comes once the first is whole");
+    let second = test.booting().expect("the second");
+    assert!(test.configs[&second].spec.join_configuration.control_plane.is_some());
+    assert_eq!(test.settle(), NOTHING);
     assert_eq!(
-        world.condition("ScalingUp").2,
+        test.condition("ScalingUp").2,
         format!("Scaling up from 2 to 3 replicas is blocked because:\n* machine {second} has no node yet")
     );
-    world.boot(&second, "n2");
-    world.settle();
-    let third = world.booting().expect("the third");
-    world.boot(&third, "n3");
-    world.settle();
-    assert_eq!(world.settle(), NOTHING);
+    test.boot(&second, "n2");
+    test.settle();
+    let third = test.booting().expect("the third");
+    test.boot(&third, "n3");
+    test.settle();
+    assert_eq!(test.settle(), NOTHING);
     for kind in ["Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy", "CertificatesAvailable"]
     {
-        assert_eq!(world.condition(kind).0, "True", "{kind}: {}", world.condition(kind).2);
+        assert_eq!(test.condition(kind).0, "True", "{kind}: {}", test.condition(kind).2);
     }
-    let status = &world.control_plane.status;
+    let status = &test.control_plane.status;
     assert_eq!((status.replicas, status.up_to_date_replicas), (Some(3), Some(3)));
     assert_eq!(status.version, "v1.34.1");
     assert_eq!(status.selector, "cluster.x-k8s.io/cluster-name=blue,cluster.x-k8s.io/control-plane");
@@ -59,39 +59,39 @@ fn a_control_plane_is_built_machine_by_machine() {
 
 #[test]
 fn nothing_is_made_before_infrastructure_and_endpoint_are_there() {
-    let mut world = World::new(1, "");
-    world.cluster.status.initialization.infrastructure_provisioned = None;
-    assert_eq!(world.settle(), NOTHING);
-    assert_eq!(waits(&world), ["WaitingForInfrastructure"]);
-    world.cluster.status.initialization.infrastructure_provisioned = Some(true);
-    world.cluster.spec.control_plane_endpoint = object("{}");
-    assert_eq!(world.settle().len(), 4, "certificates need no endpoint");
-    assert_eq!(waits(&world), ["WaitingForEndpoint"]);
-    world.cluster.spec.control_plane_endpoint = object("{host: 10.0.0.9, port: 6443}");
-    world.has_template = false;
-    assert_eq!(world.settle(), ["create secrets blue-kubeconfig"]);
-    assert_eq!(server_of(&world.secrets["blue-kubeconfig"], "blue").as_deref(), Ok("https://10.0.0.9:6443"));
+    let mut test = TestCluster::new(1, "");
+    test.cluster.status.initialization.infrastructure_provisioned = None;
+    assert_eq!(test.settle(), NOTHING);
+    assert_eq!(waits(&test), ["WaitingForInfrastructure"]);
+    test.cluster.status.initialization.infrastructure_provisioned = Some(true);
+    test.cluster.spec.control_plane_endpoint = object("{}");
+    assert_eq!(test.settle().len(), 4, "certificates need no endpoint");
+    assert_eq!(waits(&test), ["WaitingForEndpoint"]);
+    test.cluster.spec.control_plane_endpoint = object("{host: 10.0.0.9, port: 6443}");
+    test.has_template = false;
+    assert_eq!(test.settle(), ["create secrets blue-kubeconfig"]);
+    assert_eq!(server_of(&test.secrets["blue-kubeconfig"], "blue").as_deref(), Ok("https://10.0.0.9:6443"));
     assert_eq!(
-        world.condition("ScalingUp").2,
+        test.condition("ScalingUp").2,
         "Scaling up from 0 to 1 replicas is blocked because:\n* SimMachineTemplate does not exist"
     );
 }
 
 #[test]
 fn what_was_made_for_a_machine_that_never_came_is_used_or_deleted() {
-    let mut world = World::new(1, "");
-    world.settle();
-    let name = world.booting().expect("a machine");
+    let mut test = TestCluster::new(1, "");
+    test.settle();
+    let name = test.booting().expect("a machine");
     // The process crashed before it created the Machine.
-    world.machines.clear();
-    world.control_plane.metadata.annotations.clear();
-    let ours = OwnerReference::to(&world.control_plane);
-    let config = world.configs.get_mut(&name).expect("a configuration");
+    test.machines.clear();
+    test.control_plane.metadata.annotations.clear();
+    let ours = OwnerReference::to(&test.control_plane);
+    let config = test.configs.get_mut(&name).expect("a configuration");
     config.metadata.owner_references = vec![ours.clone()];
-    world.infrastructure.get_mut(&name).expect("it")["metadata"]["ownerReferences"] = json!([ours]);
-    let done = world.settle();
+    test.infrastructure.get_mut(&name).expect("it")["metadata"]["ownerReferences"] = json!([ours]);
+    let done = test.settle();
     assert_eq!(done[0], format!("create machines.cluster.x-k8s.io {name}"), "{done:?}");
-    let mut late = World::running(1, "");
+    let mut late = TestCluster::running(1, "");
     let mut orphan = late.configs.values().next().expect("one").clone();
     orphan.metadata.name = "blue-cp-orphan".to_owned();
     orphan.metadata.owner_references = vec![ours];
@@ -101,13 +101,13 @@ fn what_was_made_for_a_machine_that_never_came_is_used_or_deleted() {
 
 #[test]
 fn a_paused_control_plane_is_left_alone() {
-    let world = World::new(1, "");
-    let seen = World::new(1, "").decided();
+    let test = TestCluster::new(1, "");
+    let seen = TestCluster::new(1, "").decided();
     assert!(!seen.effects.is_empty());
     let mut look = capstan_controller::Look::<ControlPlaneController>::new(
-        std::sync::Arc::new(world.control_plane.clone()),
-        world.seen(),
-        world.now + SignedDuration::from_secs(1),
+        std::sync::Arc::new(test.control_plane.clone()),
+        test.seen(),
+        test.now + SignedDuration::from_secs(1),
     );
     look.paused = Some("Cluster spec.paused is set to true".to_owned());
     let decision = decide(&Settings::default(), &look);

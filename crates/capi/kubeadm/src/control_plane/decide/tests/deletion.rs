@@ -4,82 +4,82 @@ use super::*;
 
 #[test]
 fn a_machine_goes_after_its_leadership_and_before_its_member() {
-    let mut world = World::running(3, "");
-    let oldest = world.machine_of("n1");
-    world.control_plane.spec.replicas = Some(1);
+    let mut test = TestCluster::running(3, "");
+    let oldest = test.machine_of("n1");
+    test.control_plane.spec.replicas = Some(1);
     let delete = format!("delete machines.cluster.x-k8s.io fleet/{oldest}");
-    let done = world.settle();
+    let done = test.settle();
     assert_eq!(done[..2], ["move etcd's leadership from n1 to n3".to_owned(), delete]);
-    assert_eq!(world.settle(), NOTHING);
-    assert_eq!(waits(&world)[0], "WaitingForMachines", "core drains it first");
-    assert_eq!(world.members(), ["n1", "n2", "n3"]);
+    assert_eq!(test.settle(), NOTHING);
+    assert_eq!(waits(&test)[0], "WaitingForMachines", "core drains it first");
+    assert_eq!(test.members(), ["n1", "n2", "n3"]);
 
-    world.drained();
-    let done = world.settle();
+    test.drained();
+    let done = test.settle();
     assert_eq!(done[0], "remove etcd member n1");
-    assert_eq!(world.members(), ["n2", "n3"]);
-    assert_eq!(world.machines.len(), 3, "nothing else goes before it is gone");
-    assert_eq!(world.reap(), [oldest]);
-    let done = world.settle();
+    assert_eq!(test.members(), ["n2", "n3"]);
+    assert_eq!(test.machines.len(), 3, "nothing else goes before it is gone");
+    assert_eq!(test.reap(), [oldest]);
+    let done = test.settle();
     assert!(done.iter().any(|text| text.starts_with("delete machines")), "{done:?}");
-    world.drained();
-    world.settle();
-    assert_eq!(world.reap().len(), 1);
-    assert_eq!(world.settle(), NOTHING);
-    assert_eq!(world.members(), ["n3"]);
-    assert_eq!(world.condition("Available").0, "True");
+    test.drained();
+    test.settle();
+    assert_eq!(test.reap().len(), 1);
+    assert_eq!(test.settle(), NOTHING);
+    assert_eq!(test.members(), ["n3"]);
+    assert_eq!(test.condition("Available").0, "True");
 }
 
 #[test]
 fn a_hook_of_somebody_else_is_waited_for() {
-    let mut world = World::running(3, "");
-    world.control_plane.spec.replicas = Some(1);
-    world.settle();
-    let going = world.drained().expect("a machine that goes");
+    let mut test = TestCluster::running(3, "");
+    test.control_plane.spec.replicas = Some(1);
+    test.settle();
+    let going = test.drained().expect("a machine that goes");
     let hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/backup".to_owned();
-    world.machines.get_mut(&going).expect("it").metadata.annotations.insert(hook.clone(), String::new());
-    assert_eq!(world.settle(), NOTHING);
-    world.machines.get_mut(&going).expect("it").metadata.annotations.remove(&hook);
-    assert_eq!(world.settle()[0], "remove etcd member n1");
+    test.machines.get_mut(&going).expect("it").metadata.annotations.insert(hook.clone(), String::new());
+    assert_eq!(test.settle(), NOTHING);
+    test.machines.get_mut(&going).expect("it").metadata.annotations.remove(&hook);
+    assert_eq!(test.settle()[0], "remove etcd member n1");
 }
 
 #[test]
 fn a_member_is_found_by_its_node_before_the_machine_names_that() {
-    let mut world = World::running(3, "");
-    let joined = world.machine_of("n2");
-    let machine = world.machines.get_mut(&joined).expect("it");
+    let mut test = TestCluster::running(3, "");
+    let joined = test.machine_of("n2");
+    let machine = test.machines.get_mut(&joined).expect("it");
     machine.status.node_ref.name.clear();
-    machine.metadata.deletion_timestamp = Some(Time::new(world.now));
-    world.drained();
-    let done = world.settle();
+    machine.metadata.deletion_timestamp = Some(Time::new(test.now));
+    test.drained();
+    let done = test.settle();
     assert!(done.contains(&"remove etcd member n2".to_owned()), "{done:?}");
-    assert_eq!(world.members(), ["n1", "n3"]);
+    assert_eq!(test.members(), ["n1", "n3"]);
 }
 
 #[test]
 fn a_machine_does_not_go_while_etcd_does_not_say_who_is_in_it() {
-    let mut world = World::running(3, "");
-    let joined = world.machine_of("n2");
-    let machine = world.machines.get_mut(&joined).expect("it");
+    let mut test = TestCluster::running(3, "");
+    let joined = test.machine_of("n2");
+    let machine = test.machines.get_mut(&joined).expect("it");
     machine.status.node_ref.name.clear();
     machine.spec.provider_id.clear();
-    machine.metadata.deletion_timestamp = Some(Time::new(world.now));
-    world.drained();
-    world.inside.as_mut().expect("inside").etcd = EtcdSeen::Failed("no answer".to_owned());
-    world.settle();
-    assert_eq!(waits(&world), ["EtcdUnknown"]);
-    assert!(world.reap().is_empty(), "its hook holds it");
+    machine.metadata.deletion_timestamp = Some(Time::new(test.now));
+    test.drained();
+    test.reached.as_mut().expect("inside").etcd = EtcdState::Failed("no answer".to_owned());
+    test.settle();
+    assert_eq!(waits(&test), ["EtcdUnknown"]);
+    assert!(test.reap().is_empty(), "its hook holds it");
 }
 
 #[test]
 fn a_member_without_machine_is_removed_if_the_quorum_stands_it() {
-    let mut world = World::running(3, "");
+    let mut test = TestCluster::running(3, "");
     let stranger = EtcdMember { id: 9, name: "n0".to_owned(), ..EtcdMember::default() };
-    world.etcd(|members, _| members.push(stranger));
-    assert_eq!(world.settle(), ["remove etcd member n0"]);
-    assert_eq!(world.condition("EtcdClusterHealthy").0, "True");
+    test.etcd(|members, _| members.push(stranger));
+    assert_eq!(test.settle(), ["remove etcd member n0"]);
+    assert_eq!(test.condition("EtcdClusterHealthy").0, "True");
 
-    let mut starting = World::running(3, "");
+    let mut starting = TestCluster::running(3, "");
     starting.control_plane.spec.replicas = Some(5);
     starting.settle();
     starting.etcd(|members, _| members.push(EtcdMember { id: 9, ..EtcdMember::default() }));
@@ -89,24 +89,24 @@ fn a_member_without_machine_is_removed_if_the_quorum_stands_it() {
 
 #[test]
 fn a_control_plane_goes_after_its_workers_and_all_at_once() {
-    let mut world = World::running(3, "");
-    world.control_plane.metadata.deletion_timestamp = Some(Time::new(world.now));
+    let mut test = TestCluster::running(3, "");
+    test.control_plane.metadata.deletion_timestamp = Some(Time::new(test.now));
     let worker: Machine = object("{metadata: {name: w1, namespace: fleet}, spec: {clusterName: blue}}");
-    world.machines.insert("w1".to_owned(), worker);
-    assert_eq!(world.settle(), NOTHING);
+    test.machines.insert("w1".to_owned(), worker);
+    assert_eq!(test.settle(), NOTHING);
     assert_eq!(
-        world.condition("Deleting").2,
+        test.condition("Deleting").2,
         "KubeadmControlPlane deletion blocked because following objects still exist:\n* Machines: w1"
     );
-    world.machines.remove("w1");
-    let done = words(&world.settle());
+    test.machines.remove("w1");
+    let done = summaries(&test.settle());
     assert_eq!(
         done,
         ["patch machines.cluster.x-k8s.io fleet/blue-cp", "delete machines.cluster.x-k8s.io fleet/blue-cp"]
     );
-    assert_eq!(world.condition("Deleting").2, "Deleting 3 Machines");
-    assert_eq!(world.reap().len(), 3);
-    assert!(!world.control_plane.metadata.finalizers.is_empty());
-    world.settle();
-    assert!(world.control_plane.metadata.finalizers.is_empty());
+    assert_eq!(test.condition("Deleting").2, "Deleting 3 Machines");
+    assert_eq!(test.reap().len(), 3);
+    assert!(!test.control_plane.metadata.finalizers.is_empty());
+    test.settle();
+    assert!(test.control_plane.metadata.finalizers.is_empty());
 }

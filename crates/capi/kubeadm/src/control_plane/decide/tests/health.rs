@@ -4,24 +4,24 @@ use super::*;
 
 #[test]
 fn a_silent_cluster_is_taken_as_it_was_for_a_while() {
-    let mut world = World::running(1, "");
-    world.silent = Some("cluster fleet/blue does not answer: 3 probes in a row failed".to_owned());
-    world.health.last_success = Some(world.now);
-    world.pass(60);
-    assert_eq!(world.settle(), NOTHING);
-    assert_eq!(world.condition("EtcdClusterHealthy").0, "True");
-    assert_eq!(waits(&world), ["WorkloadUnreachable"]);
-    world.pass(600);
-    world.settle();
-    let (status, reason, message) = world.condition("ControlPlaneComponentsHealthy");
+    let mut test = TestCluster::running(1, "");
+    test.silent = Some("cluster fleet/blue does not answer: 3 probes in a row failed".to_owned());
+    test.health.last_success = Some(test.now);
+    test.own(60);
+    assert_eq!(test.settle(), NOTHING);
+    assert_eq!(test.condition("EtcdClusterHealthy").0, "True");
+    assert_eq!(waits(&test), ["WorkloadUnreachable"]);
+    test.own(600);
+    test.settle();
+    let (status, reason, message) = test.condition("ControlPlaneComponentsHealthy");
     assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "ConnectionDown"));
     assert!(message.starts_with("Last successful probe at 2026-11-15T"), "{message}");
-    let machine = world.machine_of("n1");
-    assert_eq!(world.machine_condition(&machine, "APIServerPodHealthy").0, "Unknown");
-    assert_eq!(world.settle(), NOTHING);
-    world.silent = None;
-    world.settle();
-    assert_eq!(world.condition("Available").0, "True");
+    let machine = test.machine_of("n1");
+    assert_eq!(test.machine_condition(&machine, "APIServerPodHealthy").0, "Unknown");
+    assert_eq!(test.settle(), NOTHING);
+    test.silent = None;
+    test.settle();
+    assert_eq!(test.condition("Available").0, "True");
 }
 
 #[test]
@@ -42,64 +42,64 @@ fn static_pods_say_how_a_machine_fares() {
         ("{phase: Failed}", ("False", "All the containers have been terminated")),
         ("{phase: Unknown}", ("Unknown", "Pod is reporting Unknown status")),
     ] {
-        let mut world = World::running(1, "");
-        let pods = &mut world.inside.as_mut().expect("inside").pods;
+        let mut test = TestCluster::running(1, "");
+        let pods = &mut test.reached.as_mut().expect("inside").pods;
         pods.insert("kube-scheduler-n1".to_owned(), Ok(object(&format!("status: {pod}"))));
-        world.settle();
-        let found = world.machine_condition(&world.machine_of("n1"), "SchedulerPodHealthy");
+        test.settle();
+        let found = test.machine_condition(&test.machine_of("n1"), "SchedulerPodHealthy");
         assert_eq!((found.0.as_str(), found.1.as_str()), expected, "{pod}");
     }
-    let mut world = World::running(1, "");
-    world.inside.as_mut().expect("inside").pods.remove("etcd-n1");
-    world.settle();
-    let name = world.machine_of("n1");
+    let mut test = TestCluster::running(1, "");
+    test.reached.as_mut().expect("inside").pods.remove("etcd-n1");
+    test.settle();
+    let name = test.machine_of("n1");
     assert_eq!(
-        world.condition("ControlPlaneComponentsHealthy").2,
+        test.condition("ControlPlaneComponentsHealthy").2,
         format!("* Machine {name}:\n  * EtcdPodHealthy: Pod does not exist")
     );
-    assert_eq!(world.decided().look_again, Some(std::time::Duration::from_secs(20)));
-    world.pass(60);
-    world.settle();
+    assert_eq!(test.decided().look_again, Some(std::time::Duration::from_secs(20)));
+    test.own(60);
+    test.settle();
     assert_eq!(
-        world.condition("Available").2,
+        test.condition("Available").2,
         "* There are no Machines with healthy control plane components, at least 1 required"
     );
 }
 
 #[test]
 fn nodes_without_machines_and_marks_are_told() {
-    let mut world = World::running(1, "");
-    let inside = world.inside.as_mut().expect("inside");
-    let mut node = (*inside.nodes["n1"]).clone();
+    let mut test = TestCluster::running(1, "");
+    let reached = test.reached.as_mut().expect("inside");
+    let mut node = (*reached.nodes["n1"]).clone();
     node.spec.taints.clear();
-    inside.nodes.insert("n1".to_owned(), std::sync::Arc::new(node.clone()));
+    reached.nodes.insert("n1".to_owned(), std::sync::Arc::new(node.clone()));
     node.metadata.name = "stranger".to_owned();
-    inside.nodes.insert("stranger".to_owned(), std::sync::Arc::new(node));
-    world.settle();
+    reached.nodes.insert("stranger".to_owned(), std::sync::Arc::new(node));
+    test.settle();
     assert_eq!(
-        world.condition("ControlPlaneComponentsHealthy").2,
+        test.condition("ControlPlaneComponentsHealthy").2,
         "* Control plane Node stranger does not have a corresponding Machine"
     );
     assert_eq!(
-        world.machine_condition(&world.machine_of("n1"), "NodeKubeadmLabelsAndTaintsSet").1,
+        test.machine_condition(&test.machine_of("n1"), "NodeKubeadmLabelsAndTaintsSet").1,
         "Node n1 does not have the node-role.kubernetes.io/control-plane:NoSchedule taint"
     );
 }
 
 #[test]
 fn etcd_that_does_not_answer_is_told_and_nothing_goes_meanwhile() {
-    let mut world = World::running(3, "");
-    let inside = world.inside.as_mut().expect("inside");
-    inside.etcd = EtcdSeen::Failed("Failed to connect to etcd: etcd-n1: refused".to_owned());
-    world.control_plane.spec.replicas = Some(1);
-    let done = world.settle();
+    let mut test = TestCluster::running(3, "");
+    let reached = test.reached.as_mut().expect("inside");
+    reached.etcd = EtcdState::Failed("Failed to connect to etcd: etcd-n1: refused".to_owned());
+    test.control_plane.spec.replicas = Some(1);
+    let done = test.settle();
     assert!(!done.iter().any(|text| text.starts_with("delete")), "{done:?}");
-    let name = world.machine_of("n1");
+    let name = test.machine_of("n1");
     assert_eq!(
-        world.machine_condition(&name, "EtcdMemberHealthy"),
+        test.machine_condition(&name, "EtcdMemberHealthy"),
         ("Unknown".to_owned(), "Failed to connect to etcd: etcd-n1: refused".to_owned())
     );
-    world.pass(600);
-    world.settle();
-    assert_eq!(world.condition("Available").2, "Failed to get etcd members");
+    test.own(600);
+    test.settle();
+    assert_eq!(test.condition("Available").2, "Failed to get etcd members");
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_core::machines::is_updating_in_place;
 use capstan_capi_types::bootstrap::{JoinConfiguration, JoinControlPlane, KubeadmConfigSpec};
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -13,17 +13,17 @@ use capstan_object::ConditionStatus;
 use jiff::SignedDuration;
 
 use crate::control_plane::decide::desired_machine as desired;
-use crate::control_plane::observed::{Member, Plane};
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 /// Names of the machines that are to be replaced.
-pub fn outdated_machines(plane: &Plane) -> Vec<String> {
-    let outdated = |member: &&Member| !reasons_to_replace(plane, member).is_empty();
+pub fn outdated_machines(plane: &ControlPlaneState) -> Vec<String> {
+    let outdated = |member: &&ControlPlaneMachine| !reasons_to_replace(plane, member).is_empty();
     plane.machines.iter().filter(outdated).map(|member| member.machine.metadata.name.clone()).collect()
 }
 
 /// Why a machine must be replaced; empty if it is up to date. Fields that are changed in place (labels,
 /// annotations, deletion timeouts) are no reason.
-pub fn reasons_to_replace(plane: &Plane, member: &Member) -> Vec<String> {
+pub fn reasons_to_replace(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> Vec<String> {
     let spec = &plane.control_plane.spec;
     let machine = &member.machine;
     let mut reasons = Vec::new();
@@ -115,10 +115,10 @@ fn comparable(mut spec: KubeadmConfigSpec, wanted: &KubeadmConfigSpec) -> Kubead
 }
 
 /// Whether a machine is up to date.
-pub(crate) fn condition(plane: &Plane, member: &Member) -> Verdict {
+pub(crate) fn condition(plane: &ControlPlaneState, member: &ControlPlaneMachine) -> ConditionState {
     let machine: &Machine = &member.machine;
     let reasons = reasons_to_replace(plane, member);
-    let not = |reason: &str, message: String| Verdict::new(ConditionStatus::False, reason, message);
+    let not = |reason: &str, message: String| ConditionState::new(ConditionStatus::False, reason, message);
     if !reasons.is_empty() {
         let lines: Vec<String> = reasons.iter().map(|reason| format!("* {reason}")).collect();
         return not(reason::NOT_UP_TO_DATE, lines.join("\n"));
@@ -132,5 +132,5 @@ pub(crate) fn condition(plane: &Plane, member: &Member) -> Verdict {
         let message = format!("* Node.status.nodeInfo.kubeletVersion {kubelet}, {wanted} required");
         return not(machine_reason::UPDATING, message);
     }
-    Verdict::new(ConditionStatus::True, reason::UP_TO_DATE, "")
+    ConditionState::new(ConditionStatus::True, reason::UP_TO_DATE, "")
 }

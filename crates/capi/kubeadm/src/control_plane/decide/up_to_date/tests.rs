@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use super::reasons_to_replace;
 use crate::control_plane::decide::fixture::{control_plane, machine, plane};
-use crate::control_plane::observed::{Member, Origin};
+use crate::control_plane::observed::{ControlPlaneMachine, TemplateOrigin};
 use crate::testing::object;
 
 #[test]
 fn machines_are_replaced_for_what_cannot_be_changed_in_place() {
-    let reasons = |rest: &str, change: &dyn Fn(&mut Member)| {
+    let reasons = |rest: &str, change: &dyn Fn(&mut ControlPlaneMachine)| {
         let mut plane = plane(control_plane(3, rest), vec![machine(1)]);
         change(&mut plane.machines[0]);
         let member = plane.machines[0].clone();
@@ -25,7 +25,7 @@ fn machines_are_replaced_for_what_cannot_be_changed_in_place() {
     assert_eq!(reasons("  rollout: {after: '2026-10-10T00:00:00Z'}", &|_| ()), none, "made after it");
     let before = "  rollout: {before: {certificatesExpiryDays: 21}}";
     let expires = |at: &'static str| {
-        move |m: &mut Member| {
+        move |m: &mut ControlPlaneMachine| {
             Arc::make_mut(&mut m.machine).status.certificates_expiry_date = Some(object(at));
         }
     };
@@ -33,9 +33,9 @@ fn machines_are_replaced_for_what_cannot_be_changed_in_place() {
     assert_eq!(reasons(before, &expires("'2027-06-01T00:00:00Z'")), none);
     let origin = |name: &str| {
         let name = name.to_owned();
-        move |m: &mut Member| {
+        move |m: &mut ControlPlaneMachine| {
             let group_kind = "SimMachineTemplate.infrastructure.cluster.x-k8s.io".to_owned();
-            m.origin = Some(Origin { name: name.clone(), group_kind });
+            m.origin = Some(TemplateOrigin { name: name.clone(), group_kind });
         }
     };
     assert_eq!(reasons("", &origin("cp")), none);

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::image::{Image, container, with_image};
 use crate::Error;
 use crate::config::kubernetes_version;
-use crate::control_plane::calls::{ControlPlaneCall, Installed};
+use crate::control_plane::calls::{ControlPlaneCall, InstalledObject};
 use crate::control_plane::installed::COREDNS;
-use crate::control_plane::observed::{Inside, Plane};
+use crate::control_plane::observed::{ControlPlaneState, WorkloadState};
 use crate::corefile;
 
 const COREFILE: &str = "Corefile";
@@ -25,9 +25,12 @@ const VOLUME: &str = "config-volume";
 /// Repositories of CoreDNS in the Kubernetes registries.
 const NESTED: [&str; 2] = ["registry.k8s.io/coredns", "k8s.gcr.io/coredns"];
 
-pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlaneCall>, Error> {
+pub(super) fn next(
+    plane: &ControlPlaneState,
+    reached: &WorkloadState,
+) -> Result<Option<ControlPlaneCall>, Error> {
     let config = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration;
-    let (Some(deployment), Some(settings)) = (&inside.coredns, &inside.coredns_config) else {
+    let (Some(deployment), Some(settings)) = (&reached.coredns, &reached.coredns_config) else {
         return Ok(None);
     };
     let Some(text) = container(deployment, COREDNS).and_then(|container| container["image"].as_str()) else {
@@ -46,7 +49,7 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
     let write = |key: &str, text: &str| {
         let version = &settings.metadata.resource_version;
         let body = json!({"metadata": {"resourceVersion": version}, "data": {key: text}});
-        change(Installed::CoreDnsConfig, body)
+        change(InstalledObject::CoreDnsConfig, body)
     };
     // Check that a migration exists before anything changes.
     let original = match reads {
@@ -57,15 +60,15 @@ pub(super) fn next(plane: &Plane, inside: &Inside) -> Result<Option<ControlPlane
         corefile::migrate(original, &from, &to).map_err(|error| Error::Corefile(error.to_string()))?;
     match reads {
         Some(COREFILE) if settings.data.get(BACKUP) != Some(source) => write(BACKUP, source),
-        Some(COREFILE) => change(Installed::CoreDns, reading(deployment, BACKUP, json!({}))),
+        Some(COREFILE) => change(InstalledObject::CoreDns, reading(deployment, BACKUP, json!({}))),
         Some(_) if *source != migrated => write(COREFILE, &migrated),
         Some(_) => {
             let image = with_image(deployment, COREDNS, &wanted).unwrap_or_else(|| json!({}));
-            change(Installed::CoreDns, reading(deployment, COREFILE, image))
+            change(InstalledObject::CoreDns, reading(deployment, COREFILE, image))
         }
         // With another file mounted, the Corefile is managed by the user.
         None => match with_image(deployment, COREDNS, &wanted) {
-            Some(body) => change(Installed::CoreDns, body),
+            Some(body) => change(InstalledObject::CoreDns, body),
             None => Ok(None),
         },
     }

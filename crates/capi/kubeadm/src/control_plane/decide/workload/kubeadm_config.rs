@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::config;
 use crate::control_plane::decide::desired_machine::{self as desired, LOCAL_MODE};
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 use crate::{Error, yaml};
 use capstan_capi_core::secret::ConfigMap;
 
@@ -23,7 +23,7 @@ const MANAGED: &[&str] = &[
 
 /// The desired ClusterConfiguration for joining machines; `None` if it is up to date. Fields that the control plane
 /// does not manage are kept.
-pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>, Error> {
+pub(super) fn change(plane: &ControlPlaneState, found: &ConfigMap) -> Result<Option<String>, Error> {
     let unreadable = Error::Encoding("ClusterConfiguration in ConfigMap kubeadm-config");
     let text = found.data.get(CLUSTER_CONFIGURATION).ok_or(unreadable.clone())?;
     let current: Value = serde_saphyr::from_str(text).map_err(|_| unreadable.clone())?;
@@ -70,7 +70,7 @@ pub(super) fn change(plane: &Plane, found: &ConfigMap) -> Result<Option<String>,
 }
 
 /// The patch that sets the desired CoreDNS image in kubeadm's configuration; `None` if it is set.
-pub(super) fn dns_change(plane: &Plane, found: &ConfigMap) -> Option<Value> {
+pub(super) fn dns_change(plane: &ControlPlaneState, found: &ConfigMap) -> Option<Value> {
     let mut config: Value = serde_saphyr::from_str(found.data.get(CLUSTER_CONFIGURATION)?).ok()?;
     let wanted = &plane.control_plane.spec.kubeadm_config_spec.cluster_configuration.dns;
     let mut dns = json!({});

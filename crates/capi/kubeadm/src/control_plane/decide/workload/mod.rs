@@ -8,58 +8,62 @@ mod kubeadm_config;
 use capstan_capi_types::controlplane::kubeadm_control_plane::annotation;
 use serde_json::json;
 
-use super::turn::Turn;
-use crate::control_plane::calls::{ControlPlaneCall, Installed};
+use super::scope::ReconcileScope;
+use crate::control_plane::calls::{ControlPlaneCall, InstalledObject};
 use crate::control_plane::installed::bindings;
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 
 /// Before machines of another version or configuration join: role bindings and kubeadm's configuration.
-pub(super) fn before_roll_out(turn: &mut Turn<'_>, plane: &Plane) {
-    let Some(inside) = turn.look.seen.workload.inside() else { return };
+pub(super) fn before_roll_out(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {
+    let Some(reached) = scope.look.seen.workload.reached() else { return };
     if plane.machines.iter().any(|member| member.machine.spec.version != plane.control_plane.spec.version) {
         for name in bindings(&plane.control_plane.spec.version) {
-            if !inside.bindings.iter().any(|known| known == name) {
-                turn.decision.call(ControlPlaneCall::Bind { name: (*name).to_owned() });
+            if !reached.bindings.iter().any(|known| known == name) {
+                scope.decision.call(ControlPlaneCall::Bind { name: (*name).to_owned() });
             }
         }
     }
-    if let Some(found) = &inside.kubeadm_config {
+    if let Some(found) = &reached.kubeadm_config {
         match kubeadm_config::change(plane, found) {
             Ok(Some(text)) => {
                 let change = json!({
                     "metadata": {"resourceVersion": found.metadata.resource_version},
                     "data": {kubeadm_config::CLUSTER_CONFIGURATION: text},
                 });
-                turn.decision.call(ControlPlaneCall::Change { what: Installed::KubeadmConfig, change });
+                scope
+                    .decision
+                    .call(ControlPlaneCall::Change { what: InstalledObject::KubeadmConfig, change });
             }
             Ok(None) => {}
-            Err(error) => turn.wait("KubeadmConfigUnreadable", error.to_string()),
+            Err(error) => scope.wait("KubeadmConfigUnreadable", error.to_string()),
         }
     }
 }
 
 /// Once all machines are up to date: kube-proxy and CoreDNS.
-pub(super) fn add_ons(turn: &mut Turn<'_>, plane: &Plane) {
-    let Some(inside) = turn.look.seen.workload.inside().filter(|_| plane.is_initialized()) else { return };
+pub(super) fn add_ons(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {
+    let Some(reached) = scope.look.seen.workload.reached().filter(|_| plane.is_initialized()) else { return };
     let annotations = &plane.control_plane.metadata.annotations;
     if !annotations.contains_key(annotation::SKIP_KUBE_PROXY)
-        && let Some(change) = inside.kube_proxy.as_ref().and_then(|found| kube_proxy::change(plane, found))
+        && let Some(change) = reached.kube_proxy.as_ref().and_then(|found| kube_proxy::change(plane, found))
     {
-        turn.decision.call(ControlPlaneCall::Change { what: Installed::KubeProxy, change });
+        scope.decision.call(ControlPlaneCall::Change { what: InstalledObject::KubeProxy, change });
     }
     if annotations.contains_key(annotation::SKIP_COREDNS) {
         return;
     }
-    match coredns::next(plane, inside) {
+    match coredns::next(plane, reached) {
         Ok(Some(call)) => {
             if let Some(change) =
-                inside.kubeadm_config.as_ref().and_then(|found| kubeadm_config::dns_change(plane, found))
+                reached.kubeadm_config.as_ref().and_then(|found| kubeadm_config::dns_change(plane, found))
             {
-                turn.decision.call(ControlPlaneCall::Change { what: Installed::KubeadmConfig, change });
+                scope
+                    .decision
+                    .call(ControlPlaneCall::Change { what: InstalledObject::KubeadmConfig, change });
             }
-            turn.decision.call(call);
+            scope.decision.call(call);
         }
         Ok(None) => {}
-        Err(error) => turn.wait("CoreDNSHeld", format!("CoreDNS is not upgraded: {error}")),
+        Err(error) => scope.wait("CoreDNSHeld", format!("CoreDNS is not upgraded: {error}")),
     }
 }

@@ -10,7 +10,7 @@ pub const DEFAULT_CERTIFICATES_DIR: &str = "/etc/kubernetes/pki";
 
 /// Paths of a certificate and its key on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CertificateLocation {
     pub purpose: Purpose,
     /// Path of the certificate or public key.
     pub certificate_file: String,
@@ -20,7 +20,7 @@ pub struct Place {
     pub provided: bool,
 }
 
-impl Place {
+impl CertificateLocation {
     fn made(purpose: Purpose, directory: &str, certificate: &str, key: &str) -> Self {
         Self {
             purpose,
@@ -51,7 +51,7 @@ impl Place {
 }
 
 /// Certificates of a control plane machine, in the order in which the files are written.
-pub fn places_for_control_plane(config: &ClusterConfiguration) -> Vec<Place> {
+pub fn locations_for_control_plane(config: &ClusterConfiguration) -> Vec<CertificateLocation> {
     let directory = match config.certificates_dir.trim_end_matches('/') {
         "" => DEFAULT_CERTIFICATES_DIR,
         directory => directory,
@@ -59,38 +59,48 @@ pub fn places_for_control_plane(config: &ClusterConfiguration) -> Vec<Place> {
     let external = &config.etcd.external;
     let is_external = *external != ExternalEtcd::default();
     let etcd = if is_external {
-        Place {
+        CertificateLocation {
             purpose: Purpose::EtcdCa,
             certificate_file: external.ca_file.clone(),
             key_file: None,
             provided: true,
         }
     } else {
-        Place::made(Purpose::EtcdCa, directory, "etcd/ca.crt", "etcd/ca.key")
+        CertificateLocation::made(Purpose::EtcdCa, directory, "etcd/ca.crt", "etcd/ca.key")
     };
-    let mut places = vec![
-        Place::made(Purpose::ClusterCa, directory, "ca.crt", "ca.key"),
+    let mut locations = vec![
+        CertificateLocation::made(Purpose::ClusterCa, directory, "ca.crt", "ca.key"),
         etcd,
-        Place::made(Purpose::FrontProxyCa, directory, "front-proxy-ca.crt", "front-proxy-ca.key"),
-        Place::made(Purpose::ServiceAccount, directory, "sa.pub", "sa.key"),
+        CertificateLocation::made(
+            Purpose::FrontProxyCa,
+            directory,
+            "front-proxy-ca.crt",
+            "front-proxy-ca.key",
+        ),
+        CertificateLocation::made(Purpose::ServiceAccount, directory, "sa.pub", "sa.key"),
     ];
     if is_external {
-        places.push(Place {
+        locations.push(CertificateLocation {
             purpose: Purpose::ApiServerEtcdClient,
             certificate_file: external.cert_file.clone(),
             key_file: Some(external.key_file.clone()),
             provided: true,
         });
     }
-    places
+    locations
 }
 
 /// Certificates of a worker: the cluster CA, of which only the hash is used.
-pub fn places_for_worker(ca_cert_path: &str) -> Vec<Place> {
+pub fn locations_for_worker(ca_cert_path: &str) -> Vec<CertificateLocation> {
     let path = if ca_cert_path.is_empty() {
         format!("{DEFAULT_CERTIFICATES_DIR}/ca.crt")
     } else {
         ca_cert_path.to_owned()
     };
-    vec![Place { purpose: Purpose::ClusterCa, certificate_file: path, key_file: None, provided: false }]
+    vec![CertificateLocation {
+        purpose: Purpose::ClusterCa,
+        certificate_file: path,
+        key_file: None,
+        provided: false,
+    }]
 }

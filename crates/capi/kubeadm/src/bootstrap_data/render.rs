@@ -2,11 +2,11 @@
 
 use capstan_capi_types::bootstrap::Format;
 
-use super::data::BootData;
+use super::data::BootstrapData;
 use super::{cloud_config, ignition};
 use crate::Error;
 
-impl BootData<'_> {
+impl BootstrapData<'_> {
     pub fn render(&self) -> Result<Vec<u8>, Error> {
         match self.format() {
             Format::CloudConfig => Ok(cloud_config::render(self).into_bytes()),

@@ -5,7 +5,7 @@ mod effects;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use capstan_capi_core::contract::{ContractVersion, External, Found};
+use capstan_capi_core::contract::{ContractVersion, External, Lookup};
 use capstan_capi_core::workload::Node;
 use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -18,9 +18,11 @@ use serde_json::{Value, json};
 use crate::certificates::{Keys, Purpose, SeededKeys};
 use crate::control_plane::Settings;
 use crate::control_plane::decide::decide;
-use crate::control_plane::decide::turn::Decided;
+use crate::control_plane::decide::scope::Decided;
 use crate::control_plane::installed::{COMPONENTS, pod_name};
-use crate::control_plane::observed::{EtcdMember, EtcdSeen, Inside, MachineSeen, Seen, Workload};
+use crate::control_plane::observed::{
+    EtcdMember, EtcdState, Observed, ObservedMachine, Workload, WorkloadState,
+};
 use crate::testing::object;
 use capstan_capi_core::secret::Secret;
 
@@ -28,7 +30,7 @@ pub fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")
 }
 
-pub struct World {
+pub struct TestCluster {
     pub control_plane: KubeadmControlPlane,
     pub cluster: Cluster,
     pub machines: BTreeMap<String, Machine>,
@@ -36,7 +38,7 @@ pub struct World {
     pub infrastructure: BTreeMap<String, Value>,
     pub secrets: BTreeMap<String, Secret>,
     /// The workload cluster, once a machine has booted.
-    pub inside: Option<Inside>,
+    pub reached: Option<WorkloadState>,
     /// Set while the workload cluster is unreachable.
     pub silent: Option<String>,
     pub health: Health,
@@ -45,7 +47,7 @@ pub struct World {
     version: u64,
 }
 
-impl World {
+impl TestCluster {
     /// A cluster with infrastructure, and a control plane without machines yet.
     pub fn new(replicas: i32, rest: &str) -> Self {
         let control_plane = object(&format!(
@@ -72,7 +74,7 @@ spec:
             configs: BTreeMap::new(),
             infrastructure: BTreeMap::new(),
             secrets: BTreeMap::new(),
-            inside: None,
+            reached: None,
             silent: None,
             health: Health::default(),
             has_template: true,
@@ -83,17 +85,17 @@ spec:
 
     /// All machines exist and are healthy; machine `n` is node `n<n>`, the first one leads etcd.
     pub fn running(replicas: i32, rest: &str) -> Self {
-        let mut world = Self::new(replicas, rest);
+        let mut test = Self::new(replicas, rest);
         for n in 1..=replicas {
-            world.settle();
-            let name = world.booting().expect("a machine that boots");
-            world.boot(&name, &format!("n{n}"));
-            world.pass(60);
+            test.settle();
+            let name = test.booting().expect("a machine that boots");
+            test.boot(&name, &format!("n{n}"));
+            test.own(60);
         }
-        world.settle();
-        assert_eq!(world.settle(), [""; 0], "at rest");
-        assert_eq!(world.machines.len(), usize::try_from(replicas).expect("a number"));
-        world
+        test.settle();
+        assert_eq!(test.settle(), [""; 0], "at rest");
+        assert_eq!(test.machines.len(), usize::try_from(replicas).expect("a number"));
+        test
     }
 
     pub fn booting(&self) -> Option<String> {
@@ -106,7 +108,7 @@ spec:
         found.expect("a machine").metadata.name.clone()
     }
 
-    pub fn pass(&mut self, seconds: i64) {
+    pub fn own(&mut self, seconds: i64) {
         self.now += SignedDuration::from_secs(seconds);
     }
 
@@ -117,7 +119,7 @@ spec:
         found.spec.provider_id = format!("sim://{node}");
         found.status.node_ref.name = node.to_owned();
         let version = found.spec.version.clone();
-        let inside = self.inside.get_or_insert_with(|| Inside {
+        let reached = self.reached.get_or_insert_with(|| WorkloadState {
             kubeadm_config: Some(object(&format!(
                 "{{metadata: {{name: kubeadm-config, resourceVersion: '1'}}, data: {{ClusterConfiguration: \"kubernetesVersion: {version}\\nnetworking: {{dnsDomain: cluster.local}}\\n\"}}}}"
             ))),
@@ -125,7 +127,7 @@ spec:
                 "metadata": {"resourceVersion": "1"},
                 "spec": {"template": {"spec": {"containers": [{"name": "kube-proxy", "image": format!("registry.example/kube-proxy:{version}")}]}}},
             })),
-            ..Inside::default()
+            ..WorkloadState::default()
         });
         let mut made: Node = object(&format!(
             "
@@ -135,21 +137,21 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
 "
         ));
         made.metadata.creation_timestamp = Some(now);
-        inside.nodes.insert(node.to_owned(), Arc::new(made));
+        reached.nodes.insert(node.to_owned(), Arc::new(made));
         for component in COMPONENTS {
             let pod = object("status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}");
-            inside.pods.insert(pod_name(component, node), Ok(pod));
+            reached.pods.insert(pod_name(component, node), Ok(pod));
         }
-        let id = 100 + u64::try_from(inside.nodes.len()).expect("few");
-        let (mut members, mut leader) = match std::mem::take(&mut inside.etcd) {
-            EtcdSeen::Members { members, leader } => (members, leader),
+        let id = 100 + u64::try_from(reached.nodes.len()).expect("few");
+        let (mut members, mut leader) = match std::mem::take(&mut reached.etcd) {
+            EtcdState::Members { members, leader } => (members, leader),
             _ => (Vec::new(), node.to_owned()),
         };
         if leader.is_empty() {
             leader = node.to_owned();
         }
         members.push(EtcdMember { id, name: node.to_owned(), ..EtcdMember::default() });
-        inside.etcd = EtcdSeen::Members { members, leader };
+        reached.etcd = EtcdState::Members { members, leader };
     }
 
     /// Marks a machine that is being deleted as drained and waiting at its hooks; `None` if there is none.
@@ -176,21 +178,21 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
             let machine = self.machines.remove(name).expect("a machine");
             self.configs.remove(name);
             self.infrastructure.remove(name);
-            if let Some(inside) = &mut self.inside {
-                inside.nodes.remove(&machine.status.node_ref.name);
+            if let Some(reached) = &mut self.reached {
+                reached.nodes.remove(&machine.status.node_ref.name);
             }
         }
         gone
     }
 
     pub fn members(&self) -> Vec<String> {
-        let etcd = self.inside.as_ref().map(|inside| inside.etcd.members()).unwrap_or_default();
+        let etcd = self.reached.as_ref().map(|reached| reached.etcd.members()).unwrap_or_default();
         etcd.iter().map(|member| member.name.clone()).collect()
     }
 
     pub fn etcd(&mut self, change: impl FnOnce(&mut Vec<EtcdMember>, &mut String)) {
-        if let Some(EtcdSeen::Members { members, leader }) =
-            self.inside.as_mut().map(|inside| &mut inside.etcd)
+        if let Some(EtcdState::Members { members, leader }) =
+            self.reached.as_mut().map(|reached| &mut reached.etcd)
         {
             change(members, leader);
         }
@@ -204,18 +206,19 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         machine.status.conditions.set_condition(object(&condition));
     }
 
-    pub fn seen(&self) -> Seen {
-        let machines = self.machines.values().map(|machine| MachineSeen {
+    pub fn seen(&self) -> Observed {
+        let machines = self.machines.values().map(|machine| ObservedMachine {
             machine: Arc::new(machine.clone()),
             config: self.configs.get(&machine.metadata.name).cloned().map(Arc::new),
             infrastructure: match self.infrastructure.get(&machine.metadata.name) {
-                Some(value) => Found::Object(Box::new(external("SimMachine", value.clone()))),
-                None => Found::Missing,
+                Some(value) => Lookup::Object(Box::new(external("SimMachine", value.clone()))),
+                None => Lookup::Missing,
             },
         });
-        let is_plane =
-            |seen: &MachineSeen| seen.machine.metadata.labels.contains_key("cluster.x-k8s.io/control-plane");
-        let (machines, workers): (Vec<MachineSeen>, Vec<MachineSeen>) = machines.partition(is_plane);
+        let is_plane = |seen: &ObservedMachine| {
+            seen.machine.metadata.labels.contains_key("cluster.x-k8s.io/control-plane")
+        };
+        let (machines, workers): (Vec<ObservedMachine>, Vec<ObservedMachine>) = machines.partition(is_plane);
         let secret = |purpose: Purpose| self.secrets.get(&purpose.secret_name("blue")).cloned();
         let template = json!({"metadata": {"name": "cp", "namespace": "fleet",
             "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "blue", "uid": "cluster-uid"}]},
@@ -227,19 +230,19 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
             made.push((object.reference(), object.metadata));
         }
         let initialized = self.control_plane.status.initialization.control_plane_initialized == Some(true);
-        let workload = match (&self.silent, &self.inside) {
+        let workload = match (&self.silent, &self.reached) {
             (Some(why), _) => Workload::Unreachable(why.clone()),
-            (None, Some(inside)) if self.secrets.contains_key("blue-kubeconfig") => {
-                Workload::Reached(Box::new(if initialized { copy(inside) } else { first(inside) }))
+            (None, Some(reached)) if self.secrets.contains_key("blue-kubeconfig") => {
+                Workload::Reached(Box::new(if initialized { copy(reached) } else { first(reached) }))
             }
             (None, _) if machines.is_empty() => Workload::NotAsked,
             (None, _) => Workload::Unreachable("cluster fleet/blue does not answer".to_owned()),
         };
-        Seen {
+        Observed {
             cluster: Some(Arc::new(self.cluster.clone())),
             template: match self.has_template {
-                true => Found::Object(Box::new(external("SimMachineTemplate", template))),
-                false => Found::Missing,
+                true => Lookup::Object(Box::new(external("SimMachineTemplate", template))),
+                false => Lookup::Missing,
             },
             machines,
             workers: workers.iter().map(|seen| seen.machine.metadata.name.clone()).collect(),
@@ -301,21 +304,21 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
 }
 
 /// What is readable before the control plane is initialized.
-fn first(inside: &Inside) -> Inside {
-    Inside { kubeadm_config: inside.kubeadm_config.clone(), ..Inside::default() }
+fn first(reached: &WorkloadState) -> WorkloadState {
+    WorkloadState { kubeadm_config: reached.kubeadm_config.clone(), ..WorkloadState::default() }
 }
 
-fn copy(inside: &Inside) -> Inside {
-    Inside {
-        nodes: inside.nodes.clone(),
-        pods: inside.pods.clone(),
-        etcd: inside.etcd.clone(),
-        kubeadm_config: inside.kubeadm_config.clone(),
-        kube_proxy: inside.kube_proxy.clone(),
-        coredns: inside.coredns.clone(),
-        coredns_config: inside.coredns_config.clone(),
-        bindings: inside.bindings.clone(),
-        expiries: inside.expiries.clone(),
+fn copy(reached: &WorkloadState) -> WorkloadState {
+    WorkloadState {
+        nodes: reached.nodes.clone(),
+        pods: reached.pods.clone(),
+        etcd: reached.etcd.clone(),
+        kubeadm_config: reached.kubeadm_config.clone(),
+        kube_proxy: reached.kube_proxy.clone(),
+        coredns: reached.coredns.clone(),
+        coredns_config: reached.coredns_config.clone(),
+        bindings: reached.bindings.clone(),
+        expiries: reached.expiries.clone(),
     }
 }
 
@@ -326,7 +329,7 @@ fn external(kind: &str, value: Value) -> External {
 }
 
 /// Summaries without the random parts of names, each once.
-pub fn words(done: &[String]) -> Vec<String> {
+pub fn summaries(done: &[String]) -> Vec<String> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     done.iter()
         .map(|text| match text.split_once("blue-cp-") {

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use capstan_capi_types::bootstrap::File;
 
-use crate::boot::data::{BootData, Run, SENTINEL};
+use crate::bootstrap_data::data::{BootstrapData, KubeadmCommand, SENTINEL};
 use crate::yaml;
 
 /// cloud-init renders `{{ ds.meta_data… }}` before it parses the document.
@@ -25,7 +25,7 @@ const INIT_CONFIG: &str = "/run/kubeadm/kubeadm.yaml";
 /// Path of kubeadm's configuration on a joining node.
 const JOIN_CONFIG: &str = "/run/kubeadm/kubeadm-join-config.yaml";
 
-pub(crate) fn render(data: &BootData<'_>) -> String {
+pub(crate) fn render(data: &BootstrapData<'_>) -> String {
     let mut out = String::from(HEADER);
     out.push_str("\nwrite_files:\n");
     for file in data.all_files() {
@@ -42,7 +42,7 @@ pub(crate) fn render(data: &BootData<'_>) -> String {
     }
     out.push_str("runcmd:\n");
     write_commands(&mut out, &spec.pre_kubeadm_commands);
-    let verb = if matches!(data.run, Run::Init { .. }) { "init" } else { "join" };
+    let verb = if matches!(data.run, KubeadmCommand::Init { .. }) { "init" } else { "join" };
     let command = format!("kubeadm {verb} --config {path}{} && {SENTINEL}", data.verbosity());
     let _ = writeln!(out, "  - {}", yaml::scalar(&command));
     write_commands(&mut out, &spec.post_kubeadm_commands);
@@ -53,12 +53,13 @@ pub(crate) fn render(data: &BootData<'_>) -> String {
     out
 }
 
-fn kubeadm_config(run: &Run) -> (&'static str, String) {
+fn kubeadm_config(run: &KubeadmCommand) -> (&'static str, String) {
     match run {
-        Run::Init { cluster_configuration, init_configuration } => {
+        KubeadmCommand::Init { cluster_configuration, init_configuration } => {
             (INIT_CONFIG, format!("---\n{cluster_configuration}---\n{init_configuration}"))
         }
-        Run::JoinControlPlane { join_configuration } | Run::JoinWorker { join_configuration } => {
+        KubeadmCommand::JoinControlPlane { join_configuration }
+        | KubeadmCommand::JoinWorker { join_configuration } => {
             (JOIN_CONFIG, format!("---\n{join_configuration}"))
         }
     }

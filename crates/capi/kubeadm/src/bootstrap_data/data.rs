@@ -7,7 +7,7 @@ pub(crate) const SENTINEL: &str = "echo success > /run/cluster-api/bootstrap-suc
 
 /// Which kubeadm command the machine runs, and its configuration.
 #[derive(Clone)]
-pub enum Run {
+pub enum KubeadmCommand {
     /// `kubeadm init` on the first control plane node.
     Init {
         /// `ClusterConfiguration` as YAML.
@@ -28,8 +28,8 @@ pub enum Run {
 }
 
 /// Everything in a machine's bootstrap data. No `Debug`: it contains keys and tokens.
-pub struct BootData<'a> {
-    pub run: Run,
+pub struct BootstrapData<'a> {
+    pub run: KubeadmCommand,
     pub certificates: Vec<File>,
     /// User files with their content resolved.
     pub files: Vec<File>,
@@ -37,7 +37,7 @@ pub struct BootData<'a> {
     pub spec: &'a KubeadmConfigSpec,
 }
 
-impl BootData<'_> {
+impl BootstrapData<'_> {
     pub fn format(&self) -> Format {
         self.spec.format.unwrap_or(Format::CloudConfig)
     }

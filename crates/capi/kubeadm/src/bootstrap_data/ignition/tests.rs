@@ -4,7 +4,7 @@ use capstan_capi_types::bootstrap::{File, Format, KubeadmConfigSpec};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use crate::boot::{BootData, Run, resolve_files, resolve_users};
+use crate::bootstrap_data::{BootstrapData, KubeadmCommand, resolve_files, resolve_users};
 use crate::testing::full_spec;
 
 fn ignition(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
@@ -12,9 +12,9 @@ fn ignition(mut spec: KubeadmConfigSpec) -> KubeadmConfigSpec {
     spec
 }
 
-fn data(spec: &KubeadmConfigSpec) -> BootData<'_> {
-    BootData {
-        run: Run::JoinWorker { join_configuration: "kind: JoinConfiguration\n".to_owned() },
+fn data(spec: &KubeadmConfigSpec) -> BootstrapData<'_> {
+    BootstrapData {
+        run: KubeadmCommand::JoinWorker { join_configuration: "kind: JoinConfiguration\n".to_owned() },
         certificates: Vec::new(),
         files: resolve_files(&spec.files, &BTreeMap::new(), None).expect("files"),
         users: resolve_users(&spec.users, &BTreeMap::new()).expect("users"),

@@ -3,13 +3,13 @@ use std::collections::BTreeMap;
 use capstan_capi_types::bootstrap::{File, KubeadmConfigSpec};
 use serde_json::{Value, json};
 
-use crate::boot::{BootData, Run, resolve_files, resolve_users};
-use crate::certificates::{KeyPair, places_for_control_plane};
+use crate::bootstrap_data::{BootstrapData, KubeadmCommand, resolve_files, resolve_users};
+use crate::certificates::{KeyPair, locations_for_control_plane};
 use crate::config;
 use crate::testing::{cluster, full_spec};
 
-fn init(spec: &KubeadmConfigSpec) -> BootData<'_> {
-    let run = Run::Init {
+fn init(spec: &KubeadmConfigSpec) -> BootstrapData<'_> {
+    let run = KubeadmCommand::Init {
         cluster_configuration: config::cluster_configuration(spec, &cluster(), "v1.34.1")
             .expect("a document"),
         init_configuration: config::init_configuration(&spec.init_configuration, "v1.34.1")
@@ -17,16 +17,16 @@ fn init(spec: &KubeadmConfigSpec) -> BootData<'_> {
     };
     let pair =
         |name: &str| KeyPair { certificate: format!("{name} certificate\n"), key: format!("{name} key\n") };
-    let certificates = places_for_control_plane(&spec.cluster_configuration)
+    let certificates = locations_for_control_plane(&spec.cluster_configuration)
         .iter()
         .flat_map(|place| place.files(&pair(place.purpose.suffix())))
         .collect();
-    BootData { run, certificates, ..worker(spec) }
+    BootstrapData { run, certificates, ..worker(spec) }
 }
 
-fn worker(spec: &KubeadmConfigSpec) -> BootData<'_> {
-    BootData {
-        run: Run::JoinWorker {
+fn worker(spec: &KubeadmConfigSpec) -> BootstrapData<'_> {
+    BootstrapData {
+        run: KubeadmCommand::JoinWorker {
             join_configuration: config::join_configuration(&spec.join_configuration, "v1.34.1")
                 .expect("a document"),
         },
@@ -37,11 +37,11 @@ fn worker(spec: &KubeadmConfigSpec) -> BootData<'_> {
     }
 }
 
-fn text(data: &BootData<'_>) -> String {
+fn text(data: &BootstrapData<'_>) -> String {
     String::from_utf8(data.render().expect("boot data")).expect("text")
 }
 
-fn read(data: &BootData<'_>) -> Value {
+fn read(data: &BootstrapData<'_>) -> Value {
     let text = text(data);
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -63,7 +63,8 @@ fn a_worker_is_told_no_key() {
 fn a_plain_control_plane_node_joins() {
     let spec = KubeadmConfigSpec::default();
     let mut data = init(&spec);
-    data.run = Run::JoinControlPlane { join_configuration: "kind: JoinConfiguration\n".to_owned() };
+    data.run =
+        KubeadmCommand::JoinControlPlane { join_configuration: "kind: JoinConfiguration\n".to_owned() };
     insta::assert_snapshot!("join-control-plane", text(&data));
 }
 

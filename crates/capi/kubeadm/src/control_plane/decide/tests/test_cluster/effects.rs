@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::World;
-use crate::control_plane::calls::{ControlPlaneCall, Installed};
+use super::TestCluster;
+use crate::control_plane::calls::{ControlPlaneCall, InstalledObject};
 use crate::testing::object;
 
-impl World {
+impl TestCluster {
     pub(super) fn apply(&mut self, effect: Effect<ControlPlaneCall>) {
         self.version += 1;
         let version = self.version.to_string();
@@ -67,7 +67,7 @@ impl World {
     }
 
     fn make(&mut self, call: ControlPlaneCall) {
-        let inside = self.inside.as_mut().expect("a workload cluster");
+        let reached = self.reached.as_mut().expect("a workload cluster");
         match call {
             ControlPlaneCall::RemoveMember { id, nodes, .. } => {
                 assert!(!nodes.is_empty());
@@ -81,12 +81,16 @@ impl World {
                 assert_eq!(*leader, from);
                 *leader = to;
             }),
-            ControlPlaneCall::Bind { name } => inside.bindings.push(name),
+            ControlPlaneCall::Bind { name } => reached.bindings.push(name),
             ControlPlaneCall::Change { what, change } => match what {
-                Installed::KubeadmConfig => merge(inside.kubeadm_config.as_mut().expect("one"), &change, "2"),
-                Installed::KubeProxy => merge(inside.kube_proxy.as_mut().expect("one"), &change, "2"),
-                Installed::CoreDns => merge(inside.coredns.as_mut().expect("one"), &change, "2"),
-                Installed::CoreDnsConfig => merge(inside.coredns_config.as_mut().expect("one"), &change, "2"),
+                InstalledObject::KubeadmConfig => {
+                    merge(reached.kubeadm_config.as_mut().expect("one"), &change, "2")
+                }
+                InstalledObject::KubeProxy => merge(reached.kube_proxy.as_mut().expect("one"), &change, "2"),
+                InstalledObject::CoreDns => merge(reached.coredns.as_mut().expect("one"), &change, "2"),
+                InstalledObject::CoreDnsConfig => {
+                    merge(reached.coredns_config.as_mut().expect("one"), &change, "2")
+                }
             },
         }
     }

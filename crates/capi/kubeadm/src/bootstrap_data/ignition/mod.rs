@@ -14,13 +14,13 @@ use capstan_capi_types::bootstrap::{DiskSetup, Filesystem, Partition, User};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::boot::data::{BootData, Run, SENTINEL};
+use crate::bootstrap_data::data::{BootstrapData, KubeadmCommand, SENTINEL};
 use file::{inline, user_file};
 
 const CONFIG: &str = "/etc/kubeadm.yml";
 const SCRIPT: &str = "/etc/kubeadm.sh";
 
-pub(crate) fn render(data: &BootData<'_>) -> Result<Vec<u8>, Error> {
+pub(crate) fn render(data: &BootstrapData<'_>) -> Result<Vec<u8>, Error> {
     let spec = data.spec;
     let mut units = vec![unit::kubeadm()];
     if spec.ntp.enabled == Some(true) {
@@ -66,19 +66,20 @@ pub(crate) fn render(data: &BootData<'_>) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(&config).map_err(|_| Error::Encoding("the Ignition configuration"))
 }
 
-fn kubeadm_config(run: &Run) -> String {
+fn kubeadm_config(run: &KubeadmCommand) -> String {
     match run {
-        Run::Init { cluster_configuration, init_configuration } => {
+        KubeadmCommand::Init { cluster_configuration, init_configuration } => {
             format!("---\n{cluster_configuration}---\n{init_configuration}")
         }
-        Run::JoinControlPlane { join_configuration } | Run::JoinWorker { join_configuration } => {
+        KubeadmCommand::JoinControlPlane { join_configuration }
+        | KubeadmCommand::JoinWorker { join_configuration } => {
             format!("---\n{join_configuration}")
         }
     }
 }
 
-fn script(data: &BootData<'_>) -> String {
-    let verb = if matches!(data.run, Run::Init { .. }) { "init" } else { "join" };
+fn script(data: &BootstrapData<'_>) -> String {
+    let verb = if matches!(data.run, KubeadmCommand::Init { .. }) { "init" } else { "join" };
     let mut lines = vec!["#!/bin/bash".to_owned(), "set -e".to_owned(), String::new()];
     lines.extend(data.spec.pre_kubeadm_commands.iter().cloned());
     lines.push(String::new());

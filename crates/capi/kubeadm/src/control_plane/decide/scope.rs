@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_capi_core::conditions::Verdict;
+use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::Cluster;
 use capstan_controller::{Decision, Look, Wait};
 
-use crate::control_plane::observed::Plane;
+use crate::control_plane::observed::ControlPlaneState;
 use crate::control_plane::{ControlPlaneController, Settings};
 
 pub(super) type Looked = Look<ControlPlaneController>;
@@ -18,7 +18,7 @@ pub(super) type Decided = Decision<ControlPlaneController>;
 pub(super) const RETRY: Duration = Duration::from_secs(15);
 
 /// A decision under construction.
-pub(super) struct Turn<'a> {
+pub(super) struct ReconcileScope<'a> {
     pub settings: &'a Settings,
     pub look: &'a Looked,
     pub cluster: &'a Arc<Cluster>,
@@ -28,25 +28,26 @@ pub(super) struct Turn<'a> {
     /// etcd members match the machines.
     pub matching: bool,
     /// `Deleting`, while the control plane is being deleted.
-    pub deleting: Option<Verdict>,
+    pub deleting: Option<ConditionState>,
 }
 
-impl Turn<'_> {
+impl ReconcileScope<'_> {
     /// The observed state, with the changes that this decision already made to the object.
-    pub fn plane(&self) -> Plane {
+    pub fn plane(&self) -> ControlPlaneState {
         let uid = &self.look.object.metadata.uid;
         let seen = &self.look.seen;
         let owned = seen
             .machines
             .iter()
             .filter(|seen| seen.machine.metadata.controller().is_some_and(|owner| owner.uid == *uid));
-        let inside = seen.workload.inside();
+        let reached = seen.workload.reached();
         let (none, unseen) = (BTreeMap::new(), &[][..]);
-        let (nodes, etcd) = inside.map_or((&none, unseen), |inside| (&inside.nodes, inside.etcd.members()));
-        Plane {
+        let (nodes, etcd) =
+            reached.map_or((&none, unseen), |reached| (&reached.nodes, reached.etcd.members()));
+        ControlPlaneState {
             control_plane: Arc::new(self.decision.object.clone()),
             cluster: self.cluster.clone(),
-            machines: owned.map(|machine| machine.member(nodes)).collect(),
+            machines: owned.map(|machine| machine.resolve(nodes)).collect(),
             etcd: etcd.to_vec(),
             now: self.look.now,
         }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::super::ClusterController;
 use crate::cluster::observed::has_topology;
-use crate::contract::{ControlPlane, Found};
+use crate::contract::{ControlPlane, Lookup};
 use crate::machines;
 
 /// Keys of an operation's target: replicas and versions.
@@ -23,7 +23,7 @@ const VERSION: &str = "version";
 const WORKERS_VERSION: &str = "workersVersion";
 
 /// The state of a cluster that operations depend on.
-pub(super) struct Facts<'a> {
+pub(super) struct ClusterProgress<'a> {
     pub now: Timestamp,
     pub generation: i64,
     pub deleting: bool,
@@ -95,13 +95,13 @@ impl Role {
     }
 }
 
-impl<'a> Facts<'a> {
+impl<'a> ClusterProgress<'a> {
     /// From the observed state and the decision so far.
     pub fn of(look: &'a Look<ClusterController>, decision: &'a Decision<ClusterController>) -> Self {
         let (cluster, seen, status) = (&decision.object, &look.seen, &decision.object.status);
         let is = |kind| status.conditions.is_condition_true(kind);
-        let usable = |found: &Found| matches!(found, Found::NotReferenced | Found::Object(_));
-        let gone = |found: &Found| matches!(found, Found::NotReferenced | Found::Missing);
+        let usable = |found: &Lookup| matches!(found, Lookup::NotReferenced | Lookup::Object(_));
+        let gone = |found: &Lookup| matches!(found, Lookup::NotReferenced | Lookup::Missing);
         let version =
             seen.control_plane.object().and_then(|object| ControlPlane(object).version().ok().flatten());
         let of_deployments: BTreeMap<&str, &str> = seen

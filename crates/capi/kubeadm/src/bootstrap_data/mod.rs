@@ -10,7 +10,7 @@ mod render;
 mod resolve;
 mod template;
 
-pub use data::{BootData, Run};
+pub use data::{BootstrapData, KubeadmCommand};
 pub use discovery_file::discovery_kubeconfig;
 pub use join::{as_control_plane, as_worker, token, uses_token, with_discovery};
 pub use resolve::{needed_secrets, resolve_files, resolve_users};
