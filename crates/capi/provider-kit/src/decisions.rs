@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_capi_core::conditions::{Verdict, shortened, state};
+use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_types::core::{
     APIEndpoint, Cluster, Machine, MachineAddress, MachineAddressType, condition, label, reason,
 };
@@ -25,8 +25,8 @@ pub fn ready<C: Controller<Kind: Infrastructure>>(
     reason: &str,
     message: impl Into<String>,
 ) {
-    let verdict = Verdict::new(status, reason, message);
-    state(look, decision.object.conditions_mut(), condition::READY, verdict, None);
+    let verdict = ConditionState::new(status, reason, message);
+    set_state(look, decision.object.conditions_mut(), condition::READY, verdict, None);
 }
 
 /// What must be there before a machine is made: a reason and words for it.

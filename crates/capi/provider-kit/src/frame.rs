@@ -1,6 +1,6 @@
 //! What every decision about a provider's object begins and ends with.
 
-use capstan_capi_core::conditions::state;
+use capstan_capi_core::conditions::set_state;
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{annotation, condition};
 use capstan_controller::{Controller, Decision, Look, Wait};

@@ -1,6 +1,6 @@
 //! What is done about a CloudStackCluster.
 
-use capstan_capi_core::conditions::{Verdict, shortened, state};
+use capstan_capi_core::conditions::{ConditionState, set_state, shortened};
 use capstan_capi_types::core::{FailureDomain, condition, label, reason};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::CLUSTER as FINALIZER;
