@@ -54,6 +54,11 @@ impl Baseline {
         (self.cluster_api.as_str(), self.kubernetes.as_str()) == (CLUSTER_API, KUBERNETES)
     }
 
+    /// The baseline that one run on kube-apiserver gives.
+    pub fn of(outcome: &Outcome, clusters: usize) -> Result<Self> {
+        Ok(Self::default().with(outcome, clusters, &explained::load()?))
+    }
+
     /// Records a run on kube-apiserver. Races differ from run to run, so error lines of equal versions add up.
     pub fn record(outcome: &Outcome, clusters: usize) -> Result<()> {
         let before = Self::load().unwrap_or_default();
