@@ -69,7 +69,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["crates/doors/lifecycle", "crates/doors/magnum", "crates/doors/gitops", "crates/doors/dashboard"],
     ),
     ("capstan", &["capstan"]),
-    ("tests", &["tests/support", "tests/interop"]),
+    ("tests", &["tests/support", "tests/toy-provider", "tests/interop"]),
     ("xtask", &["xtask"]),
 ];
 
