@@ -1,0 +1,84 @@
+//! The program, built for a target, and asked for what only it knows.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use capstan_test_support::cargo;
+use serde_json::Value;
+
+use crate::target::Target;
+use crate::tree::Tree;
+
+/// What Cargo knows of the workspace and its dependencies for a target.
+pub fn metadata(target: Target) -> Result<Value> {
+    let mut command = cargo::command();
+    command.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target.triple]);
+    Ok(serde_json::from_slice(&output(&mut command)?)?)
+}
+
+/// Builds the static program with the profile for releases.
+pub fn program(target: Target, metadata: &Value, time: u64) -> Result<PathBuf> {
+    let compiler = Command::new(target.c_compiler).arg("--version").output();
+    ensure!(
+        compiler.is_ok_and(|output| output.status.success()),
+        "{} needs {}: on Debian it is in musl-tools or gcc-aarch64-linux-gnu",
+        target.triple,
+        target.c_compiler
+    );
+    let (root, home) = (cargo::root().canonicalize()?, cargo_home()?);
+    // Nothing of this machine's folders in the program: two machines make the same one.
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let rust_flags = [remap(&root, "/capstan"), remap(&home, "/cargo")].join("\x1f");
+    let c_map = |from: &Path, to: &str| format!("-ffile-prefix-map={}={to}", from.display());
+    let c_flags = [target.c_flags.to_owned(), c_map(&root, "/capstan"), c_map(&home, "/cargo")].join(" ");
+    let name = target.triple.replace('-', "_");
+    let mut command = cargo::command();
+    command
+        .args(["build", "--locked", "--profile", "dist", "--package", "capstan", "--target", target.triple])
+        .env("SOURCE_DATE_EPOCH", time.to_string())
+        .env("CARGO_ENCODED_RUSTFLAGS", rust_flags)
+        .env(format!("CC_{name}"), target.c_compiler)
+        .env(format!("CFLAGS_{name}"), c_flags)
+        // Rust brings musl and what else a static program is linked from.
+        .env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), "rust-lld");
+    println!("release: building for {} …", target.triple);
+    let status = command.status().context("run cargo build")?;
+    ensure!(status.success(), "cargo build for {} ended with {status}", target.triple);
+    let folder = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(Path::new(folder).join(target.triple).join("dist/capstan"))
+}
+
+fn cargo_home() -> Result<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let default = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
+    named.or_else(default).context("neither CARGO_HOME nor HOME is set")
+}
+
+/// Man pages, completion scripts and definitions, as the program writes them.
+pub fn made_by(program: &Path, folder: &Path) -> Result<Tree> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder)?;
+    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    output(Command::new(program).arg("release-files").arg("--to").arg(folder))?;
+    let tree = Tree::read(folder)?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(tree)
+}
+
+/// The commit, and when it was made.
+pub fn commit() -> Result<(String, u64)> {
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%H %ct"]).current_dir(cargo::root());
+    let text = String::from_utf8(output(&mut git)?)?;
+    let (revision, time) = text.trim().split_once(' ').context("git log says no commit")?;
+    Ok((revision.to_owned(), time.parse()?))
+}
+
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
+}
