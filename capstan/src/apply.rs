@@ -1,4 +1,4 @@
-//! Manifests: read as people write them, applied as `kubectl apply --server-side` does.
+//! Manifests: reading files, and server-side apply.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,23 +11,47 @@ use serde_json::Value;
 
 use crate::change::patch;
 
-/// Largest file that is read.
+/// Limit of a manifest, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The objects of files, in order; `-` is stdin.
+/// The objects of files, in order; `-` is stdin. A directory stands for its YAML and JSON files, by name.
 pub fn read_all(files: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for file in files {
-        objects.extend(read(&text_of(file)?).with_context(|| format!("{}", file.display()))?);
+        for manifest in manifests(file)? {
+            let found = read(&text_of(&manifest)?).with_context(|| format!("{}", manifest.display()))?;
+            if found.is_empty() {
+                bail!("{} has no objects", manifest.display());
+            }
+            objects.extend(found);
+        }
     }
     Ok(objects)
 }
 
+fn manifests(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let is_manifest = |file: &PathBuf| {
+        let extension = file.extension().and_then(|it| it.to_str());
+        file.is_file() && matches!(extension, Some("yaml" | "yml" | "json"))
+    };
+    let entries = std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    let mut found: Vec<PathBuf> = paths.into_iter().filter(is_manifest).collect();
+    found.sort();
+    if found.is_empty() {
+        bail!("{} has no .yaml, .yml or .json files", path.display());
+    }
+    Ok(found)
+}
+
 fn text_of(file: &Path) -> Result<String> {
     let mut text = String::new();
-    let unreadable = || format!("{} cannot be read", file.display());
+    let unreadable = || format!("cannot read {}", file.display());
     if file.as_os_str() == "-" {
-        std::io::stdin().take(LARGEST).read_to_string(&mut text).context("stdin cannot be read")?;
+        std::io::stdin().take(LARGEST).read_to_string(&mut text).context("cannot read stdin")?;
     } else {
         let opened = std::fs::File::open(file).with_context(unreadable)?;
         opened.take(LARGEST).read_to_string(&mut text).with_context(unreadable)?;
@@ -35,9 +59,9 @@ fn text_of(file: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The objects of a file, in its order. Lists are taken apart, and empty documents left out.
+/// The objects of a manifest, in order. Lists are flattened, empty documents skipped.
 pub fn read(text: &str) -> Result<Vec<Value>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("no YAML")?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("invalid YAML")?;
     let mut objects = Vec::new();
     for document in documents.into_iter().filter(|document| !document.is_null()) {
         match document["items"].as_array() {
@@ -50,7 +74,7 @@ pub fn read(text: &str) -> Result<Vec<Value>> {
     for (number, object) in objects.iter().enumerate() {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
             if object.pointer(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-                bail!("object {} of the file has no {}", number + 1, field[1..].replace('/', "."));
+                bail!("object {} has no {}", number + 1, field[1..].replace('/', "."));
             }
         }
     }
@@ -63,7 +87,6 @@ pub fn title(object: &Value) -> String {
     format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-/// Applies manifests on a server.
 pub struct Applier<'a> {
     client: &'a Client,
     namespace: &'a str,
@@ -72,19 +95,19 @@ pub struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    /// Objects that name no namespace go into `namespace`.
+    /// `namespace` is for objects without one.
     pub fn new(client: &'a Client, namespace: &'a str) -> Self {
         Self { client, namespace, known: BTreeMap::new(), dry_run: false }
     }
 
-    /// The same, but the server judges objects only.
+    /// Makes every apply a dry run.
     pub fn dry(self) -> Self {
         Self { dry_run: true, ..self }
     }
 
-    /// Applies an object; answers what the server makes of it.
+    /// Applies an object and returns it as the server has it.
     pub async fn apply(&mut self, object: &Value) -> Result<Value> {
-        let (kind, key) = self.place(object).await?;
+        let (kind, key) = self.locate(object).await?;
         let mut body = object.clone();
         if !key.namespace.is_empty() {
             body["metadata"]["namespace"] = key.namespace.as_str().into();
@@ -92,18 +115,16 @@ impl<'a> Applier<'a> {
         let path = kind.object_path(&key, None);
         let path = format!("{path}?fieldManager=capstan-cli&force=true");
         let sent = patch(self.client, &path, "application/apply-patch+yaml", &body, self.dry_run).await;
-        sent.with_context(|| format!("{} is refused", title(object)))
+        sent.with_context(|| format!("{} was refused", title(object)))
     }
 
-    /// The object as the server has it now.
     pub async fn current(&mut self, object: &Value) -> Result<Option<Value>> {
-        let (kind, key) = self.place(object).await?;
+        let (kind, key) = self.locate(object).await?;
         let found = self.client.get_raw(&kind, &key).await?;
         Ok(found.map(|found| found.parse()).transpose()?)
     }
 
-    /// Kind, namespace and name of an object.
-    async fn place(&mut self, object: &Value) -> Result<(KindName, Key)> {
+    async fn locate(&mut self, object: &Value) -> Result<(KindName, Key)> {
         let kind = self.kind(object).await?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let namespace = match kind.scope {
@@ -113,7 +134,7 @@ impl<'a> Applier<'a> {
         Ok((kind, Key::new(namespace, name)))
     }
 
-    /// The kind of an object, asked of the server once.
+    /// The kind of an object; discovery runs once per kind.
     async fn kind(&mut self, object: &Value) -> Result<KindName> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (api, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -124,7 +145,7 @@ impl<'a> Applier<'a> {
             Err(error) if error.is_not_found() => None,
             served => served?,
         };
-        let unknown = || format!("{}: the server has no kind {kind} in {api}", title(object));
+        let unknown = || format!("{}: the server does not have the kind {kind} in {api}", title(object));
         let name = served.with_context(unknown)?;
         self.known.insert((api, kind), name.clone());
         Ok(name)
@@ -144,14 +165,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_named_by_its_place_and_what_it_lacks() {
-        let wrong = |text: &str| format!("{:#}", read(text).expect_err("refused"));
-        assert_eq!(wrong("apiVersion: v1\nkind: Secret\n"), "object 1 of the file has no metadata.name");
-        assert_eq!(wrong("just words"), "object 1 of the file has no apiVersion");
+    fn invalid_objects_are_reported_with_position_and_missing_field() {
+        let error = |text: &str| format!("{:#}", read(text).expect_err("refused"));
+        assert_eq!(error("apiVersion: v1\nkind: Secret\n"), "object 1 has no metadata.name");
+        assert_eq!(error("just text"), "object 1 has no apiVersion");
     }
 
     #[test]
-    fn the_demonstration_s_manifests_can_be_read() {
+    fn a_directory_is_read_by_name_and_an_empty_manifest_is_an_error() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("written");
+        let error = || format!("{:#}", read_all(&[dir.path().to_owned()]).expect_err("refused"));
+        write("notes.txt", "not a manifest");
+        assert!(error().ends_with("has no .yaml, .yml or .json files"), "{}", error());
+        write("b.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: b}}");
+        write("a.yml", "{apiVersion: v1, kind: Secret, metadata: {name: a}}");
+        let titles: Vec<String> =
+            read_all(&[dir.path().to_owned()]).expect("objects").iter().map(title).collect();
+        assert_eq!(titles, ["Secret/a", "Secret/b"]);
+        write("c.yaml", "# nothing\n---\n");
+        assert!(error().ends_with("c.yaml has no objects"), "{}", error());
+    }
+
+    #[test]
+    fn the_manifests_of_the_demo_are_valid() {
         for text in [include_str!("../../examples/demo.yaml"), include_str!("../../examples/cni.yaml")] {
             assert!(!read(text).expect("objects").is_empty());
         }

@@ -1,5 +1,4 @@
-//! What `server` and `manager` have in common: which controllers run, what they need on a server, and how they
-//! start.
+//! What `server` and `manager` share: the controllers to run, what they need on a server, and how they start.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 use crate::plugins::{Opened, Plugins};
 
-/// Arguments about controllers; those about providers are the providers' own.
+/// Arguments about controllers; providers add their own.
 #[derive(clap::Args, Clone)]
 pub struct ControllerArgs {
     /// Controllers to run
@@ -25,22 +24,22 @@ pub struct ControllerArgs {
         default_value = "core,bootstrap,control-plane,addons,infrastructure"
     )]
     pub controllers: Vec<Group>,
-    /// Look after the objects of one namespace only
+    /// Only reconcile objects of this namespace
     #[arg(long, value_name = "NAMESPACE", default_value = "")]
     pub namespace: String,
-    /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value
+    /// Only reconcile objects whose label cluster.x-k8s.io/watch-filter has this value
     #[arg(long, value_name = "VALUE")]
     pub watch_filter: Option<String>,
-    /// Algorithm of a cluster's keys where it names none: ECDSA-P256, ECDSA-P384, RSA-2048, RSA-3072, RSA-4096
+    /// Default key algorithm of clusters: ECDSA-P256, ECDSA-P384, RSA-2048, RSA-3072 or RSA-4096
     #[arg(long, value_name = "ALGORITHM", default_value = "ECDSA-P256", value_parser = algorithm)]
     pub key_algorithm: EncryptionAlgorithmType,
-    /// Objects of one kind that are looked at at the same time
+    /// Concurrent reconciles per controller
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub concurrency: usize,
 }
 
 impl ControllerArgs {
-    /// The defaults, of the providers' flags too.
+    /// The defaults, including those of the providers' flags.
     pub fn defaults(plugins: &Plugins) -> Result<(Self, ArgMatches)> {
         let command = plugins.arguments(<Self as clap::Args>::augment_args(Command::new("capstan")));
         let matches = command.try_get_matches_from(["capstan"])?;
@@ -49,18 +48,18 @@ impl ControllerArgs {
 }
 
 fn algorithm(name: &str) -> Result<EncryptionAlgorithmType, String> {
-    let unknown = |_| format!("there is no algorithm {name:?}");
+    let unknown = |_| format!("unknown algorithm {name:?}");
     serde_json::from_value(Value::from(name)).map_err(unknown)
 }
 
-/// Controllers and what belongs to them, ready to be started on a server.
+/// Controllers with their definitions and rules, ready to start on a server.
 pub struct Assembly {
     settings: Settings,
     providers: Vec<Opened>,
 }
 
 impl Assembly {
-    /// Opens what must be open before controllers run: the providers whose flags in `matches` say so.
+    /// Opens the providers that the flags in `matches` enable.
     pub async fn new(
         args: &ControllerArgs,
         plugins: &Plugins,
@@ -83,24 +82,23 @@ impl Assembly {
         Ok(Self { settings, providers })
     }
 
-    /// Which groups of controllers run.
     pub fn groups(&self) -> &BTreeSet<Group> {
         &self.settings.controllers
     }
 
-    /// Commands to try first, if a provider has any.
+    /// Commands to try first, from the first provider that has any.
     pub fn hint(&self) -> Option<&'static str> {
         self.providers.iter().find_map(|opened| opened.running.hint())
     }
 
-    /// The definitions of the kinds that the controllers look after.
+    /// The CustomResourceDefinitions that the controllers need.
     pub fn definitions(&self) -> Vec<Value> {
         let mut definitions = capstan_capi_plane::definitions_for(self.groups());
         definitions.extend(self.providers.iter().flat_map(|opened| opened.provider.definitions()));
         definitions
     }
 
-    /// Defaults and rules of those kinds.
+    /// Defaults and validation of those kinds.
     pub fn rules(&self) -> Rules {
         let of_providers = self.providers.iter().flat_map(|opened| opened.provider.rules());
         Rules::for_groups(self.groups()).with(of_providers)
@@ -111,22 +109,22 @@ impl Assembly {
         self.providers.iter().filter_map(|opened| opened.provider.versions()).collect()
     }
 
-    /// What the providers count, as Prometheus reads it.
+    /// Metrics of the providers, in Prometheus' text format.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + Clone + 'static {
         let running: Vec<_> = self.providers.iter().map(|opened| opened.running.clone()).collect();
         move || running.iter().map(|running| running.metrics()).collect()
     }
 
-    /// Lists the providers in clusterctl's inventory.
+    /// Adds the providers to clusterctl's inventory.
     pub async fn register(&self, client: &Client) -> Result<()> {
         let mut providers = capstan_capi_plane::providers(self.groups());
         providers.extend(self.providers.iter().map(|opened| opened.provider.installed()));
         capstan_capi_plane::register(client, &providers)
             .await
-            .context("the providers could not be listed in clusterctl's inventory")
+            .context("cannot add the providers to clusterctl's inventory")
     }
 
-    /// The controllers, added and not yet started.
+    /// The runtime with its controllers, not yet started.
     pub fn runtime(&self, client: Client, env: Env) -> Runtime {
         let running = || self.providers.iter().map(|opened| &opened.running);
         let dial = running().fold(Arc::new(TcpDial) as Arc<dyn Dial>, |dial, running| running.dial(dial));

@@ -1,4 +1,4 @@
-//! The command line: what the program takes, and which module answers.
+//! The command line: commands, and the module that runs each.
 
 use std::process::ExitCode;
 
@@ -7,15 +7,14 @@ use capstan_provider_kit::Plugin;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::output::{Stdio, say, talk};
+use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    backup, bundle, console, delete, demo, doctor, events, get, kubeconfig, logging, manager, orphans, pause,
-    picture, plan, scale, server, sim, up, upgrade, version, wait,
+    backup, bundle, console, delete, demo, doctor, events, get, inspect, kubeconfig, logging, manager,
+    orphans, pause, plan, release_files, scale, server, sim, store, up, upgrade, version, wait,
 };
 
-/// A Cluster API management plane: a Kubernetes API with its own durable store, and the controllers on it, in one
-/// binary.
+/// A Cluster API management plane in one binary: a Kubernetes API with its own durable store, and the controllers.
 #[derive(Parser)]
 #[command(name = "capstan", version, about, arg_required_else_help = true)]
 struct Cli {
@@ -25,65 +24,70 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Serve the Kubernetes API from a data directory, and run the controllers of Cluster API on it
+    /// Serve the Kubernetes API from a data directory and run the Cluster API controllers
     Server(server::Args),
     #[command(about = demo::ABOUT)]
     Demo(demo::Args),
     /// Apply a manifest and follow its cluster until it is ready
     Up(up::Args),
-    /// Say what a manifest would do: the same controllers run on a copy of the clusters, in simulated time
+    /// Preview a change: the same controllers run on a copy of the clusters, in simulated time
     Plan(plan::Args),
-    /// Run the controllers of Cluster API on any Kubernetes
+    /// Run the Cluster API controllers on any Kubernetes
     Manager(manager::Args),
-    /// List clusters, machines or other objects of Cluster API, with how they do
+    /// List clusters, machines or other Cluster API objects with their state
     Get(get::Args),
-    /// Draw a cluster and its parts as a tree, with what does well folded away
-    Describe(picture::DescribeArgs),
-    /// Say why a cluster is not as wanted: the chain of causes, what blocks and how to mend it
-    Why(picture::WhyArgs),
-    /// Wait until a cluster or a machine is ready, deleted, or has a condition
+    /// Show a cluster as a tree; healthy parts are collapsed
+    Describe(inspect::DescribeArgs),
+    /// Explain why a cluster is not ready: what blocks it, the fix, who can fix it, and the chain of causes
+    Why(inspect::WhyArgs),
+    /// Wait until a cluster or a machine is ready, is deleted, or has a condition
     Wait(wait::Args),
-    /// Show what happened to a cluster and its parts
+    /// Show the events of a cluster and its parts
     Events(events::Args),
-    /// Change how many machines a cluster has
+    /// Change the number of machines of a cluster
     Scale(scale::Args),
-    /// Change a cluster's version of Kubernetes, control plane first
+    /// Upgrade Kubernetes in a cluster, control plane first
     Upgrade(upgrade::Args),
-    /// Delete a cluster with everything that belongs to it
+    /// Delete a cluster with everything that belongs to it, or a machine, which its owner replaces
     Delete(delete::Args),
     /// Print the kubeconfig of a cluster, or merge it into a file
     Kubeconfig(kubeconfig::Args),
-    /// Print what a machine has written to its console
+    /// Print the console output of a machine
     Console(console::Args),
-    /// Have controllers leave a cluster alone, until it is resumed
+    /// Stop reconciling a cluster until it is resumed
     Pause(pause::Args),
-    /// Have controllers look after a paused cluster again
+    /// Reconcile a paused cluster again
     Resume(pause::ResumeArgs),
-    /// Compare records with workload clusters and clouds, and say what differs; removes nothing unless told to
+    /// Find drift between records, workload clusters and clouds; deletes nothing without --delete
     Orphans(orphans::Args),
-    /// Write a consistent copy of a server, running or not, to one file
+    /// Back up a server, running or stopped, to one file
     Backup(backup::BackupArgs),
-    /// Make a new data directory from a backup
+    /// Create a data directory from a backup
     Restore(backup::RestoreArgs),
-    /// Look whether a management cluster is in order, and say what to do if not
+    /// Repair the store of a data directory
+    Store(store::Args),
+    /// Check a management cluster and suggest fixes
     Doctor(doctor::Args),
-    /// Gather what somebody needs who is to help, without anything secret
+    /// Collect a support bundle; secrets are redacted
     SupportBundle(bundle::Args),
     /// Serve a simulated cloud
     Sim,
     /// Print the completion script of a shell
     Completion {
-        /// The shell
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
-    /// Say the versions of this program and of the server
+    /// Print the versions of this program and of the server
     Version(version::Args),
-    /// Be the cloud of `demo`, which starts this by itself
+    /// Serve the simulated cloud of `demo`, which starts this itself
     #[command(hide = true)]
     DemoCloud(demo::CloudArgs),
+    /// Write man pages, completion scripts and definitions for a release
+    #[command(hide = true)]
+    ReleaseFiles(release_files::Args),
 }
 
-/// The whole command line, with what the providers add to it.
+/// The whole command line, with the commands and flags of the providers.
 pub fn command(plugins: &Plugins) -> Command {
     let command = Cli::command().mut_subcommands(|verb| match verb.get_name() {
         "server" => server::command(plugins.arguments(verb), plugins),
@@ -92,33 +96,33 @@ pub fn command(plugins: &Plugins) -> Command {
         "sim" => sim::command(verb, plugins),
         _ => verb,
     });
-    command.subcommands(plugins.commands().into_iter().map(|further| further.command))
+    command.subcommands(plugins.commands().into_iter().map(|extra| extra.command))
 }
 
-/// Runs the program with these clouds, by its arguments, to its end.
+/// Parses the arguments of the process and runs the command.
 pub fn run(plugins: Vec<Plugin>) -> ExitCode {
     let plugins = Plugins::new(plugins);
     let matches = match command(&plugins).try_get_matches() {
         Ok(matches) => matches,
-        Err(said) => {
-            let _ = said.print();
-            return if said.use_stderr() { Exit::Failed } else { Exit::Done }.into();
+        Err(usage) => {
+            let _ = usage.print();
+            return if usage.use_stderr() { Exit::Failed } else { Exit::Done }.into();
         }
     };
-    answer(&plugins, &matches)
+    run_command(&plugins, &matches)
         .unwrap_or_else(|error| {
-            talk(&format!("capstan: {error:#}"));
+            eprint_line(&format!("capstan: {error:#}"));
             Exit::Failed
         })
         .into()
 }
 
-fn answer(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
+fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
     let done = |()| Exit::Done;
     let (name, of_verb) = matches.subcommand().unwrap_or(("", matches));
-    if let Some(further) = plugins.commands().into_iter().find(|it| it.command.get_name() == name) {
-        logging::start();
-        (further.run)(of_verb, &Stdio)?;
+    if let Some(extra) = plugins.commands().into_iter().find(|it| it.command.get_name() == name) {
+        logging::start()?;
+        (extra.run)(of_verb, &Stdio)?;
         return Ok(Exit::Done);
     }
     match Cli::from_arg_matches(matches)?.verb {
@@ -128,8 +132,8 @@ fn answer(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Plan(args) => plan::run(&args, plugins),
         Verb::Manager(args) => manager::run(args, plugins, of_verb).map(done),
         Verb::Get(args) => get::run(&args, plugins),
-        Verb::Describe(args) => picture::describe(&args, plugins),
-        Verb::Why(args) => picture::why(&args, plugins),
+        Verb::Describe(args) => inspect::describe(&args, plugins),
+        Verb::Why(args) => inspect::why(&args, plugins),
         Verb::Wait(args) => wait::run(&args, plugins),
         Verb::Events(args) => events::run(&args, plugins),
         Verb::Scale(args) => scale::run(&args, plugins),
@@ -142,16 +146,18 @@ fn answer(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Orphans(args) => orphans::run(&args, plugins),
         Verb::Backup(args) => backup::backup(&args).map(done),
         Verb::Restore(args) => backup::restore(&args).map(done),
+        Verb::Store(args) => store::run(&args),
         Verb::Doctor(args) => doctor::run(&args, plugins),
         Verb::SupportBundle(args) => bundle::run(&args, plugins),
         Verb::Sim => sim::run(plugins, of_verb).map(done),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command(plugins), "capstan", &mut script);
-            say(String::from_utf8_lossy(&script).trim_end()).map(done)
+            print_line(String::from_utf8_lossy(&script).trim_end()).map(done)
         }
         Verb::Version(args) => version::run(&args, plugins),
         Verb::DemoCloud(args) => demo::run_cloud(&args, plugins).map(done),
+        Verb::ReleaseFiles(args) => release_files::run(&args, command(plugins), plugins).map(done),
     }
 }
 
@@ -160,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_fit_together() {
+    fn arguments_are_consistent() {
         command(&Plugins::new(crate::providers())).debug_assert();
     }
 }

@@ -1,10 +1,10 @@
-//! The error codes of everything in this program, gathered.
+//! The error codes of all parts of the program.
 
 use capstan_controller::Code;
 
 use crate::plugins::Plugins;
 
-/// Every code, by the part that gives it.
+/// All codes, by part.
 pub fn catalogues(plugins: &Plugins) -> Vec<(&'static str, &'static [Code])> {
     let own = [
         ("Every controller", capstan_controller::catalogue::CATALOGUE),
@@ -15,7 +15,6 @@ pub fn catalogues(plugins: &Plugins) -> Vec<(&'static str, &'static [Code])> {
     own.into_iter().chain(of_providers).collect()
 }
 
-/// What the catalogue says of a code.
 pub fn entry(plugins: &Plugins, id: &str) -> Option<Code> {
     catalogues(plugins).into_iter().flat_map(|(_, codes)| codes).copied().find(|code| code.id() == id)
 }

@@ -1,4 +1,4 @@
-//! `capstan console`: what a machine has printed since it was switched on.
+//! `capstan console`: the console output of a machine.
 
 use anyhow::{Context, Result, bail};
 use capstan_capi_types::core::Machine;
@@ -7,11 +7,11 @@ use capstan_provider_kit::ConsoleReader;
 use clap::{ArgMatches, Command};
 use serde_json::Value;
 
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::get;
-use crate::output::say;
+use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 
 /// Arguments of `capstan console`; providers add theirs.
 #[derive(Debug, clap::Args)]
@@ -19,34 +19,34 @@ pub struct Args {
     /// Name of the machine
     machine: String,
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
 }
 
 fn readers(plugins: &Plugins) -> impl Iterator<Item = &dyn ConsoleReader> {
     plugins.providers().filter_map(|provider| provider.console())
 }
 
-/// The command, with the flags of whoever reads consoles.
+/// The command, with the flags of the providers' console readers.
 pub fn command(command: Command, plugins: &Plugins) -> Command {
     readers(plugins).fold(command, |command, reader| reader.arguments(command))
 }
 
 /// Prints the console of a machine.
 pub fn run(args: &Args, plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
-    args.reach.run(plugins, async |management| {
+    args.connection.run(plugins, async |management| {
         let machine: Machine = management.find(&args.machine).await?;
         let reference = &machine.spec.infrastructure_ref;
         let object = infrastructure(&management, &reference.kind, &reference.name).await?;
         let Some(reader) = readers(plugins).find(|reader| reader.kind() == reference.kind) else {
             bail!(
-                "{} keeps no console that can be read: look at machine {} ({}) in the cloud's own interface",
+                "the console of a {} cannot be read from here: open machine {} ({}) in the cloud's own interface",
                 reference.kind,
                 args.machine,
                 object["spec"]["providerID"].as_str().unwrap_or("no provider id yet")
             );
         };
         let text = reader.read(&args.machine, &object, matches).await?;
-        say(text.trim_end())?;
+        print_line(text.trim_end())?;
         Ok(Exit::Done)
     })
 }
@@ -54,5 +54,5 @@ pub fn run(args: &Args, plugins: &Plugins, matches: &ArgMatches) -> Result<Exit>
 async fn infrastructure(management: &Management, kind: &str, name: &str) -> Result<Value> {
     let kind = get::kind(management, kind).await?;
     let found = management.client.get_raw(&kind, &Key::new(&management.namespace, name)).await?;
-    Ok(found.with_context(|| format!("there is no {} {name} yet", kind.kind))?.parse()?)
+    Ok(found.with_context(|| format!("{} {name} does not exist yet", kind.kind))?.parse()?)
 }

@@ -1,80 +1,170 @@
-//! `capstan delete`: a cluster with everything that belongs to it.
+//! `capstan delete`: a cluster, or a machine, which its owner replaces.
 
-use anyhow::Result;
-use capstan_capi_types::core::Cluster;
+use std::io::{IsTerminal as _, Write as _};
+
+use anyhow::{Result, bail};
+use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{Deletion, KindName};
-use capstan_object::Object as _;
+use capstan_object::{Key, Object, ObjectMeta};
 
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
-use crate::output::{Deed, Deeds, How, OutputArgs, Show as _, talk};
-use crate::picture;
-use crate::plan::{self, Wish};
+use crate::inspect;
+use crate::output::{Action, ActionReport, OutputArgs, Show as _, TextOptions, eprint_line};
+use crate::plan::{self, Proposal};
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 use crate::wait::{Goal, WaitArgs};
 
 /// Arguments of `capstan delete`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of the cluster
-    cluster: String,
+    /// [KIND] NAME or KIND/NAME; KIND is cluster (the default) or machine
+    #[arg(value_name = "[KIND] NAME", num_args = 1..=2, required = true)]
+    target: Vec<String>,
     #[command(flatten)]
-    reach: Reach,
-    /// Say what would go, and delete nothing
+    connection: ConnectionArgs,
+    /// Print what would be deleted; delete nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask for confirmation on a terminal
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// Deletes a cluster.
+/// What to delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    Cluster(String),
+    Machine(String),
+}
+
+/// Reads `NAME`, `KIND NAME` and `KIND/NAME`.
+fn target(words: &[String]) -> Result<Target> {
+    let (kind, name) = match words {
+        [name] => name.split_once('/').unwrap_or(("cluster", name)),
+        [kind, name] => (kind.as_str(), name.as_str()),
+        _ => bail!("expected NAME or KIND NAME"),
+    };
+    match kind.to_lowercase().as_str() {
+        "cluster" | "clusters" | "cl" => Ok(Target::Cluster(name.to_owned())),
+        "machine" | "machines" | "ma" => Ok(Target::Machine(name.to_owned())),
+        _ => bail!("cannot delete {kind} {name}: KIND is cluster or machine; use kubectl for other kinds"),
+    }
+}
+
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    let name = &args.cluster;
-    args.reach.run(plugins, async |management| {
-        let cluster: Cluster = management.find(name).await?;
-        let mut deeds = Deeds::new(args.output);
-        if args.dry_run {
-            let tree = picture::tree(&management, name).await?;
-            deeds.remark(&format!("cluster {name} would be deleted, with these parts:"))?;
-            for part in tree.walk() {
-                let (object, sentence) = (part.title(), format!("  {}", part.title()));
-                deeds.tell(Deed { object, what: "deleted".to_owned(), dry_run: true, sentence })?;
-            }
-            deeds.end()?;
-            return match args.output.is_text() {
-                true => order(&management, &cluster, &deeds).await,
-                // Programs get the order from `capstan plan --delete`.
-                false => Ok(Exit::Done),
-            };
+    let target = target(&args.target)?;
+    args.connection.run(plugins, async |management| match &target {
+        Target::Cluster(name) => {
+            let cluster: Cluster = management.find(name).await?;
+            let paused = cluster.spec.paused == Some(true);
+            delete(args, &management, &cluster, paused).await
         }
-        let goes = cluster.metadata().is_deleting();
-        if !goes {
-            // The one that was looked at, not one of the same name that came after it.
-            let deletion = Deletion { uid: Some(cluster.metadata().uid.clone()), ..Deletion::default() };
-            management.client.delete(&KindName::of::<Cluster>(), &cluster.key(), &deletion).await?;
+        Target::Machine(name) => {
+            let machine: Machine = management.find(name).await?;
+            let cluster: Option<Cluster> =
+                management.client.get(&Key::new(&management.namespace, &machine.spec.cluster_name)).await?;
+            let paused = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
+            delete(args, &management, &machine, paused).await
         }
-        let paused = if cluster.spec.paused == Some(true) {
-            format!("; it is paused and stays until `capstan resume {name}`")
-        } else {
-            String::new()
-        };
-        let done = if goes { "is being deleted already" } else { "is being deleted" };
-        let sentence = format!("cluster {name} {done}{paused}");
-        let object = format!("cluster/{name}");
-        deeds.tell(Deed { object, what: done.to_owned(), dry_run: false, sentence })?;
-        deeds.end()?;
-        args.wait.follow(&management, name, Goal::Deleted, false, &deeds).await
     })
 }
 
-/// Says in which order everything would go. That it cannot be said is no failure: what would go was said.
-async fn order(management: &Management, cluster: &Cluster, deeds: &Deeds) -> Result<Exit> {
-    let wish = Wish { apply: Vec::new(), delete: vec![(KindName::of::<Cluster>(), cluster.key())] };
-    match plan::foresee(management, wish).await {
-        Ok(plan) => deeds.remark(plan.text(&How::plain()).trim_end())?,
-        Err(error) => talk(&format!("in which order cannot be said: {error:#}")),
+async fn delete<T: Object>(args: &Args, management: &Management, object: &T, paused: bool) -> Result<Exit> {
+    let kind = T::KIND.kind.to_lowercase();
+    let ObjectMeta { name, uid, .. } = object.metadata();
+    let mut report = ActionReport::new(args.output);
+    if args.dry_run {
+        let tree = inspect::load_tree(management, name).await?;
+        report.note(&format!("{kind} {name} would be deleted, with these parts:"))?;
+        for part in tree.walk() {
+            let (object, sentence) = (part.title(), format!("  {}", part.title()));
+            report.record(Action { object, what: "deleted".to_owned(), dry_run: true, sentence })?;
+        }
+        report.finish()?;
+        return match args.output.is_text() {
+            true => print_order(management, KindName::of::<T>(), object.key(), &report).await,
+            // `capstan plan --delete` has the order for programs.
+            false => Ok(Exit::Done),
+        };
+    }
+    let deleting = object.metadata().is_deleting();
+    if !deleting {
+        if !args.yes && !confirmed(&format!("{kind} {name} in namespace {}", management.namespace))? {
+            report.note("nothing was deleted")?;
+            return Ok(Exit::Failed);
+        }
+        // By uid: not an object of the same name that was created since.
+        let deletion = Deletion { uid: Some(uid.clone()), ..Deletion::default() };
+        management.client.delete(&KindName::of::<T>(), &object.key(), &deletion).await?;
+    }
+    let resume = match paused {
+        true => format!(
+            "; its cluster is paused: deletion continues after `capstan resume` in namespace {}",
+            management.namespace
+        ),
+        false => String::new(),
+    };
+    let done = if deleting { "is already being deleted" } else { "is being deleted" };
+    let sentence = format!("{kind} {name} {done}{resume}");
+    report.record(Action {
+        object: format!("{kind}/{name}"),
+        what: done.to_owned(),
+        dry_run: false,
+        sentence,
+    })?;
+    report.finish()?;
+    args.wait.follow(management, name, Goal::Deleted, false, &report).await
+}
+
+/// Asks on a terminal; scripts are not asked.
+fn confirmed(what: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    let mut out = std::io::stderr();
+    write!(out, "delete {what}? [y/N] ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Prints the order of the deletion. If that cannot be simulated, the list of parts is enough.
+async fn print_order(
+    management: &Management,
+    kind: KindName,
+    key: Key,
+    report: &ActionReport,
+) -> Result<Exit> {
+    let proposal = Proposal { apply: Vec::new(), delete: vec![(kind, key)] };
+    match plan::simulate(management, proposal).await {
+        Ok(plan) => report.note(plan.text(&TextOptions::plain()).trim_end())?,
+        Err(error) => eprint_line(&format!("no plan of the order: {error:#}")),
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_name_or_a_kind_and_a_name() {
+        let read = |words: &[&str]| target(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        for (words, expected) in [
+            (&["demo"][..], Target::Cluster("demo".to_owned())),
+            (&["cluster", "demo"], Target::Cluster("demo".to_owned())),
+            (&["Machine", "m"], Target::Machine("m".to_owned())),
+            (&["machines/m"], Target::Machine("m".to_owned())),
+        ] {
+            assert_eq!(read(words).expect("a target"), expected, "{words:?}");
+        }
+        let error = read(&["pod", "p"]).expect_err("not supported").to_string();
+        assert_eq!(error, "cannot delete pod p: KIND is cluster or machine; use kubectl for other kinds");
+    }
 }

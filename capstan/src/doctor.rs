@@ -1,4 +1,4 @@
-//! `capstan doctor`: whether a management cluster and the machine it runs on are in order, and what to do if not.
+//! `capstan doctor`: checks of a management cluster and of its data directory.
 
 use std::path::Path;
 
@@ -7,24 +7,27 @@ use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::ListOptions;
 use capstan_object::Object;
 use capstan_provider_kit::{Finding, Severity};
-use capstan_view::{Part, Standing};
+use capstan_view::{Part, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use crate::connection::{ADMIN, ConnectionArgs, DATA_DIR, Management};
 use crate::exit::Exit;
-use crate::kinds::known;
-use crate::output::{How, OutputArgs, Show};
+use crate::kinds::served_kinds;
+use crate::output::{OutputArgs, Show, TextOptions};
 use crate::plugins::Plugins;
-use crate::reach::{ADMIN, DATA_DIR, Management, Reach};
 
-/// Certificates of machines are renewed by replacing the machines, which takes planning.
+/// Machines get new certificates by a rollout, which takes planning.
 const EXPIRES_SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// The server stops writing when its disk is full.
+const DISK_NEARLY_FULL: u64 = 90;
 
 /// Arguments of `capstan doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -34,19 +37,19 @@ pub struct Args {
 struct Findings(Vec<Finding>);
 
 impl Show for Findings {
-    fn text(&self, _: &How) -> String {
+    fn text(&self, _: &TextOptions) -> String {
         let line = |finding: &Finding| {
             let mark = match finding.severity {
                 Severity::Fine => "ok   ",
                 Severity::Warning => "warn ",
                 Severity::Bad => "bad  ",
             };
-            let mend = if finding.mend.is_empty() {
+            let fix = if finding.mend.is_empty() {
                 String::new()
             } else {
-                format!("\n       mend: {}", finding.mend)
+                format!("\n       fix: {}", finding.mend)
             };
-            format!("{mark}  {}{mend}\n", finding.what)
+            format!("{mark}  {}{fix}\n", finding.what)
         };
         self.0.iter().map(line).collect()
     }
@@ -60,18 +63,18 @@ impl Show for Findings {
     }
 }
 
-/// Looks at everything and says what it found; fails if something is bad.
+/// Fails if a finding is bad.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let mut findings = Vec::new();
-    let dir = args.reach.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
+    let dir = args.connection.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
     if dir.is_dir() {
         findings.extend(data_directory(&dir));
     }
-    match args.reach.run(plugins, async |management| Ok(server(&management).await)) {
+    match args.connection.run(plugins, async |management| Ok(server(&management).await)) {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::bad(
-            format!("no management cluster answers: {error:#}"),
-            "start `capstan server`, or give --kubeconfig",
+            format!("cannot reach a management cluster: {error:#}"),
+            "start `capstan server`, or use --kubeconfig",
         )),
     }
     let bad = findings.iter().any(|finding| finding.severity == Severity::Bad);
@@ -79,7 +82,6 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     Ok(if bad { Exit::Failed } else { Exit::Done })
 }
 
-/// What a data directory on this machine looks like.
 fn data_directory(dir: &Path) -> Vec<Finding> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut findings = Vec::new();
@@ -88,10 +90,10 @@ fn data_directory(dir: &Path) -> Vec<Finding> {
         let Ok(metadata) = secret.metadata() else { continue };
         let open = metadata.permissions().mode() & 0o077;
         findings.push(match open {
-            0 => Finding::fine(format!("{} is for its owner alone", secret.display())),
+            0 => Finding::fine(format!("{} is readable by its owner only", secret.display())),
             _ => Finding::bad(
                 format!(
-                    "{} can be read by others (mode {:o})",
+                    "{} is readable by others (mode {:o})",
                     secret.display(),
                     metadata.permissions().mode() & 0o777
                 ),
@@ -99,29 +101,46 @@ fn data_directory(dir: &Path) -> Vec<Finding> {
             ),
         });
     }
+    if let Ok(stat) = rustix::fs::statvfs(dir) {
+        findings.extend(disk(dir, stat.f_blocks, stat.f_bavail));
+    }
     findings.push(Finding::warning(
         format!("Secrets in {shown} are stored in clear text"),
-        "keep the directory on an encrypted disk, and backups as safe as the server",
+        "keep the directory on an encrypted disk; protect backups like the server",
     ));
     findings
+}
+
+/// A warning if the disk is nearly full; sizes are in blocks.
+fn disk(dir: &Path, all: u64, available: u64) -> Option<Finding> {
+    let used = all.saturating_sub(available).saturating_mul(100).checked_div(all)?;
+    (used >= DISK_NEARLY_FULL).then(|| {
+        Finding::warning(
+            format!(
+                "the disk of {} is {used} % full; the server stops writing when it is full",
+                dir.display()
+            ),
+            "free space on it, or move the data directory to a larger disk",
+        )
+    })
 }
 
 async fn server(management: &Management) -> Vec<Finding> {
     let Management { client, authority, plugins, .. } = management;
     let unreadable = |what: &str, error: &dyn std::fmt::Display| {
-        Finding::bad(format!("{what} cannot be read: {error}"), "use the kubeconfig of an administrator")
+        Finding::bad(format!("cannot read {what}: {error}"), "use the kubeconfig of an administrator")
     };
     let mut findings = Vec::new();
     match client.document("/readyz").await {
         Ok(_) => findings.push(Finding::fine(format!("the server at {authority} is ready"))),
         Err(error) => findings.push(Finding::bad(
             format!("the server at {authority} is not ready: {error}"),
-            "read its log; a full disk stops writes until there is room",
+            "read its log; a full disk stops writes until space is free",
         )),
     }
-    match known(client).await {
+    match served_kinds(client).await {
         Ok(kinds) if kinds.is_empty() => findings.push(Finding::bad(
-            "the server has no kinds of Cluster API",
+            "the server has no Cluster API kinds",
             "start `capstan server` without --api-only, or `capstan manager --install-crds`",
         )),
         Ok(kinds) => {
@@ -132,8 +151,8 @@ async fn server(management: &Management) -> Vec<Finding> {
                 machines.filter_map(|it| it.kind.kind.strip_suffix("MachineTemplate")).collect();
             findings.push(match providers.as_slice() {
                 [] => Finding::bad(
-                    "there is no infrastructure provider",
-                    "start the server with one: see docs/server.md",
+                    "no infrastructure provider is installed",
+                    "start the server with one; see docs/server.md",
                 ),
                 names => Finding::fine(format!("infrastructure providers: {}", names.join(", "))),
             });
@@ -157,25 +176,24 @@ async fn server(management: &Management) -> Vec<Finding> {
 
 fn clusters_found(clusters: &[Cluster]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut well = 0;
+    let mut ready = 0;
     for cluster in clusters {
         let name = cluster.metadata().key();
         let part = capstan_object::to_value(cluster).ok().and_then(|value| Part::of(&value));
-        let ask = format!("capstan why {} -n {}", name.name, name.namespace);
-        match part.map(|part| part.standing()) {
-            Some(Standing::Failing) => findings.push(Finding::bad(format!("cluster {name} fails"), ask)),
-            Some(Standing::Waiting | Standing::Going) => {
-                findings.push(Finding::warning(format!("cluster {name} is not as wanted yet"), ask));
+        let why = format!("capstan why {} -n {}", name.name, name.namespace);
+        match part.map(|part| part.state()) {
+            Some(State::Failing) => findings.push(Finding::bad(format!("cluster {name} is failing"), why)),
+            Some(State::Waiting | State::Deleting) => {
+                findings.push(Finding::warning(format!("cluster {name} is not ready"), why));
             }
-            Some(Standing::Paused) => {
-                let mend = format!("capstan resume {} -n {}", name.name, name.namespace);
-                findings
-                    .push(Finding::warning(format!("cluster {name} is paused and not looked after"), mend));
+            Some(State::Paused) => {
+                let fix = format!("capstan resume {} -n {}", name.name, name.namespace);
+                findings.push(Finding::warning(format!("cluster {name} is paused"), fix));
             }
-            _ => well += 1,
+            _ => ready += 1,
         }
     }
-    findings.push(Finding::fine(format!("{well} of {} clusters are as wanted", clusters.len())));
+    findings.push(Finding::fine(format!("{ready} of {} clusters are ready", clusters.len())));
     findings
 }
 
@@ -188,11 +206,12 @@ fn certificates(machines: &[Machine], now: Timestamp) -> Vec<Finding> {
             let name = machine.metadata().key();
             let days = left.as_hours() / 24;
             let what = format!("certificates of machine {name} expire in {days} days");
-            let mend = "replace it: set spec.rollout.before.certificatesExpiryDays of its control plane, or roll it out";
+            let fix =
+                "set spec.rollout.before.certificatesExpiryDays of its control plane, or start a rollout";
             findings.push(if left.is_negative() {
-                Finding::bad(what, mend)
+                Finding::bad(what, fix)
             } else {
-                Finding::warning(what, mend)
+                Finding::warning(what, fix)
             });
         }
     }
@@ -210,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clusters_are_judged_by_how_they_stand() {
+    fn clusters_are_reported_by_state() {
         let cluster = |name: &str, condition: &str, status: &str| -> Cluster {
             serde_json::from_value(serde_json::json!({
                 "metadata": {"name": name, "namespace": "n"},
@@ -224,20 +243,16 @@ mod tests {
             cluster("slow", "Available", "False"),
             cluster("off", "Paused", "True"),
         ]);
-        let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+        let reported: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
         assert_eq!(
-            said,
-            [
-                "cluster n/slow is not as wanted yet",
-                "cluster n/off is paused and not looked after",
-                "1 of 3 clusters are as wanted"
-            ]
+            reported,
+            ["cluster n/slow is not ready", "cluster n/off is paused", "1 of 3 clusters are ready"]
         );
         assert_eq!(found[0].mend, "capstan why slow -n n");
     }
 
     #[test]
-    fn certificates_that_end_soon_are_named() {
+    fn certificates_that_expire_soon_are_reported() {
         let machine = |date: &str| -> Machine {
             serde_json::from_value(serde_json::json!({
                 "metadata": {"name": "m", "namespace": "n"}, "status": {"certificatesExpiryDate": date},
@@ -255,7 +270,18 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_others_can_read_are_bad() {
+    fn a_nearly_full_disk_is_a_warning() {
+        let dir = Path::new("/data");
+        for (available, percent) in [(1000, None), (101, None), (100, Some("90 %")), (0, Some("100 %"))] {
+            let found = disk(dir, 1000, available);
+            assert_eq!(found.is_some(), percent.is_some(), "{available}");
+            assert!(found.is_none_or(|it| it.what.contains(percent.unwrap_or_default())), "{available}");
+        }
+        assert!(disk(dir, 0, 0).is_none(), "a file system without blocks");
+    }
+
+    #[test]
+    fn keys_that_others_can_read_are_reported() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join(ADMIN);

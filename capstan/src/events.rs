@@ -1,4 +1,4 @@
-//! `capstan events`: what happened to a cluster and its parts.
+//! `capstan events`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use capstan_controller::KindName;
 use capstan_view::{about, event_line, seen};
 use serde_json::{Value, json};
 
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
+use crate::inspect;
 use crate::kinds::list;
-use crate::output::{How, OutputArgs, Show, talk};
-use crate::picture;
+use crate::output::{OutputArgs, Show, TextOptions, eprint_line};
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 
-/// How often those who follow look for more.
-const EVERY: Duration = Duration::from_secs(1);
+/// Poll interval of `--follow`.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Arguments of `capstan events`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of a cluster or a machine; without it, everything in the namespace
+    /// Name of a cluster or a machine; all events of the namespace if not given
     name: Option<String>,
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     /// Only warnings
     #[arg(long)]
     warnings: bool,
-    /// Go on with what happens from now on, until Ctrl-C
+    /// Print new events until Ctrl-C
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
@@ -36,13 +36,13 @@ pub struct Args {
 }
 
 #[derive(serde::Serialize)]
-struct Happened {
+struct EventList {
     items: Vec<Value>,
 }
 
-impl Show for Happened {
-    fn text(&self, how: &How) -> String {
-        self.items.iter().map(|event| event_line(event, how.now, how.paint) + "\n").collect()
+impl Show for EventList {
+    fn text(&self, options: &TextOptions) -> String {
+        self.items.iter().map(|event| event_line(event, options.now, options.paint) + "\n").collect()
     }
 
     fn names(&self) -> Vec<String> {
@@ -51,40 +51,40 @@ impl Show for Happened {
     }
 }
 
-/// Shows events, the oldest first.
+/// Prints events, oldest first.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    args.reach.run(plugins, async |management| {
-        let items = happened(&management, args).await?;
-        let mut shown: BTreeSet<String> = items.iter().map(edition).collect();
+    args.connection.run(plugins, async |management| {
+        let items = matching_events(&management, args).await?;
+        let mut shown: BTreeSet<String> = items.iter().map(occurrence).collect();
         if items.is_empty() {
-            talk("no events; servers forget them after an hour");
+            eprint_line("no events; servers delete them after an hour");
         }
-        args.output.show(&Happened { items })?;
+        args.output.show(&EventList { items })?;
         if !args.follow {
             return Ok(Exit::Done);
         }
         loop {
             tokio::select! {
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(INTERVAL) => {}
                 () = crate::signals::stop() => return Ok(Exit::Done),
             }
-            let items = happened(&management, args).await?;
-            let news = items.into_iter().filter(|event| shown.insert(edition(event))).collect();
-            args.output.show(&Happened { items: news })?;
+            let items = matching_events(&management, args).await?;
+            let new = items.into_iter().filter(|event| shown.insert(occurrence(event))).collect();
+            args.output.show(&EventList { items: new })?;
         }
     })
 }
 
-/// An event and how often it has repeated.
-fn edition(event: &Value) -> String {
+/// Identifies an event and its count.
+fn occurrence(event: &Value) -> String {
     format!("{} {}", event["metadata"]["uid"], event["series"]["count"])
 }
 
-async fn happened(management: &Management, args: &Args) -> Result<Vec<Value>> {
+async fn matching_events(management: &Management, args: &Args) -> Result<Vec<Value>> {
     let kind = KindName::namespaced("events.k8s.io", "v1", "Event", "events");
     let uids: Option<BTreeSet<String>> = match &args.name {
         Some(name) => {
-            Some(picture::tree(management, name).await?.walk().map(|part| part.uid.clone()).collect())
+            Some(inspect::load_tree(management, name).await?.walk().map(|part| part.uid.clone()).collect())
         }
         None => None,
     };

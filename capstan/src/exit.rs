@@ -1,19 +1,17 @@
-//! How a command ended, as scripts see it.
+//! Exit codes.
 
 use std::process::ExitCode;
 
-/// The end of a command. An error is [`Exit::Failed`], wrong arguments too: 2 always means that something differs.
+/// Exit code of a command. Wrong arguments are [`Exit::Failed`], so that 2 always means a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or nothing to do.
     Done = 0,
-    /// Something failed; stderr says what.
     Failed = 1,
-    /// What is there differs from what was asked about.
+    /// A comparison found differences.
     Differs = 2,
-    /// It was not there in time.
+    /// A wait ran out of time.
     TimedOut = 3,
-    /// It cannot get there until somebody does something about it.
+    /// A wait ended early because somebody has to act first.
     Blocked = 4,
 }
 

@@ -1,67 +1,57 @@
-//! Following a cluster until it is as wanted: a tree that is drawn again in place, or a line for every transition.
+//! Following a cluster until it is ready: a live tree, or a line for every transition.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use capstan_view::{Facts, Tree, clipped, draw, why};
+use capstan_view::{ProgressSnapshot, Tree, clipped, draw, why};
 use jiff::Timestamp;
 
-use crate::output::{colours, say};
-use crate::picture;
-use crate::reach::Management;
+use crate::connection::Management;
+use crate::inspect;
+use crate::output::{colours, print_line};
 
-/// How often it is looked at.
-const EVERY: Duration = Duration::from_millis(500);
-/// Size of a terminal that does not tell.
-const SIZE: (usize, usize) = (100, 40);
+/// Poll interval.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Assumed where the terminal does not report its size.
+const DEFAULT_SIZE: (usize, usize) = (100, 40);
 
 /// How following ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The cluster is as wanted.
     Ready,
-    /// It is gone.
+    /// The cluster does not exist any more.
     Gone,
-    /// Somebody pressed Ctrl-C.
     Interrupted,
-    /// It was not there in time.
     TimedOut,
-    /// An error stood in the way longer than anybody wanted to wait: its code.
+    /// The same error lasted longer than [`Limits::patience`]: its code.
     Blocked(String),
 }
 
-/// How long to wait, and for what.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// At most this long.
     pub timeout: Option<Duration>,
-    /// At most this long with the same error in the way.
+    /// How long the same error may last.
     pub patience: Option<Duration>,
-    /// Looks in a row that have to find it as wanted: what was only just asked for may not have been noticed.
-    pub looks: u32,
+    /// Polls in a row that must find the cluster ready: controllers may not have observed the last change yet.
+    pub ready_polls: u32,
 }
 
-/// Where the course of things is shown.
+/// How progress is shown.
 pub enum Screen {
-    /// A tree, drawn again in place.
+    /// A tree, redrawn in place.
     Live {
-        /// Lines that were drawn.
+        /// Lines of the last drawing.
         drawn: usize,
         /// Width and height of the terminal.
         size: (usize, usize),
     },
     /// A line for every transition.
-    Lines {
-        /// What was told.
-        told: Facts,
-        /// When the first line was.
-        began: Instant,
-    },
+    Lines { printed: ProgressSnapshot, started: Instant },
 }
 
 impl Screen {
-    /// In place on a terminal, unless lines are wanted.
+    /// Live on a terminal, unless `lines`.
     pub fn new(lines: bool) -> Self {
         if lines || !std::io::stdout().is_terminal() {
             Self::lines()
@@ -70,32 +60,30 @@ impl Screen {
         }
     }
 
-    /// A line for every transition.
     pub fn lines() -> Self {
-        Self::Lines { told: Facts::default(), began: Instant::now() }
+        Self::Lines { printed: ProgressSnapshot::default(), started: Instant::now() }
     }
 
-    /// Takes what is so for told: only what changes from here on is.
-    pub fn know(&mut self, tree: &Tree) {
-        if let Self::Lines { told, .. } = self {
-            *told = Facts::of(tree);
+    /// Only changes from this state on are printed.
+    pub fn set_baseline(&mut self, tree: &Tree) {
+        if let Self::Lines { printed, .. } = self {
+            *printed = ProgressSnapshot::of(tree);
         }
     }
 
-    /// Shows a tree as it is now.
     pub fn show(&mut self, tree: &Tree, now: Timestamp) -> Result<()> {
         match self {
-            Self::Lines { told, began } => {
-                let facts = Facts::of(tree);
-                for line in facts.since(told) {
-                    say(&format!("{:>6.1}s  {line}", began.elapsed().as_secs_f64()))?;
+            Self::Lines { printed, started } => {
+                let current = ProgressSnapshot::of(tree);
+                for line in current.changes_since(printed) {
+                    print_line(&format!("{:>6.1}s  {line}", started.elapsed().as_secs_f64()))?;
                 }
-                *told = facts;
+                *printed = current;
             }
             Self::Live { drawn, size: (width, height) } => {
-                let picture = draw(tree, false, now, colours(true));
-                // The end of it tells the most: how far the operation is.
-                let lines: Vec<&str> = picture.lines().collect();
+                let drawing = draw(tree, false, now, colours(true));
+                // The progress of the operation comes last and must fit.
+                let lines: Vec<&str> = drawing.lines().collect();
                 let shown = &lines[lines.len().saturating_sub(height.saturating_sub(1))..];
                 let mut text = if *drawn > 0 { format!("\u{1b}[{drawn}A\u{1b}[J") } else { String::new() };
                 for line in shown {
@@ -112,25 +100,25 @@ impl Screen {
     }
 }
 
-/// Width and height of the terminal that this runs on, asked once: whoever makes it smaller sees less.
+/// Width and height of the terminal, read once.
 fn size() -> (usize, usize) {
     let asked = std::process::Command::new("stty").arg("size").stdin(std::process::Stdio::inherit()).output();
-    let told = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let told = told.and_then(|text| {
+    let text = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let size = text.and_then(|text| {
         let (rows, columns) = text.trim().split_once(' ')?;
         Some((columns.parse().ok()?, rows.parse().ok()?))
     });
-    told.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
+    size.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(DEFAULT_SIZE)
 }
 
-/// The error that is in the way.
-fn error(tree: &Tree) -> Option<String> {
+/// Code of the error that blocks the cluster.
+fn blocking_code(tree: &Tree) -> Option<String> {
     let blocked =
         tree.part.operation.as_ref().and_then(|operation| operation.blocked_by.as_ref()?.code.clone());
-    blocked.or_else(|| why(tree).and_then(|why| why.cause.code))
+    blocked.or_else(|| why(tree).and_then(|why| why.first.cause.code))
 }
 
-/// Shows a cluster until it is as wanted, gone, or `limits` are reached.
+/// Shows a cluster until it is ready or deleted, or until a limit is reached.
 pub async fn follow(
     management: &Management,
     cluster: &str,
@@ -139,17 +127,17 @@ pub async fn follow(
     stop: impl Future<Output = ()>,
 ) -> Result<Ending> {
     tokio::pin!(stop);
-    let began = Instant::now();
-    let mut found = 0;
+    let started = Instant::now();
+    let mut ready_polls = 0;
     let mut blocked: Option<(String, Instant)> = None;
     loop {
-        let Some(tree) = picture::seek(management, cluster).await? else { return Ok(Ending::Gone) };
+        let Some(tree) = inspect::find_tree(management, cluster).await? else { return Ok(Ending::Gone) };
         screen.show(&tree, Timestamp::now())?;
-        found = if tree.is_as_wanted() { found + 1 } else { 0 };
-        if found >= limits.looks.max(1) {
+        ready_polls = if tree.is_ready() { ready_polls + 1 } else { 0 };
+        if ready_polls >= limits.ready_polls.max(1) {
             return Ok(Ending::Ready);
         }
-        blocked = error(&tree).map(|code| match blocked.take() {
+        blocked = blocking_code(&tree).map(|code| match blocked.take() {
             Some((before, since)) if before == code => (before, since),
             _ => (code, Instant::now()),
         });
@@ -158,17 +146,17 @@ pub async fn follow(
         {
             return Ok(Ending::Blocked(code.clone()));
         }
-        if limits.timeout.is_some_and(|timeout| began.elapsed() > timeout) {
+        if limits.timeout.is_some_and(|timeout| started.elapsed() > timeout) {
             return Ok(Ending::TimedOut);
         }
         tokio::select! {
             () = &mut stop => return Ok(Ending::Interrupted),
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
     }
 }
 
-/// Tells every transition of a cluster from here on, until `stop` resolves.
+/// Prints every transition of a cluster until `stop` resolves.
 pub async fn watch(
     management: &Management,
     cluster: &str,
@@ -176,15 +164,15 @@ pub async fn watch(
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     tokio::pin!(stop);
-    if let Some(tree) = picture::seek(management, cluster).await? {
-        screen.know(&tree);
+    if let Some(tree) = inspect::find_tree(management, cluster).await? {
+        screen.set_baseline(&tree);
     }
     loop {
         tokio::select! {
             () = &mut stop => return Ok(()),
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
-        if let Some(tree) = picture::seek(management, cluster).await? {
+        if let Some(tree) = inspect::find_tree(management, cluster).await? {
             screen.show(&tree, Timestamp::now())?;
         }
     }

@@ -1,4 +1,4 @@
-//! The kinds of Cluster API and its providers that a server has, found by asking it.
+//! The kinds of Cluster API and its providers that a server has, by discovery.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use capstan_controller::{ApiError, Client, KindName, List, ListOptions};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Groups that Cluster API and its providers live in end so.
+/// Suffix of the API groups of Cluster API and its providers.
 const GROUPS: &str = "cluster.x-k8s.io";
 
 #[derive(Deserialize)]
@@ -44,17 +44,16 @@ struct Resource {
     verbs: Vec<String>,
 }
 
-/// A kind and the names that people have for it.
+/// A kind and its other names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// The kind, in the first version that has it.
+pub struct ServedKind {
     pub kind: KindName,
     /// Singular and short names.
     pub aliases: Vec<String>,
 }
 
-impl Known {
-    /// Whether somebody means this kind.
+impl ServedKind {
+    /// Whether `word` names this kind: plural, kind, `plural.group`, singular or short name.
     pub fn is(&self, word: &str) -> bool {
         let word = word.to_lowercase();
         word == self.kind.plural
@@ -64,8 +63,8 @@ impl Known {
     }
 }
 
-/// The namespaced kinds, each once, in the first version that has it: providers share a group, and not its versions.
-pub async fn known(client: &Client) -> Result<Vec<Known>, ApiError> {
+/// The namespaced kinds, each in the first version that has it: providers share a group but not its versions.
+pub async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, ApiError> {
     let groups: Groups = parse(&client.document("/apis").await?)?;
     let mut kinds = BTreeMap::new();
     for Group { name, versions } in groups.groups.into_iter().filter(|group| group.name.ends_with(GROUPS)) {
@@ -75,7 +74,7 @@ pub async fn known(client: &Client) -> Result<Vec<Known>, ApiError> {
                 if resource.namespaced && resource.verbs.iter().any(|verb| verb == "list") {
                     let kind = KindName::namespaced(&name, &version, &resource.kind, &resource.name);
                     let aliases = [resource.singular_name].into_iter().chain(resource.short_names).collect();
-                    kinds.entry((name.clone(), resource.kind)).or_insert(Known { kind, aliases });
+                    kinds.entry((name.clone(), resource.kind)).or_insert(ServedKind { kind, aliases });
                 }
             }
         }
@@ -83,9 +82,19 @@ pub async fn known(client: &Client) -> Result<Vec<Known>, ApiError> {
     Ok(kinds.into_values().collect())
 }
 
-/// All objects of a kind in a namespace, or in all of them, each with its kind, which lists leave out.
+/// All objects of a kind in a namespace (all namespaces if empty), with `apiVersion` and `kind`, which lists omit.
 pub async fn list(client: &Client, kind: &KindName, namespace: &str) -> Result<Vec<Value>, ApiError> {
-    let mut options = ListOptions { limit: Some(500), ..ListOptions::default() };
+    list_matching(client, kind, namespace, "").await
+}
+
+/// Like [`list`], of objects that match a label selector.
+pub async fn list_matching(
+    client: &Client,
+    kind: &KindName,
+    namespace: &str,
+    selector: &str,
+) -> Result<Vec<Value>, ApiError> {
+    let mut options = ListOptions { limit: Some(500), labels: selector.to_owned(), ..ListOptions::default() };
     let mut all = Vec::new();
     loop {
         let page: List<Value> = client.list(kind, namespace, &options).await?;

@@ -10,10 +10,10 @@ use capstan_object::Key;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
+use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
-use crate::output::say;
+use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::reach::Reach;
 
 /// Arguments of `capstan kubeconfig`.
 #[derive(Debug, clap::Args)]
@@ -21,54 +21,53 @@ pub struct Args {
     /// Name of the cluster
     cluster: String,
     #[command(flatten)]
-    reach: Reach,
-    /// Merge it into this file as context NAME-admin@NAME; what else the file holds stays. Without it, it is printed
+    connection: ConnectionArgs,
+    /// Merge into this file as context NAME-admin@NAME and keep everything else in it; printed if not given
     #[arg(long, value_name = "FILE")]
     merge: Option<PathBuf>,
     /// With --merge: make it the current context
     #[arg(long, requires = "merge")]
     switch: bool,
-    /// With --merge: replace entries of the same name that lead to another server
+    /// With --merge: replace entries of the same name that point to another server
     #[arg(long, requires = "merge")]
     force: bool,
-    /// With --merge: say whether it can be merged, and leave the file as it is
+    /// With --merge: check whether it can be merged; leave the file unchanged
     #[arg(long, requires = "merge")]
     dry_run: bool,
 }
 
-/// Prints or merges the kubeconfig of a cluster.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let name = &args.cluster;
-    let secret = args.reach.run(plugins, async |management| {
+    let secret = args.connection.run(plugins, async |management| {
         let _: Cluster = management.find(name).await?;
         let key = Key::new(&management.namespace, format!("{name}-kubeconfig"));
         let found = management.client.get::<Secret>(&key).await?;
         found.with_context(|| {
-            format!("cluster {name} has no kubeconfig yet (no Secret {key}): `capstan why {name}` says what it waits for")
+            format!("cluster {name} has no kubeconfig yet (no Secret {key}); run `capstan why {name}`")
         })
     })?;
     let own = named(&secret.text("value")?, name)
         .with_context(|| format!("the kubeconfig of cluster {name}, in Secret {name}-kubeconfig"))?;
     let Some(file) = &args.merge else {
-        say(yaml(&own)?.trim_end())?;
+        print_line(yaml(&own)?.trim_end())?;
         return Ok(Exit::Done);
     };
-    let there = match std::fs::read_to_string(file) {
-        Ok(text) => parsed(&text).with_context(|| format!("{} is left as it is", file.display()))?,
+    let existing = match std::fs::read_to_string(file) {
+        Ok(text) => parsed(&text).with_context(|| format!("{} was not changed", file.display()))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             json!({"apiVersion": "v1", "kind": "Config"})
         }
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", file.display())),
     };
     let context = own["current-context"].as_str().unwrap_or_default().to_owned();
-    let merged = merged(there, &own, args.switch, args.force)
-        .with_context(|| format!("{} is left as it is", file.display()))?;
+    let merged = merged(existing, &own, args.switch, args.force)
+        .with_context(|| format!("{} was not changed", file.display()))?;
     if args.dry_run {
-        say(&format!("{}: context {context} would be merged into it", file.display()))?;
+        print_line(&format!("{}: context {context} would be merged into it", file.display()))?;
         return Ok(Exit::Done);
     }
     replace(file, &yaml(&merged)?).with_context(|| format!("{} cannot be written", file.display()))?;
-    say(&format!(
+    print_line(&format!(
         "{}: context {context}\nnext: kubectl --kubeconfig {0} --context {context} get nodes",
         file.display()
     ))?;
@@ -90,17 +89,17 @@ fn parsed(text: &str) -> Result<Value> {
         {
             Ok(config)
         }
-        // What it says is a secret and is not repeated.
+        // The content may be secret: do not print it.
         _ => bail!("it is not a kubeconfig"),
     }
 }
 
-/// The current context of a kubeconfig alone, under the names that this program gives.
+/// Only the current context of a kubeconfig, renamed after the cluster.
 fn named(text: &str, cluster: &str) -> Result<Value> {
     let config = parsed(text)?;
     let entry = |list: &str, name: &Value| {
         let found = config[list].as_array().and_then(|list| list.iter().find(|item| item["name"] == *name));
-        found.cloned().with_context(|| format!("it names one of its {list} that it does not have"))
+        found.cloned().with_context(|| format!("it refers to an entry in {list} that does not exist"))
     };
     let context = entry("contexts", &config["current-context"])?;
     let server = entry("clusters", &context["context"]["cluster"])?;
@@ -118,10 +117,10 @@ fn named(text: &str, cluster: &str) -> Result<Value> {
     }))
 }
 
-/// Everything that is there, with ours in the place of what has its name.
-fn merged(mut there: Value, own: &Value, switch: bool, force: bool) -> Result<Value> {
+/// Adds `own` to `existing`; entries of the same name are replaced.
+fn merged(mut existing: Value, own: &Value, switch: bool, force: bool) -> Result<Value> {
     let cluster = &own["clusters"][0];
-    let held = there["clusters"]
+    let held = existing["clusters"]
         .as_array()
         .and_then(|list| list.iter().find(|item| item["name"] == cluster["name"]));
     if let Some(held) = held
@@ -129,36 +128,36 @@ fn merged(mut there: Value, own: &Value, switch: bool, force: bool) -> Result<Va
         && !force
     {
         bail!(
-            "its entry {} leads to another server ({}): --force replaces it",
+            "its entry {} points to another server ({}); --force replaces it",
             cluster["name"],
             held["cluster"]["server"].as_str().unwrap_or("none")
         );
     }
     for list in LISTS {
         let item = &own[list][0];
-        let mut items = there[list].as_array().cloned().unwrap_or_default();
+        let mut items = existing[list].as_array().cloned().unwrap_or_default();
         match items.iter_mut().find(|held| held["name"] == item["name"]) {
             Some(held) => *held = item.clone(),
             None => items.push(item.clone()),
         }
-        there[list] = items.into();
+        existing[list] = items.into();
     }
-    if switch || there["current-context"].as_str().is_none_or(str::is_empty) {
-        there["current-context"] = own["current-context"].clone();
+    if switch || existing["current-context"].as_str().is_none_or(str::is_empty) {
+        existing["current-context"] = own["current-context"].clone();
     }
-    Ok(there)
+    Ok(existing)
 }
 
 fn yaml(config: &Value) -> Result<String> {
     Ok(serde_saphyr::to_string(config)?)
 }
 
-/// Replaces a file at once: whoever reads it sees the old or the new one. Where it is a link, what it leads to.
+/// Replaces a file atomically. A symbolic link is kept and its target replaced.
 fn replace(file: &Path, text: &str) -> Result<()> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    // Readable by its owner only, from its first moment.
+    // Created with mode 0600.
     let mut new = NamedTempFile::new_in(folder)?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_get_the_clusters_name_whatever_they_were_called() {
+    fn entries_are_renamed_after_the_cluster() {
         let own = config("blue", "https://a");
         assert_eq!(own["current-context"], "blue-admin@blue");
         assert_eq!(own["contexts"][0]["context"], json!({"cluster": "blue", "user": "blue-admin"}));
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_everything_else_and_replaces_only_what_is_ours() {
+    fn merging_replaces_only_entries_of_the_cluster() {
         let other = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "other", "preferences": {"colors": true},
             "clusters": [{"name": "other", "cluster": {"server": "https://o", "proxy-url": "http://p"}}],
@@ -199,7 +198,7 @@ mod tests {
         });
         let blue = config("blue", "https://a");
         let once = merged(other.clone(), &blue, false, false).expect("merged");
-        assert_eq!(once["current-context"], "other", "the current context is the user's business");
+        assert_eq!(once["current-context"], "other", "the current context is kept");
         assert_eq!(once["preferences"], other["preferences"]);
         for list in LISTS {
             assert_eq!(once[list][0], other[list][0], "{list}");
@@ -211,24 +210,24 @@ mod tests {
             "blue-admin@blue"
         );
         let moved = config("blue", "https://b");
-        let said = merged(once.clone(), &moved, false, false).expect_err("another server").to_string();
-        assert!(said.contains("https://a") && said.contains("--force"), "{said}");
+        let error = merged(once.clone(), &moved, false, false).expect_err("another server").to_string();
+        assert!(error.contains("https://a") && error.contains("--force"), "{error}");
         let forced = merged(once, &moved, false, true).expect("merged");
         assert_eq!(forced["clusters"].as_array().map(Vec::len), Some(2));
         assert_eq!(forced["clusters"][1]["cluster"]["server"], "https://b");
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_not_touched_and_not_repeated() {
+    fn invalid_kubeconfigs_are_refused_without_printing_them() {
         for text in ["[hidden]", "clusters: hidden", "a: [hidden"] {
-            let said = parsed(text).expect_err("no kubeconfig").to_string();
-            assert_eq!(said, "it is not a kubeconfig");
+            let error = parsed(text).expect_err("no kubeconfig").to_string();
+            assert_eq!(error, "it is not a kubeconfig");
         }
         assert!(parsed("\n").is_ok(), "an empty file is a kubeconfig");
     }
 
     #[test]
-    fn the_file_is_replaced_at_once_and_a_link_stays_one() {
+    fn the_file_is_replaced_atomically_and_a_link_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         std::fs::write(&real, "old").expect("written");

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! providers.rs ── the list of clouds ──▶ cli.rs ──▶ a module per verb
-//!                                          └── plugins.rs: what all clouds add to one thing, put together
+//!                                          └── plugins.rs: definitions, flags, codes … of all clouds together
 //! ```
 //!
-//! No cloud is named here but in that list, and in the choice of a cloud that the demonstration makes.
+//! Only that list and the demo's choice of a cloud (`demo/choice.rs`) name a cloud.
 
 mod apply;
 mod assembly;
@@ -14,6 +14,7 @@ mod bundle;
 mod change;
 mod cli;
 mod codes;
+mod connection;
 mod console;
 mod delete;
 mod demo;
@@ -22,24 +23,26 @@ mod events;
 mod exit;
 mod follow;
 mod get;
+mod inspect;
 mod kinds;
 mod kubeconfig;
 mod logging;
 mod manager;
+mod open_files;
 mod orphans;
 mod output;
 mod pause;
-mod picture;
 mod plan;
 mod plugins;
 mod providers;
-mod reach;
 #[cfg(test)]
 mod reference;
+mod release_files;
 mod scale;
 mod server;
 mod signals;
 mod sim;
+mod store;
 mod up;
 mod upgrade;
 mod version;

@@ -1,4 +1,4 @@
-//! Log output: to stderr, so that stdout stays data, or to a file where a picture is drawn.
+//! Log output: to stderr, because stdout is for data, or to a file where the terminal shows a live view.
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -9,25 +9,56 @@ use anyhow::{Context, Result};
 use capstan_view::Paint;
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging; `CAPSTAN_LOG` chooses what (`info`, `capstan_apiserver=debug`, …).
-pub fn start() {
-    let filter = filter();
+/// Starts logging. `CAPSTAN_LOG` sets the filter (`info`, `capstan_apiserver=debug`, …).
+pub fn start() -> Result<()> {
+    let filter = filter()?;
     let colour = crate::output::colours(std::io::stderr().is_terminal()) == Paint::Colours;
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
-/// Starts logging into a file, after what it holds.
+/// Starts logging; appends to a file.
 pub fn start_in(file: &Path) -> Result<()> {
     let opened = File::options().create(true).append(true).open(file);
     let opened = opened.with_context(|| format!("{} cannot be written", file.display()))?;
     tracing_subscriber::fmt()
-        .with_env_filter(filter())
+        .with_env_filter(filter()?)
         .with_ansi(false)
         .with_writer(Mutex::new(opened))
         .init();
     Ok(())
 }
 
-fn filter() -> EnvFilter {
-    EnvFilter::try_from_env("CAPSTAN_LOG").unwrap_or_else(|_| EnvFilter::new("info"))
+fn filter() -> Result<EnvFilter> {
+    let text = std::env::var("CAPSTAN_LOG").unwrap_or_default();
+    parsed(&text)
+}
+
+/// Frames of HTTP/2 and TLS would drown `debug`: they are logged only where the filter names these crates.
+fn parsed(text: &str) -> Result<EnvFilter> {
+    const NOISY: [&str; 4] = ["h2", "hyper", "hyper_util", "rustls"];
+    let text = if text.trim().is_empty() { "info" } else { text };
+    let wrong =
+        || format!("CAPSTAN_LOG={text} is not a log filter such as info or info,capstan_apiserver=debug");
+    let mut filter = EnvFilter::try_new(text).with_context(wrong)?;
+    for noisy in NOISY.iter().filter(|noisy| !text.split([',', '=']).any(|word| word.trim() == **noisy)) {
+        filter = filter.add_directive(format!("{noisy}=info").parse()?);
+    }
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parsed;
+
+    #[test]
+    fn a_filter_is_checked_and_keeps_frames_out_of_debug() {
+        assert!(parsed("debug").expect("a filter").to_string().contains("h2=info"));
+        assert!(!parsed("info,h2=trace").expect("a filter").to_string().contains("h2=info"));
+        assert!(parsed("").expect("the default").to_string().contains("info"));
+        for wrong in ["info,capstan=loud", "=debug=x"] {
+            let error = parsed(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("CAPSTAN_LOG={wrong} is not a log filter")), "{error}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What commands say: data on stdout, talk on stderr, colours for terminals alone. The one place that prints.
+//! Output of commands: data on stdout, notes on stderr, colours only on terminals. Nothing else prints.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -9,74 +9,70 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// How data is written.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
     /// For people
     #[default]
     Text,
-    /// For people with a wide terminal: nothing is left out
+    /// For people; all columns and whole messages
     Wide,
     /// One KIND/NAME per line
     Name,
     /// For programs
     Json,
-    /// For programs, and for people with time
+    /// For programs
     Yaml,
 }
 
-/// The argument that chooses it.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct OutputArgs {
-    /// How to write it
+    /// Output format
     #[arg(long, short, value_enum, default_value = "text", value_name = "FORMAT")]
     output: Format,
 }
 
-/// Data that a command shows.
+/// Data that a command prints.
 pub trait Show: Serialize {
-    /// As people read it.
-    fn text(&self, how: &How) -> String;
-    /// `Kind/name` of what it is about, one each.
+    fn text(&self, options: &TextOptions) -> String;
+    /// `kind/name` of each object, for `-o name`.
     fn names(&self) -> Vec<String>;
 }
 
-/// What text is written for.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
-    /// Nothing is left out.
+pub struct TextOptions {
+    /// All columns, whole messages.
     pub wide: bool,
-    /// Whether to use colours.
     pub paint: Paint,
-    /// The moment that ages count from.
+    /// Reference time of ages.
     pub now: Timestamp,
 }
 
-impl How {
-    /// As short as can be, without colours.
+impl TextOptions {
+    /// Short, without colours.
     pub fn plain() -> Self {
         Self { wide: false, paint: Paint::Plain, now: Timestamp::now() }
     }
 }
 
 impl OutputArgs {
-    /// For people.
     pub fn is_text(&self) -> bool {
         matches!(self.output, Format::Text | Format::Wide)
     }
 
-    /// Writes data to stdout in the form that was asked for.
+    /// Prints data to stdout in the chosen format.
     pub fn show(&self, data: &impl Show) -> Result<()> {
-        let how = How { wide: self.output == Format::Wide, paint: paint(), now: Timestamp::now() };
+        let options =
+            TextOptions { wide: self.output == Format::Wide, paint: paint(), now: Timestamp::now() };
         let written = match self.output {
-            Format::Text | Format::Wide => data.text(&how),
+            Format::Text | Format::Wide => data.text(&options),
             Format::Name => data.names().join("\n"),
             Format::Json => serde_json::to_string_pretty(data)?,
             Format::Yaml => serde_saphyr::to_string(data)?,
         };
         match written.trim_end() {
             "" => Ok(()),
-            written => say(written),
+            written => print_line(written),
         }
     }
 }
@@ -84,100 +80,96 @@ impl OutputArgs {
 /// What a command did to an object, or would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Deed {
+pub struct Action {
     /// `kind/name`.
     pub object: String,
-    /// What, in a few words.
+    /// Such as `replicas 1 → 3`.
     pub what: String,
-    /// It was not done.
     pub dry_run: bool,
-    /// The same as a sentence.
+    /// The line for people.
     #[serde(skip)]
     pub sentence: String,
 }
 
-/// Tells deeds: people as they are done, programs when all are.
-pub struct Deeds {
+/// Reports actions: as text one by one, as JSON or YAML all at the end.
+pub struct ActionReport {
     output: OutputArgs,
-    done: Vec<Deed>,
+    actions: Vec<Action>,
 }
 
-impl Deeds {
-    /// Nothing is done yet.
+impl ActionReport {
     pub fn new(output: OutputArgs) -> Self {
-        Self { output, done: Vec::new() }
+        Self { output, actions: Vec::new() }
     }
 
-    /// Tells of one more.
-    pub fn tell(&mut self, deed: Deed) -> Result<()> {
+    pub fn record(&mut self, action: Action) -> Result<()> {
         if self.output.is_text() {
-            say(&deed.sentence)?;
+            print_line(&action.sentence)?;
         }
-        self.done.push(deed);
+        self.actions.push(action);
         Ok(())
     }
 
-    /// Says something that is no deed.
-    pub fn remark(&self, words: &str) -> Result<()> {
+    /// Prints a line that is not about an action; to stderr if stdout is for programs.
+    pub fn note(&self, text: &str) -> Result<()> {
         if self.output.is_text() {
-            return say(words);
+            return print_line(text);
         }
-        talk(words);
+        eprint_line(text);
         Ok(())
     }
 
-    /// Tells programs of all; of what was done before something failed, too.
-    pub fn end(&self) -> Result<()> {
+    /// Prints the list for programs; also after a failure, with what was done before it.
+    pub fn finish(&self) -> Result<()> {
         if self.output.is_text() { Ok(()) } else { self.output.show(self) }
     }
 }
 
-impl Serialize for Deeds {
+impl Serialize for ActionReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.done.serialize(serializer)
+        self.actions.serialize(serializer)
     }
 }
 
-impl Show for Deeds {
-    fn text(&self, _: &How) -> String {
-        self.done.iter().map(|deed| format!("{}\n", deed.sentence)).collect()
+impl Show for ActionReport {
+    fn text(&self, _: &TextOptions) -> String {
+        self.actions.iter().map(|action| format!("{}\n", action.sentence)).collect()
     }
 
     fn names(&self) -> Vec<String> {
-        self.done.iter().map(|deed| deed.object.clone()).collect()
+        self.actions.iter().map(|action| action.object.clone()).collect()
     }
 }
 
-/// Whether stdout takes colours.
 pub fn paint() -> Paint {
     colours(std::io::stdout().is_terminal())
 }
 
 /// Colours for terminals, unless `NO_COLOR` is set to anything.
 pub fn colours(terminal: bool) -> Paint {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if terminal && !refused { Paint::Colours } else { Paint::Plain }
+    let disabled = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !disabled { Paint::Colours } else { Paint::Plain }
 }
 
-/// Says something on stdout, line by line. A reader that has seen enough is no error.
-pub fn say(text: &str) -> Result<()> {
+/// Prints to stdout. A closed pipe is not an error.
+pub fn print_line(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }
 }
 
-/// Says something to whoever watches, on stderr; whether anybody does makes no difference.
-pub fn talk(text: &str) {
+/// Prints a note to stderr, ignoring errors.
+pub fn eprint_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Stdout and the signals of this process, for what providers run.
+/// Stdout and the signals of this process, for commands of providers.
 pub struct Stdio;
 
 impl Terminal for Stdio {
-    fn say(&self, text: &str) -> Result<(), ProviderError> {
-        say(text).map_err(|error| ProviderError::caused_by("stdout", error))
+    fn print(&self, text: &str) -> Result<(), ProviderError> {
+        print_line(text).map_err(|error| ProviderError::caused_by("stdout", error))
     }
 
     fn stopped(&self) -> BoxFuture<'static, ()> {

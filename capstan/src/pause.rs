@@ -1,4 +1,4 @@
-//! `capstan pause` and `capstan resume`: whether controllers touch a cluster.
+//! `capstan pause` and `capstan resume`.
 
 use anyhow::Result;
 use capstan_capi_types::core::Cluster;
@@ -6,12 +6,12 @@ use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
 use serde_json::{Value, json};
 
-use crate::backup::HELD;
+use crate::backup::PAUSED_BY_RESTORE;
 use crate::change::patch;
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
-use crate::output::{Deed, Deeds, OutputArgs};
+use crate::output::{Action, ActionReport, OutputArgs};
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 
 /// Arguments of `capstan pause`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +19,8 @@ pub struct Args {
     /// Name of the cluster
     cluster: String,
     #[command(flatten)]
-    reach: Reach,
-    /// Have the server judge the change, and do nothing
+    connection: ConnectionArgs,
+    /// Validate the change on the server and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -34,78 +34,84 @@ pub struct ResumeArgs {
     /// Name of the cluster
     cluster: Option<String>,
     #[command(flatten)]
-    reach: Reach,
-    /// All clusters, of all namespaces, that `capstan restore` paused
+    connection: ConnectionArgs,
+    /// All clusters that `capstan restore` paused, in all namespaces
     #[arg(long)]
     restored: bool,
-    /// Have the server judge the change, and do nothing
+    /// Validate the change on the server and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// Pauses a cluster.
 pub fn pause(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let name = &args.cluster;
-    args.reach.run(plugins, async |management| {
+    args.connection.run(plugins, async |management| {
         let cluster: Cluster = management.find(name).await?;
-        let mut deeds = Deeds::new(args.output);
+        let mut report = ActionReport::new(args.output);
         if cluster.spec.paused == Some(true) {
-            deeds.remark(&format!("cluster {name} is paused already"))?;
+            report.note(&format!("cluster {name} is already paused"))?;
         } else {
             change(&management, &cluster, json!({"spec": {"paused": true}}), args.dry_run).await?;
             let sentence = match args.dry_run {
                 true => format!("cluster {name} would be paused"),
-                false => format!("cluster {name} paused; `capstan resume {name}` ends that"),
+                false => format!("cluster {name} paused; `capstan resume {name}` resumes it"),
             };
-            deeds.tell(deed(&cluster, "paused", args.dry_run, sentence))?;
+            report.record(action(&cluster, "paused", args.dry_run, sentence))?;
         }
-        deeds.end()
+        report.finish()
     })?;
     Ok(Exit::Done)
 }
 
-fn deed(cluster: &Cluster, what: &str, dry_run: bool, sentence: String) -> Deed {
-    Deed { object: format!("cluster/{}", cluster.metadata().name), what: what.to_owned(), dry_run, sentence }
+fn action(cluster: &Cluster, what: &str, dry_run: bool, sentence: String) -> Action {
+    Action {
+        object: format!("cluster/{}", cluster.metadata().name),
+        what: what.to_owned(),
+        dry_run,
+        sentence,
+    }
 }
 
-/// Resumes a cluster, or all that a restore paused.
 pub fn resume(args: &ResumeArgs, plugins: &Plugins) -> Result<Exit> {
-    args.reach.run(plugins, async |management| {
+    args.connection.run(plugins, async |management| {
         let clusters: Vec<Cluster> = match &args.cluster {
             Some(name) => vec![management.find(name).await?],
             None => {
                 let all: Vec<Cluster> = management.client.list_all("", &ListOptions::default()).await?;
-                all.into_iter().filter(|cluster| cluster.metadata().annotations.contains_key(HELD)).collect()
+                all.into_iter()
+                    .filter(|cluster| cluster.metadata().annotations.contains_key(PAUSED_BY_RESTORE))
+                    .collect()
             }
         };
-        let mut deeds = Deeds::new(args.output);
+        let mut report = ActionReport::new(args.output);
         if clusters.is_empty() {
-            deeds.remark("no cluster is paused by a restore")?;
+            report.note("no cluster was paused by a restore")?;
         }
         for cluster in &clusters {
             let name =
                 if args.restored { cluster.key().to_string() } else { cluster.metadata().name.clone() };
             if cluster.spec.paused != Some(true) {
-                deeds.remark(&format!("cluster {name} is not paused"))?;
+                report.note(&format!("cluster {name} is not paused"))?;
                 continue;
             }
-            let wanted = json!({"metadata": {"annotations": {HELD: null}}, "spec": {"paused": null}});
-            if let Err(error) = change(&management, cluster, wanted, args.dry_run).await {
-                deeds.end()?;
+            let resumed =
+                json!({"metadata": {"annotations": {PAUSED_BY_RESTORE: null}}, "spec": {"paused": null}});
+            if let Err(error) = change(&management, cluster, resumed, args.dry_run).await {
+                report.finish()?;
                 return Err(error);
             }
             let done = if args.dry_run { "would be resumed" } else { "resumed" };
-            deeds.tell(deed(cluster, "resumed", args.dry_run, format!("cluster {name} {done}")))?;
+            report.record(action(cluster, "resumed", args.dry_run, format!("cluster {name} {done}")))?;
         }
-        deeds.end()?;
+        report.finish()?;
         Ok(Exit::Done)
     })
 }
 
-async fn change(management: &Management, cluster: &Cluster, wanted: Value, dry_run: bool) -> Result<()> {
+async fn change(management: &Management, cluster: &Cluster, patch_body: Value, dry_run: bool) -> Result<()> {
     let path = KindName::of::<Cluster>().object_path(&cluster.key(), None);
     let path = format!("{path}?fieldManager=capstan-cli");
-    patch(&management.client, &path, "application/merge-patch+json", &wanted, dry_run).await.map(drop)
+    patch(&management.client, &path, "application/merge-patch+json", &patch_body, dry_run).await.map(drop)
 }

@@ -1,15 +1,16 @@
-//! The clouds of this program: a line each, and nothing else in the program names them.
+//! The clouds of this program, one line each. Nothing else in the program names them.
 
 use capstan_provider_kit::Plugin;
 
-/// Every cloud, in the order of help texts and of the catalogue of errors.
+/// In the order of help texts and of the error catalogue.
 pub fn providers() -> Vec<Plugin> {
     use capstan_cloudstack_provider::CloudStack;
+    use capstan_guest::Site;
     use capstan_kvm::Kvm;
     use capstan_sim_cloudstack::CloudStackSimulator;
     use capstan_sim_provider::{Simulated, SiteProcess};
     vec![
-        Plugin::new(CloudStack::default()).simulated_by(CloudStackSimulator),
+        Plugin::new(CloudStack::default()).simulated_by(CloudStackSimulator { hypervisor: Site::hypervisor }),
         Plugin::new(Simulated).simulated_by(SiteProcess),
         Plugin::new(Kvm),
     ]

@@ -1,5 +1,5 @@
-//! Pages of `docs/` that are made from the code, and what holds of all pages. `CAPSTAN_UPDATE_DOCS=1 cargo test -p capstan
-//! reference` writes them anew.
+//! Generated pages of `docs/`, and checks of all pages. `CAPSTAN_UPDATE_DOCS=1 cargo test -p capstan reference` writes the
+//! generated ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,21 +18,21 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").to_owned()
 }
 
-/// Fails if a page is not what the code says, or writes it.
-fn holds(page: &str, made: &str) {
+/// Fails if a generated page is out of date, or writes it.
+fn check_page(page: &str, generated: &str) {
     let path = root().join("docs").join(page);
     if std::env::var_os("CAPSTAN_UPDATE_DOCS").is_some() {
-        return std::fs::write(path, made).expect("written");
+        return std::fs::write(path, generated).expect("written");
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    let first = kept.lines().zip(made.lines()).find(|(kept, made)| kept != made);
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let first =
+        committed.lines().zip(generated.lines()).find(|(committed, generated)| committed != generated);
     assert!(
-        kept == made,
-        "docs/{page} is not what the code says; `CAPSTAN_UPDATE_DOCS=1 cargo test -p capstan reference` writes it anew. First difference: {first:?}"
+        committed == generated,
+        "docs/{page} is out of date; `CAPSTAN_UPDATE_DOCS=1 cargo test -p capstan reference` writes it. First difference: {first:?}"
     );
 }
 
-/// Text in a cell of a table.
 fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
@@ -94,17 +94,17 @@ fn meaning(argument: &Arg) -> String {
 }
 
 #[test]
-fn the_reference_of_commands_is_what_the_program_takes() {
+fn the_command_reference_is_up_to_date() {
     let mut page = String::from(
-        "# Commands\n\n<!-- Made from the program's own definition; see capstan/src/reference.rs. -->\n\n\
-         Data goes to stdout, talk to stderr. Colours are for terminals and not used where `NO_COLOR` is set. `CAPSTAN_LOG`\n\
-         chooses what `server`, `manager` and `sim` log (`info`, `capstan_apiserver=debug`, …).\n\n\
+        "# Commands\n\n<!-- Generated from the command definitions; see capstan/src/reference.rs. -->\n\n\
+         Data goes to stdout, notes and errors to stderr. Colours are used on terminals unless `NO_COLOR` is set. `CAPSTAN_LOG`\n\
+         sets the log filter of `server`, `manager` and `sim` (`info`, `capstan_apiserver=debug`, …).\n\n\
          | exit code | meaning |\n|---|---|\n\
          | 0 | done, or nothing to do |\n\
-         | 1 | failed, wrong arguments included; stderr says what |\n\
-         | 2 | what is there differs from what was asked about |\n\
-         | 3 | it was not there in time |\n\
-         | 4 | blocked: it cannot get there until somebody does something about it |\n",
+         | 1 | failed, including wrong arguments; the error is on stderr |\n\
+         | 2 | a comparison found differences (`plan`, `orphans`) |\n\
+         | 3 | timed out |\n\
+         | 4 | blocked: somebody has to act first; `capstan why` shows the fix |\n",
     );
     let mut program = cli::command(&plugins());
     program.build();
@@ -114,29 +114,29 @@ fn the_reference_of_commands_is_what_the_program_takes() {
         let name = inner.get_name().to_owned();
         command(&mut page, &format!("capstan {name}"), inner);
     }
-    holds("cli.md", &page);
+    check_page("cli.md", &page);
 }
 
-/// What a verb does: shows data, changes something.
-const VERBS: [(&str, bool, bool); 24] = [
-    // These serve until they are stopped.
+/// (command, has `--output`, has `--dry-run`)
+const COMMANDS: [(&str, bool, bool); 25] = [
+    // Run until they are stopped.
     ("server", false, false),
     ("demo", false, false),
     ("manager", false, false),
     ("sim", false, false),
-    // What it follows is drawn, or told in lines.
+    // Shows a live view, or a line for every transition.
     ("up", false, true),
     ("plan", true, false),
     ("get", true, false),
     ("describe", true, false),
     ("why", true, false),
-    // Its exit code is its answer.
+    // The result is the exit code.
     ("wait", false, false),
     ("events", true, false),
     ("scale", true, true),
     ("upgrade", true, true),
     ("delete", true, true),
-    // A kubeconfig has a form of its own, as consoles, backups, bundles and scripts have.
+    // Have formats of their own.
     ("kubeconfig", false, true),
     ("console", false, false),
     ("pause", true, true),
@@ -144,38 +144,37 @@ const VERBS: [(&str, bool, bool); 24] = [
     ("orphans", true, true),
     ("backup", false, false),
     ("restore", false, true),
+    // Its verbs have flags of their own.
+    ("store", false, false),
     ("doctor", true, false),
     ("support-bundle", false, false),
     ("version", true, false),
 ];
 
 #[test]
-fn every_verb_shows_its_data_in_every_form_and_can_be_tried_if_it_changes_something() {
+fn commands_that_print_data_have_output_formats_and_those_that_change_something_a_dry_run() {
     let program = cli::command(&plugins());
     let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
     let has = |verb: &Command, flag: &str| verb.get_arguments().any(|arg| arg.get_long() == Some(flag));
-    let told: BTreeSet<(&str, bool, bool)> = verbs
+    let found: BTreeSet<(&str, bool, bool)> = verbs
         .filter(|verb| verb.get_name() != "completion")
         .map(|verb| (verb.get_name(), has(verb, "output"), has(verb, "dry-run")))
         .collect();
-    assert_eq!(told, BTreeSet::from(VERBS));
+    assert_eq!(found, BTreeSet::from(COMMANDS));
 }
 
 #[test]
-fn the_catalogue_of_errors_is_what_the_code_says() {
+fn the_error_reference_is_up_to_date() {
     let mut page = String::from(
-        "# Error codes\n\n<!-- Made from the catalogues in the code; see capstan/src/reference.rs. -->\n\n\
-         A code stands first in the message of a condition or an event and does not change its meaning from release to\n\
-         release. `capstan why CLUSTER` shows the one that blocks, with its line of this page. *Whose turn* says who can do\n\
-         something about it: the `user` who wrote the manifest, whoever runs the `cloud` or, as `operator`, the management\n\
-         plane, the workload `cluster` or a machine of it, or `capstan` itself, which is a bug to report.\n",
+        "# Error codes\n\n<!-- Generated from the catalogues in the code; see capstan/src/reference.rs. -->\n\n\
+         The message of a condition or an event starts with the code. Codes keep their meaning from release to release.\n\
+         `capstan why CLUSTER` prints the codes that block a cluster with their fixes. *Fixed by* is the `user` who wrote the\n\
+         manifest, whoever runs the `cloud`, the `operator` of the management plane, somebody with access to the workload\n\
+         `cluster`, or `capstan` itself, which is a bug to report.\n",
     );
     let mut ids = BTreeSet::new();
     for (part, codes) in codes::catalogues(&plugins()) {
-        let _ = write!(
-            page,
-            "\n## {part}\n\n| code | what failed | whose turn | how to mend it |\n|---|---|---|---|\n"
-        );
+        let _ = write!(page, "\n## {part}\n\n| code | what failed | fixed by | fix |\n|---|---|---|---|\n");
         for code in codes {
             assert!(ids.insert(code.id()), "{code} is in two catalogues");
             let entry = code.0;
@@ -188,10 +187,10 @@ fn the_catalogue_of_errors_is_what_the_code_says() {
             );
         }
     }
-    holds("errors.md", &page);
+    check_page("errors.md", &page);
 }
 
-/// The text of a page without its blocks of code.
+/// A page without code blocks.
 fn prose(text: &str) -> String {
     let mut code = false;
     let mut prose = String::new();
@@ -206,20 +205,32 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// What a heading is linked by.
+/// The anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
-#[test]
-fn links_between_pages_lead_somewhere() {
+/// Markdown files of the repository's root, `docs/` and `docs/dev/`.
+fn pages() -> Vec<PathBuf> {
     let root = root();
-    let docs =
-        std::fs::read_dir(root.join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
-    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name));
-    let pages: Vec<PathBuf> =
-        docs.chain(top).filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    let folders = [root.clone(), root.join("docs"), root.join("docs/dev")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut pages: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    pages.sort();
+    for expected in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/cli.md", "docs/dev/interop.md"]
+    {
+        assert!(pages.contains(&root.join(expected)), "{expected} is not checked");
+    }
+    pages
+}
+
+#[test]
+fn links_between_pages_work() {
+    let root = root();
+    let pages = pages();
     let mut dead = Vec::new();
     for page in &pages {
         let text = prose(&std::fs::read_to_string(page).expect("a page"));
@@ -227,36 +238,38 @@ fn links_between_pages_lead_somewhere() {
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;
             }
-            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target =
                 if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
             let found = match std::fs::read_to_string(&target) {
-                Ok(text) if !place.is_empty() => prose(&text)
+                Ok(text) if !heading.is_empty() => prose(&text)
                     .lines()
                     .filter_map(|line| {
                         line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
                     })
-                    .any(|heading| anchor(heading) == place),
+                    .any(|line| anchor(line) == heading),
                 Ok(_) => true,
-                Err(_) => target.exists() && place.is_empty(),
+                Err(_) => target.exists() && heading.is_empty(),
             };
             if !found {
                 dead.push(format!("{}: {link}", page.strip_prefix(&root).expect("below").display()));
             }
         }
     }
-    assert!(dead.is_empty(), "links that lead nowhere: {dead:#?}");
+    assert!(dead.is_empty(), "broken links: {dead:#?}");
 }
 
 #[test]
-fn every_page_is_found_from_the_readme() {
+fn every_page_is_linked_from_the_readme_or_the_contributing_guide() {
     let root = root();
-    let readme = std::fs::read_to_string(root.join("README.md")).expect("a readme");
-    let docs =
-        std::fs::read_dir(root.join("docs")).expect("docs").map(|entry| entry.expect("an entry").file_name());
-    let lost: Vec<String> = docs
-        .map(|name| name.to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".md") && !readme.contains(&format!("docs/{name}")))
+    let start: String = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"]
+        .iter()
+        .map(|page| std::fs::read_to_string(root.join(page)).expect("a page"))
         .collect();
-    assert!(lost.is_empty(), "README.md does not lead to: {lost:?}");
+    let paths = pages().into_iter().map(|page| page.strip_prefix(&root).expect("below").to_owned());
+    let lost: Vec<String> = paths
+        .map(|path| path.to_string_lossy().into_owned())
+        .filter(|path| path.starts_with("docs/") && !start.contains(&format!("({path}")))
+        .collect();
+    assert!(lost.is_empty(), "neither README.md nor CONTRIBUTING.md links to: {lost:?}");
 }

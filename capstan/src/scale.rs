@@ -1,4 +1,4 @@
-//! `capstan scale`: how many machines a cluster has.
+//! `capstan scale`.
 
 use anyhow::{Context as _, Result, bail};
 use capstan_capi_types::core::{Cluster, MachineDeployment};
@@ -6,11 +6,11 @@ use capstan_controller::{KindName, ListOptions};
 use capstan_object::Object as _;
 use serde_json::json;
 
-use crate::change::{Change, ControlPlane, make, owns_its_parts};
+use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
+use crate::connection::{ConnectionArgs, Management, missing};
 use crate::exit::Exit;
-use crate::output::{Deeds, OutputArgs, talk};
+use crate::output::{ActionReport, OutputArgs, eprint_line};
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach, missing};
 use crate::wait::{Goal, WaitArgs};
 
 /// Arguments of `capstan scale`.
@@ -20,14 +20,14 @@ pub struct Args {
     /// Name of the cluster
     cluster: String,
     #[command(flatten)]
-    reach: Reach,
-    /// Machines of the control plane: an odd number
+    connection: ConnectionArgs,
+    /// Machines of the control plane; an odd number
     #[arg(long, value_name = "N")]
     control_plane: Option<u32>,
-    /// Machines of a MachineDeployment, by its name or the part of it after the cluster's
+    /// Machines of a MachineDeployment, named in full or without the prefix CLUSTER-
     #[arg(long, value_name = "NAME=N", value_parser = named_count)]
     workers: Vec<(String, u32)>,
-    /// Have the server judge the change, and do nothing
+    /// Validate the change on the server and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -37,16 +37,15 @@ pub struct Args {
 }
 
 fn named_count(text: &str) -> Result<(String, u32), String> {
-    let wrong = || format!("{text:?} is no NAME=N, such as md-0=3");
+    let wrong = || format!("{text:?} is not NAME=N, such as md-0=3");
     let (name, count) = text.split_once('=').ok_or_else(wrong)?;
     Ok((name.to_owned(), count.parse().map_err(|_| wrong())?))
 }
 
-/// Scales a cluster.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    args.reach.run(plugins, async |management| {
+    args.connection.run(plugins, async |management| {
         let cluster: Cluster = management.find(&args.cluster).await?;
-        owns_its_parts(&cluster)?;
+        refuse_topology(&cluster)?;
         let mut changes = Vec::new();
         if let Some(count) = args.control_plane {
             let control_plane = ControlPlane::of(&management, &cluster).await?;
@@ -64,16 +63,15 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
                 )?);
             }
         }
-        let mut deeds = Deeds::new(args.output);
+        let mut report = ActionReport::new(args.output);
         if changes.is_empty() {
-            deeds.remark(&format!("cluster {} has those numbers already", args.cluster))?;
+            report.note(&format!("cluster {} already has these numbers of machines", args.cluster))?;
         }
-        make(&management, &changes, args.dry_run, &mut deeds).await?;
-        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &deeds).await
+        apply_changes(&management, &changes, args.dry_run, &mut report).await?;
+        args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &report).await
     })
 }
 
-/// MachineDeployments of a cluster.
 pub async fn deployments(management: &Management, cluster: &str) -> Result<Vec<MachineDeployment>> {
     let all: Vec<MachineDeployment> =
         management.client.list_all(&management.namespace, &ListOptions::default()).await?;
@@ -85,13 +83,13 @@ fn control_plane_change(control_plane: &ControlPlane, count: u32) -> Result<Opti
     let external = !spec["kubeadmConfigSpec"]["clusterConfiguration"]["etcd"]["external"].is_null();
     if count == 0 {
         bail!(
-            "--control-plane 0: a cluster without a control plane is deleted, not scaled: `capstan delete`"
+            "--control-plane 0: a cluster needs a control plane; to delete the cluster, run `capstan delete`"
         );
     }
     if control_plane.kind.kind == "KubeadmControlPlane" && !external && count.is_multiple_of(2) {
         bail!(
-            "--control-plane {count}: etcd runs on these machines and needs an odd number of them to outlive a loss: \
-             choose {} or {}",
+            "--control-plane {count}: etcd runs on these machines and needs an odd number for quorum: \
+             use {} or {}",
             count - 1,
             count + 1
         );
@@ -108,21 +106,21 @@ fn worker_change(
     name: &str,
     count: u32,
 ) -> Result<Option<Change>> {
-    let long = format!("{cluster}-{name}");
-    let called = |wanted: &str| deployments.iter().find(|deployment| deployment.metadata.name == wanted);
-    let Some(found) = called(name).or_else(|| called(&long)) else {
+    let full_name = format!("{cluster}-{name}");
+    let named = |name: &str| deployments.iter().find(|deployment| deployment.metadata.name == name);
+    let Some(found) = named(name).or_else(|| named(&full_name)) else {
         let names: Vec<&str> = deployments.iter().map(|it| it.metadata.name.as_str()).collect();
         bail!("{}", missing(&format!("machinedeployment of cluster {cluster}"), name, namespace, &names));
     };
     let autoscaled = found.metadata().annotations.keys().find(|key| key.contains("autoscaler-node-group"));
     if let Some(key) = autoscaled {
-        talk(&format!(
-            "warning: an autoscaler looks after machinedeployment/{} ({key}) and may change it back",
+        eprint_line(&format!(
+            "warning: an autoscaler manages machinedeployment/{} ({key}) and may change it back",
             found.metadata.name
         ));
     }
     let now = found.spec.replicas.unwrap_or(1);
-    let count = i32::try_from(count).context("that are too many machines")?;
+    let count = i32::try_from(count).context("too many machines")?;
     Ok((now != count).then(|| Change {
         kind: KindName::of::<MachineDeployment>(),
         name: found.metadata.name.clone(),
@@ -153,21 +151,21 @@ mod tests {
     fn a_control_plane_with_its_own_etcd_has_an_odd_number_of_machines() {
         let external =
             json!({"replicas": 3, "kubeadmConfigSpec": {"clusterConfiguration": {"etcd": {"external": {}}}}});
-        for (spec, count, said) in [
+        for (spec, count, expected) in [
             (json!({"replicas": 1}), 3, Ok(Some("replicas 1 → 3"))),
             (json!({}), 3, Ok(Some("replicas 1 → 3"))),
             (json!({"replicas": 3}), 3, Ok(None)),
             (external, 2, Ok(Some("replicas 3 → 2"))),
-            (json!({"replicas": 1}), 2, Err("choose 1 or 3")),
+            (json!({"replicas": 1}), 2, Err("use 1 or 3")),
             (json!({"replicas": 1}), 0, Err("capstan delete")),
         ] {
             let change = control_plane_change(&control_plane(spec.clone()), count);
-            match (change, said) {
-                (Ok(change), Ok(said)) => {
-                    assert_eq!(change.map(|it| it.what).as_deref(), said, "{spec} {count}")
+            match (change, expected) {
+                (Ok(change), Ok(expected)) => {
+                    assert_eq!(change.map(|it| it.what).as_deref(), expected, "{spec} {count}")
                 }
-                (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{error}"),
-                (change, said) => panic!("{spec} {count}: {change:?}, not {said:?}"),
+                (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+                (change, expected) => panic!("{spec} {count}: {change:?}, not {expected:?}"),
             }
         }
     }

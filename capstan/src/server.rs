@@ -1,4 +1,4 @@
-//! `capstan server`: the Kubernetes API from a data directory, and the controllers of Cluster API on it.
+//! `capstan server`: the Kubernetes API from a data directory, with the Cluster API controllers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,53 +6,116 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
-use capstan_apiserver::{Config, Server as ApiServer};
+use capstan_apiserver::front::ConnectionLimits;
+use capstan_apiserver::{Config, InFlightLimits, Server as ApiServer};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
+use capstan_env::Env;
+use capstan_pki::Pki;
 use clap::{ArgAction, ArgMatches, Command, Id};
 use tokio::net::TcpListener;
 
 use crate::assembly::{Assembly, ControllerArgs};
-use crate::output::say;
+use crate::connection::ADMIN;
+use crate::open_files;
+use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::reach::ADMIN;
 use crate::signals;
 
 /// Arguments of `capstan server`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the store, keys and the administrator's kubeconfig; made if it does not exist
+    /// Directory for the store, keys and the administrator's kubeconfig; created if it does not exist
     #[arg(long, value_name = "DIR", required_unless_present = "in_memory")]
     data_dir: Option<PathBuf>,
-    /// Keep objects in memory only; with --data-dir, keys and kubeconfig are still kept there
+    /// Keep objects in memory only; with --data-dir, keys and kubeconfig are still written there
     #[arg(long)]
     in_memory: bool,
-    /// Address to serve on; port 0 takes any free one
+    /// Address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Further host names or addresses the serving certificate is valid for
+    /// Additional host name or address in the serving certificate
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
-    /// Serve the bare API: no definitions, no controllers
+    /// Serve only the API, without Cluster API kinds and controllers
     #[arg(long, conflicts_with_all = ["controllers", "namespace", "watch_filter"])]
     api_only: bool,
+    /// Make a new key for ServiceAccount tokens where pki/sa.key is lost; every token signed with the lost one is invalid
+    #[arg(long)]
+    new_token_key: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     assembly: ControllerArgs,
 }
 
-/// The command, whose flag for the bare API conflicts with those that ask for a provider.
+/// How much a server takes on at once.
+#[derive(clap::Args, Clone)]
+pub struct LimitArgs {
+    /// Most open connections; fewer where the limit of open files is too low for them, 0 for as many as that allows
+    #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().total)]
+    max_connections: usize,
+    /// Most open connections from one IPv4 address or one IPv6 /64 network; 0 for no limit
+    #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().per_address)]
+    max_connections_per_address: usize,
+    /// Most requests answered at once that only read, without watches; further ones get 429; 0 for no limit
+    #[arg(long, value_name = "COUNT", default_value_t = InFlightLimits::default().read_only)]
+    max_requests_inflight: usize,
+    /// Most other requests answered at once; further ones get 429; 0 for no limit
+    #[arg(long, value_name = "COUNT", default_value_t = InFlightLimits::default().mutating)]
+    max_mutating_requests_inflight: usize,
+}
+
+impl Default for LimitArgs {
+    fn default() -> Self {
+        let (connections, requests) = (ConnectionLimits::default(), InFlightLimits::default());
+        Self {
+            max_connections: connections.total,
+            max_connections_per_address: connections.per_address,
+            max_requests_inflight: requests.read_only,
+            max_mutating_requests_inflight: requests.mutating,
+        }
+    }
+}
+
+impl LimitArgs {
+    fn requests(&self) -> InFlightLimits {
+        InFlightLimits {
+            read_only: self.max_requests_inflight,
+            mutating: self.max_mutating_requests_inflight,
+        }
+    }
+
+    /// Raises the limit of open files, and lowers the number of connections to what it allows.
+    fn connections(&self) -> ConnectionLimits {
+        let files = open_files::raise_limit();
+        let wanted =
+            ConnectionLimits { total: self.max_connections, per_address: self.max_connections_per_address };
+        let limits = wanted.within(files);
+        if wanted.total != 0 && limits != wanted {
+            tracing::warn!(
+                files,
+                connections = limits.total,
+                per_address = limits.per_address,
+                "the limit of open files allows fewer connections than --max-connections; raise it (LimitNOFILE, ulimit -Hn)"
+            );
+        }
+        limits
+    }
+}
+
+/// The command. `--api-only` conflicts with the flags that enable a provider.
 pub fn command(command: Command, plugins: &Plugins) -> Command {
     let flags = plugins.arguments(Command::new("flags"));
-    let asking = flags.get_arguments().filter(|flag| matches!(flag.get_action(), ArgAction::SetTrue));
-    let asking: Vec<Id> = asking.map(|flag| flag.get_id().clone()).collect();
-    command.mut_args(|flag| if flag.get_id() == "api_only" { flag.conflicts_with_all(&asking) } else { flag })
+    let enabling = flags.get_arguments().filter(|flag| matches!(flag.get_action(), ArgAction::SetTrue));
+    let enabling: Vec<Id> = enabling.map(|flag| flag.get_id().clone()).collect();
+    command
+        .mut_args(|flag| if flag.get_id() == "api_only" { flag.conflicts_with_all(&enabling) } else { flag })
 }
 
 /// Serves until SIGTERM or Ctrl-C. The providers' flags are in `matches`.
 pub fn run(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
-    crate::logging::start();
+    crate::logging::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(args, plugins, matches))
 }
@@ -61,25 +124,28 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
     let started = Instant::now();
     let temporary = match &args.data_dir {
         Some(_) => None,
-        None => Some(tempfile::tempdir().context("no temporary directory could be made")?),
+        None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
     };
     let dir: &Path = match (&args.data_dir, &temporary) {
         (Some(dir), _) => dir,
         (None, Some(temporary)) => temporary.path(),
         (None, None) => Path::new("."),
     };
+    if args.new_token_key {
+        Pki::replace_lost_token_key(&dir.join("pki")).context("no key for tokens could be made")?;
+    }
     let env = Env::system();
     let assembly = match args.api_only {
         true => None,
         false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
-    let mut server = Server::open(dir, args.in_memory, args.listen, assembly).await?;
-    server.control(env).await?;
+    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.limits).await?;
+    server.start_controllers(env).await?;
     announce(&server, &args, started)?;
     server.serve(args.tls_san, signals::stop()).await
 }
 
-/// A server on a data directory, with or without controllers on it.
+/// A server on a data directory, with or without controllers.
 pub struct Server {
     api: ApiServer,
     listener: TcpListener,
@@ -90,24 +156,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the store, takes the address and writes the administrator's kubeconfig. No controller runs yet, and nobody
-    /// is answered.
+    /// Opens the store, binds the address and writes the administrator's kubeconfig. Controllers are not started and no
+    /// request is answered yet.
     pub async fn open(
         dir: &Path,
         in_memory: bool,
         listen: SocketAddr,
         assembly: Option<Assembly>,
+        limits: &LimitArgs,
     ) -> Result<Self> {
+        if !in_memory {
+            crate::store::expect(dir)?;
+        }
         let pki = Pki::load_or_create(&dir.join("pki"), Env::system())
-            .with_context(|| format!("the keys in {} could not be read or made", dir.display()))?;
+            .with_context(|| format!("cannot read or create the keys in {}", dir.display()))?;
         let pki = Arc::new(pki);
         let listener = TcpListener::bind(listen).await.with_context(|| {
             format!(
-                "cannot listen on {listen}: choose another address with --listen, or port 0 for any free one"
+                "cannot listen on {listen}: use another address with --listen, or port 0 for any free port"
             )
         })?;
         let address = listener.local_addr()?;
-        let mut config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+        let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
+        let mut config = config.with_connections(limits.connections()).with_in_flight(limits.requests());
         if let Some(assembly) = &assembly {
             let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
             config = config.with_kinds(Arc::new(kinds));
@@ -115,23 +186,27 @@ impl Server {
         let api = ApiServer::start(config, pki.clone()).await?;
         let kubeconfig = dir.join(ADMIN);
         let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
-        write_private(&kubeconfig, format!("{text:#}\n").as_bytes())
-            .with_context(|| format!("{} could not be written", kubeconfig.display()))?;
+        let text = format!("{text:#}\n");
+        // Not written again if it is there: a server also starts on a full disk.
+        let written = match std::fs::read_to_string(&kubeconfig) {
+            Ok(present) if present == text => Ok(()),
+            _ => write_private(&kubeconfig, text.as_bytes()),
+        };
+        written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
         Ok(Self { api, listener, address, kubeconfig, assembly, runtime: None })
     }
 
-    /// Where it answers.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A client with all rights.
+    /// An in-process client with all rights.
     pub fn client(&self, name: &str) -> Client {
         Client::in_process(self.api.clone(), name)
     }
 
-    /// Installs what the controllers need and starts them.
-    pub async fn control(&mut self, env: Env) -> Result<()> {
+    /// Installs definitions and starts the controllers.
+    pub async fn start_controllers(&mut self, env: Env) -> Result<()> {
         let Some(assembly) = &self.assembly else { return Ok(()) };
         let client = self.client("capstan");
         capstan_capi_plane::install(&client, &assembly.definitions()).await?;
@@ -144,7 +219,7 @@ impl Server {
         Ok(())
     }
 
-    /// Answers until `stop` resolves, under further names too.
+    /// Serves until `stop` resolves. `more` are additional names in the serving certificate.
     pub async fn serve(self, more: Vec<String>, stop: impl Future<Output = ()> + Send) -> Result<()> {
         let Self { api, listener, address, assembly, runtime, .. } = self;
         let mut names = vec![address.ip().to_string(), "localhost".into(), "kubernetes.default.svc".into()];
@@ -163,7 +238,7 @@ impl Server {
     }
 }
 
-/// Writes a file that is readable by its owner only from the first moment on.
+/// Writes a file with mode 0600.
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -177,17 +252,21 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 fn announce(server: &Server, args: &Args, started: Instant) -> Result<()> {
     let (address, assembly) = (server.address, server.assembly.as_ref());
-    let kind = if args.in_memory { "in memory, nothing is kept" } else { "durable" };
+    let kind = if args.in_memory { "in memory, not durable" } else { "durable" };
     let ready = started.elapsed();
-    say(&format!("capstan serves the Kubernetes API on https://{address} ({kind}; ready in {ready:.0?})"))?;
+    print_line(&format!(
+        "capstan serves the Kubernetes API on https://{address} ({kind}; ready in {ready:.0?})"
+    ))?;
     if let Some(assembly) = assembly {
         let groups: Vec<&str> = assembly.groups().iter().map(|group| group.name()).collect();
-        say(&format!("controllers: {}", groups.join(", ")))?;
+        print_line(&format!("controllers: {}", groups.join(", ")))?;
     }
     let next = match assembly {
         Some(assembly) => assembly.hint().unwrap_or("kubectl get clusters --all-namespaces"),
         None => "kubectl get namespaces\n      kubectl apply -f my-crd.yaml",
     };
-    let path = server.kubeconfig.display();
-    say(&format!("kubeconfig: {path}\n\ntry:  export KUBECONFIG={path}\n      {next}\nstop: Ctrl-C"))
+    // Hints work from any directory.
+    let path = std::path::absolute(&server.kubeconfig)?;
+    let path = path.display();
+    print_line(&format!("kubeconfig: {path}\n\ntry:  export KUBECONFIG={path}\n      {next}\nstop: Ctrl-C"))
 }

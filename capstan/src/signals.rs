@@ -1,4 +1,4 @@
-//! When to stop.
+//! Signals that stop the process.
 
 /// Resolves at SIGTERM or Ctrl-C.
 pub async fn stop() {
@@ -14,7 +14,7 @@ pub async fn stop() {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be heard; stop with Ctrl-C");
+                tracing::warn!(%error, "cannot listen for SIGTERM; stop with Ctrl-C");
                 let _ = interrupt.await;
             }
         }

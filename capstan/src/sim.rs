@@ -1,4 +1,4 @@
-//! `capstan sim`: simulated clouds, for whoever has none at hand.
+//! `capstan sim`: simulated clouds.
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
@@ -14,10 +14,10 @@ pub fn command(command: Command, plugins: &Plugins) -> Command {
 
 /// Serves a simulated cloud until SIGTERM or Ctrl-C.
 pub fn run(plugins: &Plugins, matches: &ArgMatches) -> Result<()> {
-    crate::logging::start();
-    let (name, flags) = matches.subcommand().context("no cloud is named")?;
+    crate::logging::start()?;
+    let (name, flags) = matches.subcommand().context("no simulated cloud was given")?;
     let simulator = plugins.simulators().find(|simulator| simulator.command().get_name() == name);
-    let simulator = simulator.with_context(|| format!("there is no simulated cloud {name}"))?;
+    let simulator = simulator.with_context(|| format!("unknown simulated cloud {name}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(runtime.block_on(simulator.run(flags, &Stdio))?)
 }

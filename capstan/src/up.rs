@@ -1,4 +1,4 @@
-//! `capstan up`: from a manifest to a running cluster in one command.
+//! `capstan up`: apply a manifest and wait for its clusters.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,64 +9,63 @@ use capstan_controller::ListOptions;
 use serde_json::Value;
 
 use crate::apply::{Applier, read_all};
+use crate::connection::{ConnectionArgs, Management, is_unreachable};
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow};
-use crate::output::{How, Show as _, say, talk};
-use crate::plan::{self, Wish};
+use crate::output::{Show as _, TextOptions, eprint_line, print_line};
+use crate::plan::{self, Proposal};
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach, is_silence};
 use crate::wait::duration;
 
-/// As many clusters are copied for a plan that nobody asked for: a second or two.
-const AT_ONCE: usize = 10;
+/// `up` skips the plan where more clusters would have to be copied: it would take more than a second or two.
+const MOST_CLUSTERS: usize = 10;
 
 /// Arguments of `capstan up`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Manifest of the cluster; several are applied in order, `-` is stdin
+    /// Manifest, or directory of manifests; several are applied in order, `-` is stdin
     #[arg(long = "filename", short = 'f', value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    reach: Reach,
-    /// Have the server judge the manifest, and do nothing
+    connection: ConnectionArgs,
+    /// Validate the manifest on the server and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not say first what the manifest will do
+    /// Do not print the plan first
     #[arg(long)]
     no_plan: bool,
-    /// Apply and return at once
+    /// Apply and return immediately
     #[arg(long)]
     no_wait: bool,
     /// Print a line for every transition instead of a tree
     #[arg(long)]
     lines: bool,
-    /// How long to follow at most, such as 90s or 1h
+    /// Longest wait, such as 90s or 1h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
     timeout: Duration,
-    /// How long the same error may stand in the way
+    /// How long to wait while the same error blocks the cluster
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
     patience: Duration,
 }
 
-/// Applies a manifest and follows its cluster until it is ready.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let objects = read_all(&args.files)?;
     let clusters = clusters(&objects);
-    args.reach.run(plugins, async |management| {
-        // All of it is judged before any of it is applied.
-        judge(&management, &objects).await?;
+    args.connection.run(plugins, async |management| {
+        // The whole manifest is validated before any of it is applied.
+        validate(&management, &objects).await?;
         if args.dry_run {
-            say(&format!("{} objects would be applied", objects.len()))?;
+            print_line(&format!("{} objects would be applied", objects.len()))?;
             return Ok(Exit::Done);
         }
         if !args.no_plan {
-            foretell(&management, &objects).await;
+            print_plan(&management, &objects).await;
         }
         let mut applier = Applier::new(&management.client, &management.namespace);
         for object in &objects {
             applier.apply(object).await?;
         }
-        talk(&format!("{} objects applied", objects.len()));
+        eprint_line(&format!("{} objects applied", objects.len()));
         if args.no_wait {
             return Ok(Exit::Done);
         }
@@ -95,13 +94,13 @@ fn clusters(objects: &[Value]) -> Vec<(Option<String>, String)> {
     named.collect()
 }
 
-/// Has the server judge every object; all that it refuses is said at once.
-async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
+/// Dry run of every object; the error lists all that are refused.
+async fn validate(management: &Management, objects: &[Value]) -> Result<()> {
     let mut applier = Applier::new(&management.client, &management.namespace).dry();
     let mut refused = Vec::new();
     for object in objects {
         match applier.apply(object).await {
-            Err(error) if is_silence(&error) => return Err(error),
+            Err(error) if is_unreachable(&error) => return Err(error),
             Err(error) => refused.push(format!("{error:#}")),
             Ok(_) => {}
         }
@@ -118,48 +117,48 @@ async fn judge(management: &Management, objects: &[Value]) -> Result<()> {
     }
 }
 
-/// Says what will happen. That it cannot be said is no reason not to do it.
-async fn foretell(management: &Management, objects: &[Value]) {
+/// Prints the plan. A plan that fails does not stop `up`.
+async fn print_plan(management: &Management, objects: &[Value]) {
     let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await;
     let many = there.map_or(0, |clusters| clusters.len());
-    if many > AT_ONCE {
-        return talk(&format!(
-            "{many} clusters in namespace {} take a while to copy: `capstan plan` says what will happen",
+    if many > MOST_CLUSTERS {
+        return eprint_line(&format!(
+            "{many} clusters in namespace {}: the plan is skipped; `capstan plan` prints it",
             management.namespace
         ));
     }
-    match plan::foresee(management, Wish { apply: objects.to_vec(), delete: Vec::new() }).await {
-        Ok(plan) => talk(plan.text(&How::plain()).trim_end()),
-        Err(error) => talk(&format!("what will happen cannot be said: {error:#}")),
+    match plan::simulate(management, Proposal { apply: objects.to_vec(), delete: Vec::new() }).await {
+        Ok(plan) => eprint_line(plan.text(&TextOptions::plain()).trim_end()),
+        Err(error) => eprint_line(&format!("no plan: {error:#}")),
     }
 }
 
 async fn until_ready(management: &Management, cluster: &str, args: &Args) -> Result<Exit> {
     let mut screen = Screen::new(args.lines);
-    let limits = Limits { timeout: Some(args.timeout), patience: Some(args.patience), looks: 4 };
+    let limits = Limits { timeout: Some(args.timeout), patience: Some(args.patience), ready_polls: 4 };
     let stop = crate::signals::stop();
     let name = format!("{cluster} -n {}", management.namespace);
     Ok(match follow(management, cluster, &mut screen, limits, stop).await? {
         Ending::Ready => {
-            say(&format!("cluster {cluster} is ready; `capstan kubeconfig {name}` gives access to it"))?;
+            print_line(&format!("cluster {cluster} is ready; get access with `capstan kubeconfig {name}`"))?;
             Exit::Done
         }
-        Ending::Gone => bail!("cluster {cluster} is gone: somebody deleted it meanwhile"),
+        Ending::Gone => bail!("cluster {cluster} was deleted meanwhile"),
         Ending::Interrupted => {
-            talk(&format!(
-                "the work goes on without this command; `capstan wait {name}` waits for it, `capstan describe {name}` shows it"
+            eprint_line(&format!(
+                "stopped watching; controllers continue: `capstan wait {name}` waits, `capstan describe {name}` shows the state"
             ));
             Exit::Failed
         }
         Ending::TimedOut => {
             let seconds = args.timeout.as_secs();
-            talk(&format!("cluster {cluster} is not ready after {seconds}s; `capstan why {name}` says why"));
+            eprint_line(&format!(
+                "cluster {cluster} is not ready after {seconds}s; run `capstan why {name}`"
+            ));
             Exit::TimedOut
         }
         Ending::Blocked(code) => {
-            talk(&format!(
-                "{code} stands in the way of cluster {cluster}; `capstan why {name}` says how to mend it"
-            ));
+            eprint_line(&format!("{code} blocks cluster {cluster}; run `capstan why {name}` for the fix"));
             Exit::Blocked
         }
     })
@@ -172,7 +171,7 @@ mod tests {
     use super::clusters;
 
     #[test]
-    fn only_cluster_api_s_clusters_are_followed() {
+    fn only_clusters_of_cluster_api_are_followed() {
         let objects = [
             json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "a"}}),
             json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": "b", "namespace": "n"}}),

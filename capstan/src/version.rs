@@ -1,20 +1,20 @@
-//! `capstan version`: this program's version, and the server's.
+//! `capstan version`: the versions of this program and of the server.
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
-use crate::output::{How, OutputArgs, Show, talk};
+use crate::output::{OutputArgs, Show, TextOptions, eprint_line};
 use crate::plugins::Plugins;
-use crate::reach::Reach;
 
 /// Arguments of `capstan version`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    reach: Reach,
-    /// Ask no server
+    connection: ConnectionArgs,
+    /// Print only the version of this program
     #[arg(long)]
     client: bool,
     #[command(flatten)]
@@ -29,7 +29,7 @@ struct Versions {
 }
 
 impl Show for Versions {
-    fn text(&self, _: &How) -> String {
+    fn text(&self, _: &TextOptions) -> String {
         let server = self.server.as_ref().map(|version| format!("\nserver   {version}")).unwrap_or_default();
         format!("capstan  v{}{server}", self.client)
     }
@@ -39,12 +39,12 @@ impl Show for Versions {
     }
 }
 
-/// Says the versions. A server that cannot be asked is said and no failure.
+/// Prints the versions. A server that does not answer is a note, not a failure.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let server = match args.client {
         true => None,
         false => server(args, plugins)
-            .map_err(|error| talk(&format!("no server's version: {error:#}; --client asks none")))
+            .map_err(|error| eprint_line(&format!("no version of the server: {error:#}; use --client")))
             .ok(),
     };
     args.output.show(&Versions { client: env!("CARGO_PKG_VERSION"), server })?;
@@ -52,8 +52,8 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
 }
 
 fn server(args: &Args, plugins: &Plugins) -> Result<String> {
-    args.reach.run(plugins, async |management| {
-        let told: Value = serde_json::from_slice(&management.client.document("/version").await?)?;
-        Ok(told["gitVersion"].as_str().unwrap_or("unknown").to_owned())
+    args.connection.run(plugins, async |management| {
+        let version: Value = serde_json::from_slice(&management.client.document("/version").await?)?;
+        Ok(version["gitVersion"].as_str().unwrap_or("unknown").to_owned())
     })
 }

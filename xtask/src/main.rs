@@ -1,13 +1,14 @@
 //! Everything a contributor runs: `cargo xtask <command>`.
 //!
-//! Here are code generation, peers, house rules and the choice of suites. Suites themselves need the product's crates and
-//! are in `tests/interop`: every command that is not listed here is passed on to it.
+//! Contains code generation, builds of peers, house rules and the selection of suites. The suites need the product's crates
+//! and are in `tests/interop`; commands that are not listed here are passed on to it.
 
 mod builtin_tables;
 mod interop;
 mod tidy;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -17,7 +18,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask",
-    about = "everything a contributor runs",
+    about = "tasks for contributors",
     after_help = "every other command is a suite of tests/interop: `cargo xtask suites` lists them"
 )]
 struct Cli {
@@ -27,24 +28,37 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build the real peers from their Go modules into a cache outside the work tree
+    /// Build the real peers from their Go modules into a cache outside the repository
     Peers {
         /// Only these (comma separated)
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// What the suites that `interop --plan` chose need: peers, programs and images
+        /// Everything that the suites chosen by `interop --plan` need: peers, programs and images
         #[arg(long, conflicts_with = "only")]
         planned: bool,
     },
-    /// Make a root file system that machines of `capstan server --kvm` boot from
+    /// Build the root file system for machines of `capstan server --kvm`
     NodeImage(node_image::Options),
-    /// Make the table of built-in types anew from the pinned Go modules
+    /// Regenerate the table of built-in types from the pinned Go modules
     BuiltinTables(builtin_tables::Options),
-    /// Check the house rules: which crate may use which, lengths of files, words
+    /// Check the house rules: crate dependencies, file lengths, words
     Tidy,
-    /// Run the suites that a change can affect, a smoke set and the others in turn
+    /// Run the suites that a change can affect, a smoke set and a rotating share of the others
     Interop(interop::Options),
-    /// List what tests/interop can run
+    /// Pack everything that a release hands out: archives, packages, images, charts, checksums
+    #[command(disable_help_flag = true)]
+    Release {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+        options: Vec<OsString>,
+    },
+    /// Install, run, upgrade, remove and purge a Debian package of `cargo xtask release` in a clean root. As root
+    InstallDeb {
+        package: OsString,
+        /// Root made by `debootstrap --variant=minbase`; made when not given
+        #[arg(long)]
+        root: Option<OsString>,
+    },
+    /// List the suites of tests/interop
     Suites,
     #[command(external_subcommand)]
     Suite(Vec<OsString>),
@@ -68,6 +82,13 @@ fn run(command: Command) -> Result<()> {
         Command::BuiltinTables(options) => builtin_tables::run(options),
         Command::Tidy => tidy::run(),
         Command::Interop(options) => interop::run(&options),
+        Command::Release { options } => {
+            start(&cargo::build(".", "capstan-release", &cargo::PROFILE)?, &options)
+        }
+        Command::InstallDeb { package, root } => {
+            let arguments: Vec<OsString> = std::iter::once(package).chain(root).collect();
+            start(&cargo::root().join("tests/install/deb.sh"), &arguments)
+        }
         Command::Suites => suite(&["--help".into()]),
         Command::Suite(arguments) => suite(&arguments),
     }
@@ -75,13 +96,18 @@ fn run(command: Command) -> Result<()> {
 
 /// Runs the program of tests/interop.
 fn suite(arguments: &[OsString]) -> Result<()> {
-    let program = cargo::suite_program(interop::PROGRAM)?;
-    let status = std::process::Command::new(&program)
+    start(&cargo::suite_program(interop::PROGRAM)?, arguments)
+}
+
+fn start(program: &Path, arguments: &[OsString]) -> Result<()> {
+    let status = std::process::Command::new(program)
         .args(arguments)
         .status()
         .with_context(|| format!("run {}", program.display()))?;
     if !status.success() {
-        bail!("{} ended with {status}", arguments[0].to_string_lossy());
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let first = arguments.first().map(|first| first.to_string_lossy()).unwrap_or_default();
+        bail!("{name} {first} failed with {status}");
     }
     Ok(())
 }

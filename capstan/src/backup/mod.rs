@@ -1,9 +1,9 @@
-//! `capstan backup` and `capstan restore`: a server, its objects and keys, as one self-checking file, and back.
+//! `capstan backup` and `capstan restore`: objects and keys of a server in one file with checksums.
 
-mod hold;
+mod pause;
 mod running;
 
-pub use hold::HELD;
+pub use pause::PAUSED_BY_RESTORE;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use capstan_apiserver::backup::{Backup, take};
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
+use capstan_env::Env;
+use capstan_pki::Pki;
 use capstan_store::{OpenError, Options, RealDisk, Store};
 use tempfile::NamedTempFile;
 
-use crate::output::say;
+use crate::output::print_line;
 
 /// Arguments of `capstan backup`.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["data_dir", "kubeconfig"]))]
 pub struct BackupArgs {
-    /// Data directory to copy; if a server is using it, that server is asked
+    /// Data directory to back up; a server that uses it makes the backup
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Kubeconfig of an administrator of a running server, which is asked for the backup
+    /// Administrator's kubeconfig of a running server, which makes the backup
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Address of the running server, if not the kubeconfig's
+    /// Address of the running server, if not the one in the kubeconfig
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// File to write; must not exist
@@ -42,51 +42,49 @@ pub struct RestoreArgs {
     /// Backup to read
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Data directory to make; must not exist or be empty
+    /// Data directory to create; must not exist or be empty
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
-    /// Leave clusters as they are in the backup: controllers act on them as soon as a server starts. Only if nothing was
-    /// changed since the backup
+    /// Do not pause the clusters: controllers reconcile them as soon as a server starts. Only safe if nothing has changed
+    /// since the backup
     #[arg(long)]
     unpaused: bool,
-    /// Check the backup and the directory, and make nothing
+    /// Check the backup and the directory; create nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Copies a server to a file, whether it runs or not.
 pub fn backup(args: &BackupArgs) -> Result<()> {
     if args.to.exists() {
-        bail!("{} exists: choose another file", args.to.display());
+        bail!("{} already exists: use another file", args.to.display());
     }
     let folder = args.to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Readable by its owner only, and gone unless it becomes the backup.
-    let mut file = NamedTempFile::new_in(folder)
-        .with_context(|| format!("{} cannot be written to", folder.display()))?;
+    // Created with mode 0600, and removed on failure.
+    let mut file =
+        NamedTempFile::new_in(folder).with_context(|| format!("cannot write to {}", folder.display()))?;
     match (&args.kubeconfig, &args.data_dir) {
         (Some(kubeconfig), _) => running::fetch(kubeconfig, args.server.as_deref(), file.as_file_mut())?,
         (None, Some(dir)) => match lock(dir)? {
             Some(disk) => copy(dir, disk, file.as_file_mut())?,
             None => running::fetch(&dir.join("admin.kubeconfig"), args.server.as_deref(), file.as_file_mut())
                 .with_context(|| {
-                    format!("{} is in use and the server using it gave no backup", dir.display())
+                    format!("{} is in use, and the server that uses it did not make a backup", dir.display())
                 })?,
         },
-        (None, None) => bail!("say what to copy: --data-dir or --kubeconfig"),
+        (None, None) => bail!("use --data-dir or --kubeconfig"),
     }
     file.as_file().sync_all()?;
-    let written = read(file.path()).context("what was written is no backup: try again")?;
-    file.persist_noclobber(&args.to).with_context(|| format!("{} cannot be made", args.to.display()))?;
+    let written = read(file.path()).context("the written file is not a valid backup: retry")?;
+    file.persist_noclobber(&args.to).with_context(|| format!("cannot create {}", args.to.display()))?;
     File::open(folder)?.sync_all()?;
-    say(&format!(
-        "{}: {} objects up to resource version {}, and the server's keys: keep it as safe as the server",
+    print_line(&format!(
+        "{}: {} objects up to resource version {}, and the server's keys: protect it like the server",
         args.to.display(),
         written.objects(),
         written.revision()
     ))
 }
 
-/// Makes a data directory from a backup.
 pub fn restore(args: &RestoreArgs) -> Result<()> {
     let backup = read(&args.from)?;
     let (objects, revision) = (backup.objects(), backup.revision());
@@ -95,54 +93,62 @@ pub fn restore(args: &RestoreArgs) -> Result<()> {
         let empty = match std::fs::read_dir(dir) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", dir.display())),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", dir.display())),
         };
         if !empty {
-            bail!("{} is not empty: choose another directory with --data-dir", dir.display());
+            bail!("{} is not empty: use another directory with --data-dir", dir.display());
         }
-        return say(&format!(
-            "{}: {objects} objects from resource version {revision} would be restored; the backup is whole",
+        return print_line(&format!(
+            "{}: {objects} objects from resource version {revision} would be restored; the backup is valid",
             dir.display()
         ));
     }
+    make(backup, dir, args.unpaused, &format!("{objects} objects from resource version {revision}"))
+}
+
+/// Makes a data directory, with its clusters paused or not, and says what to do next.
+pub fn make(backup: Backup, dir: &Path, unpaused: bool, what: &str) -> Result<()> {
     let beside = dir.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(beside)?;
-    let (backup, held) = if args.unpaused { (backup, Vec::new()) } else { hold::held(backup, beside)? };
+    let (backup, paused) =
+        if unpaused { (backup, Vec::new()) } else { pause::pause_clusters(backup, beside)? };
     let restored = backup.restore(dir, std::time::SystemTime::now())?;
-    let shown = dir.display();
-    say(&format!(
-        "{shown}: {objects} objects from resource version {revision}; the restored server begins at {}, so clients list anew",
+    // Hints work from any directory.
+    let shown = std::path::absolute(dir)?;
+    let shown = shown.display();
+    print_line(&format!(
+        "{shown}: {what}; the restored server starts at {}, so that clients list again",
         restored.revision
     ))?;
-    if !held.is_empty() {
-        say(&format!(
-            "{} clusters are paused: nothing is done to them, or to their machines, before you have compared and resumed them",
-            held.len()
+    if !paused.is_empty() {
+        print_line(&format!(
+            "{} clusters are paused: nothing happens to them or their machines until you have compared and resumed them",
+            paused.len()
         ))?;
     }
-    say(&format!("next: capstan server --data-dir {shown}"))?;
-    if !held.is_empty() {
-        say(&format!(
-            "      capstan orphans -A --data-dir {shown}          # what differs between these records and what there is\n      \
-             capstan resume --restored --data-dir {shown}   # go on"
+    print_line(&format!("next: capstan server --data-dir {shown}"))?;
+    if !paused.is_empty() {
+        print_line(&format!(
+            "      capstan orphans -A --data-dir {shown}          # drift between the backup and what exists\n      \
+             capstan resume --restored --data-dir {shown}   # reconcile them again"
         ))?;
     }
     Ok(())
 }
 
-/// The data directory, unless a server is using it.
+/// Locks a data directory; `None` if a server uses it.
 fn lock(dir: &Path) -> Result<Option<RealDisk>> {
     if !dir.join("pki").is_dir() {
-        bail!("{} is no data directory of capstan: it has no keys", dir.display());
+        bail!("{} is not a capstan data directory: it has no keys", dir.display());
     }
     match RealDisk::open(dir) {
         Ok(disk) => Ok(Some(disk)),
         Err(OpenError::InUse { .. }) => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("{} cannot be opened", dir.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot open {}", dir.display())),
     }
 }
 
-/// Copies a data directory that no server uses.
+/// Backs up a data directory that no server uses.
 fn copy(dir: &Path, disk: RealDisk, out: &mut File) -> Result<()> {
     let store = Store::open(disk, Options::default())?;
     let pki = Pki::load_or_create(&dir.join("pki"), Env::system())?;
@@ -152,6 +158,6 @@ fn copy(dir: &Path, disk: RealDisk, out: &mut File) -> Result<()> {
 }
 
 fn read(path: &Path) -> Result<Backup> {
-    let file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     Backup::read(&mut BufReader::with_capacity(1 << 18, file)).with_context(|| path.display().to_string())
 }

@@ -1,4 +1,4 @@
-//! The backup of a running server, asked for over its API.
+//! Backup of a running server over its API.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,15 +10,13 @@ use capstan_apiserver::backup::PATH;
 use capstan_controller::{Access, ApiError, Env, Remote, TcpDial, Transport as _};
 use http::{Request, StatusCode};
 
-/// Writes the backup of the server that a kubeconfig leads to. Whether it came whole is for the reader of the
-/// file to check.
+/// Downloads a backup. The caller checks that it is complete.
 pub fn fetch(kubeconfig: &Path, server: Option<&str>, out: &mut dyn Write) -> Result<()> {
     let mut access = Access::from_file(kubeconfig)
-        .with_context(|| format!("{} does not lead to a server", kubeconfig.display()))?;
+        .with_context(|| format!("{} is not a usable kubeconfig", kubeconfig.display()))?;
     if let Some(server) = server {
-        access = access
-            .at(server)
-            .with_context(|| format!("{server} is no server: give --server https://host:port"))?;
+        access =
+            access.at(server).with_context(|| format!("{server} is not a URL such as https://host:port"))?;
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(stream(access, out))
 }
@@ -27,7 +25,7 @@ async fn stream(access: Access, out: &mut dyn Write) -> Result<()> {
     let server = format!("https://{}", access.authority());
     let remote = Remote::new(access, Arc::new(TcpDial), &Env::system())?;
     let answer = remote.send(Request::get(PATH).body(Bytes::new())?).await;
-    let answer = answer.with_context(|| format!("{server} cannot be reached"))?;
+    let answer = answer.with_context(|| format!("cannot reach {server}"))?;
     let status = answer.status();
     let mut body = answer.into_body();
     if status != StatusCode::OK {
@@ -35,10 +33,10 @@ async fn stream(access: Access, out: &mut dyn Write) -> Result<()> {
         while let Some(piece) = body.next().await {
             text.extend_from_slice(&piece?);
         }
-        bail!("{server} refuses ({status}): {}", ApiError::from_body(status.as_u16(), &text));
+        bail!("{server} refused ({status}): {}", ApiError::from_body(status.as_u16(), &text));
     }
     while let Some(piece) = body.next().await {
-        out.write_all(&piece.with_context(|| format!("{server} went away before the end"))?)?;
+        out.write_all(&piece.with_context(|| format!("{server} closed the connection early"))?)?;
     }
     Ok(())
 }

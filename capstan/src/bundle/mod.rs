@@ -1,4 +1,4 @@
-//! `capstan support-bundle`: what somebody needs who is to help, in one file, and nothing that is secret.
+//! `capstan support-bundle`: objects, events and states in one file; secrets are redacted.
 
 mod redact;
 
@@ -13,19 +13,19 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
-use crate::kinds::{known, list};
-use crate::output::say;
-use crate::picture;
+use crate::inspect;
+use crate::kinds::{list, served_kinds};
+use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 use redact::{HIDDEN, Secrets, redact};
 
 /// Arguments of `capstan support-bundle`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     /// File to write; must not exist
     #[arg(long, value_name = "FILE", default_value = "capstan-support.tar.gz")]
     to: PathBuf,
@@ -37,27 +37,26 @@ pub struct Args {
 /// A file of the bundle.
 type Entry = (String, String);
 
-/// Gathers a bundle.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     if args.to.exists() {
-        bail!("{} exists: choose another file with --to", args.to.display());
+        bail!("{} already exists: use another file with --to", args.to.display());
     }
-    let entries = args.reach.run(plugins, async |mut management| {
+    let entries = args.connection.run(plugins, async |mut management| {
         if args.all_namespaces {
             management.namespace = String::new();
         }
-        gather(&management).await
+        collect(&management).await
     })?;
-    write(&args.to, &entries).with_context(|| format!("{} cannot be written", args.to.display()))?;
-    say(&format!(
-        "{}: {} files; contents of Secrets and of boot data are left out. Look it through before you send it",
+    write(&args.to, &entries).with_context(|| format!("cannot write {}", args.to.display()))?;
+    print_line(&format!(
+        "{}: {} files; contents of Secrets and boot data are redacted. Review it before you share it",
         args.to.display(),
         entries.len()
     ))?;
     Ok(Exit::Done)
 }
 
-async fn gather(management: &Management) -> Result<Vec<Entry>> {
+async fn collect(management: &Management) -> Result<Vec<Entry>> {
     let (client, namespace) = (&management.client, &management.namespace);
     let mut entries = Vec::new();
     let about = json!({
@@ -66,7 +65,7 @@ async fn gather(management: &Management) -> Result<Vec<Entry>> {
     });
     entries.push(("version.yaml".to_owned(), yaml(&about)?));
     let mut clusters = Vec::new();
-    let mut kinds: Vec<KindName> = known(client).await?.into_iter().map(|known| known.kind).collect();
+    let mut kinds: Vec<KindName> = served_kinds(client).await?.into_iter().map(|known| known.kind).collect();
     kinds.push(KindName::namespaced("events.k8s.io", "v1", "Event", "events"));
     kinds.push(KindName::namespaced("coordination.k8s.io", "v1", "Lease", "leases"));
     for kind in &kinds {
@@ -81,12 +80,12 @@ async fn gather(management: &Management) -> Result<Vec<Entry>> {
         }
     }
     for (namespace, name) in clusters {
-        let there = management.within(&namespace);
-        if let Some(tree) = picture::seek(&there, &name).await? {
+        let in_namespace = management.within(&namespace);
+        if let Some(tree) = inspect::find_tree(&in_namespace, &name).await? {
             let now = jiff::Timestamp::now();
             let mut text = capstan_view::draw(&tree, true, now, capstan_view::Paint::Plain);
             if let Some(why) = capstan_view::why(&tree) {
-                text = format!("{text}\n{}", picture::explain(&management.plugins, &why, now));
+                text = format!("{text}\n{}", inspect::explain(&management.plugins, &tree, &why, now));
             }
             entries.push((format!("clusters/{namespace}/{name}.txt"), text));
         }
@@ -97,10 +96,10 @@ async fn gather(management: &Management) -> Result<Vec<Entry>> {
         let ObjectMeta { namespace, name, .. } = secret.metadata();
         entries.push((format!("objects/{namespace}/secrets/{name}.yaml"), yaml(&outline(&secret))?));
     }
-    Ok(entries.into_iter().map(|(path, text)| (path, secrets.out_of(text))).collect())
+    Ok(entries.into_iter().map(|(path, text)| (path, secrets.redact_text(text))).collect())
 }
 
-/// A Secret without what it holds.
+/// A Secret with sizes instead of values.
 fn outline(secret: &Secret) -> Value {
     let sizes: serde_json::Map<String, Value> = secret
         .data
@@ -121,7 +120,7 @@ fn yaml(value: &Value) -> Result<String> {
     Ok(serde_saphyr::to_string(value)?)
 }
 
-/// Writes the files as one, which gets its name when it is whole.
+/// Writes the archive; it gets its name only when it is complete.
 fn write(to: &Path, entries: &[Entry]) -> Result<()> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,13 +1,13 @@
-//! What leaves the house: objects without what is secret in them.
+//! Removal of secrets from objects and text.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What stands for what is left out.
+/// Replaces redacted values.
 pub const HIDDEN: &str = "(hidden)";
 
-/// Fields whose content is secret, or can hold secrets, wherever they stand.
+/// Fields that are, or may contain, secrets, at any depth.
 const SECRET_FIELDS: [&str; 15] = [
     "apiKey",
     "bootstrapToken",
@@ -30,7 +30,7 @@ const SECRET_FIELDS: [&str; 15] = [
 const COPIES: [&str; 2] =
     ["kubectl.kubernetes.io/last-applied-configuration", "cluster.x-k8s.io/conversion-data"];
 
-/// Takes out of an object what nobody else is to see: contents of secret fields, and what repeats them.
+/// Redacts secret fields of an object and removes annotations that repeat them.
 pub fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -51,7 +51,7 @@ pub fn redact(value: &mut Value) {
     }
 }
 
-/// Keeps the names of fields and nothing of what they hold.
+/// Replaces all values, keeps field names.
 fn hide(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(hide),
@@ -60,14 +60,14 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// Values of Secrets, to be found and taken out wherever else they turn up: in messages, annotations, names of things.
+/// Values of Secrets, to be redacted wherever else they occur: in messages, annotations, names.
 #[derive(Debug, Default)]
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    /// Shorter texts are words that stand anywhere, such as `default` or `true`.
+    /// Shorter values are ordinary words, such as `default` or `true`.
     const SHORTEST: usize = 8;
-    /// Fields of Secrets that everybody may know.
+    /// Fields of Secrets that are not secret.
     const PUBLIC: [&str; 9] = [
         "api-url",
         "auth-extra-groups",
@@ -80,7 +80,7 @@ impl Secrets {
         "verify-ssl",
     ];
 
-    /// Remembers a value of a Secret, line by line.
+    /// Adds a value of a Secret, line by line.
     pub fn add(&mut self, field: &str, value: &[u8]) {
         if Self::PUBLIC.contains(&field) {
             return;
@@ -91,8 +91,8 @@ impl Secrets {
         self.0.extend(words.map(str::to_owned));
     }
 
-    /// A text without them.
-    pub fn out_of(&self, text: String) -> String {
+    /// Redacts the values in a text.
+    pub fn redact_text(&self, text: String) -> String {
         self.0.iter().rev().fold(text, |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), HIDDEN) } else { text }
         })
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_go_and_names_stay() {
+    fn values_are_redacted_and_names_are_kept() {
         let mut object = json!({
             "kind": "KubeadmConfig",
             "metadata": {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_secrets_are_found_elsewhere_too() {
+    fn values_of_secrets_are_redacted_in_other_text() {
         let mut secrets = Secrets::default();
         secrets.add("secret-key", b"s3cr3t-s3cr3t");
         secrets.add("tls.key", b"-----BEGIN KEY-----\nAAAABBBBCCCC\n-----END KEY-----\n");
@@ -138,7 +138,7 @@ mod tests {
         let text =
             "signed with s3cr3t-s3cr3t at https://cloud.example: true AAAABBBBCCCC -----BEGIN KEY-----";
         assert_eq!(
-            secrets.out_of(text.to_owned()),
+            secrets.redact_text(text.to_owned()),
             "signed with (hidden) at https://cloud.example: true (hidden) -----BEGIN KEY-----"
         );
     }

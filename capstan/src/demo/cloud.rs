@@ -1,5 +1,5 @@
-//! The simulated cloud of the demonstration. It is a process of its own, as a cloud is: it and its machines live on
-//! while the demonstration is stopped or killed, and end with the data directory.
+//! The simulated cloud of the demo: a process of its own, which keeps running while the demo is stopped or killed, and
+//! exits when the data directory is removed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,15 +18,15 @@ use tokio::net::TcpListener;
 use super::choice::{PROBE, PROVIDER};
 use crate::plugins::Plugins;
 
-/// What it says of itself, in the data directory.
+/// Address and credentials of the cloud, in the data directory.
 const FILE: &str = "cloud.json";
-/// How long it may take to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// For the start of the cloud.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Arguments of the cloud's process.
 #[derive(Debug, clap::Args)]
 pub struct CloudArgs {
-    /// Data directory of the demonstration: when it goes, the cloud goes
+    /// Data directory of the demo; the cloud exits when it is removed
     #[arg(long)]
     data_dir: PathBuf,
     /// Port of the API servers of clusters
@@ -35,25 +35,23 @@ pub struct CloudArgs {
     /// How many times faster machines are
     #[arg(long)]
     speed: f64,
-    /// Kubernetes versions that there are images of
+    /// Kubernetes versions with images
     #[arg(long, value_delimiter = ',')]
     kubernetes: Vec<String>,
 }
 
-/// A cloud that answers, and how to use it.
+/// A running cloud.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cloud {
-    /// Where its API listens.
     address: SocketAddr,
-    /// Fields of the Secret with which it is reached.
+    /// Fields of the Secret for the provider.
     pub credentials: BTreeMap<String, String>,
-    /// Its process.
     pub process: u32,
 }
 
 impl Cloud {
-    /// Finds the cloud of a directory, or starts one. A cloud that was there and is gone took its machines along.
+    /// Finds the cloud of a directory, or starts one if `new`: a cloud that exited has lost its machines.
     pub async fn open(
         dir: &Path,
         endpoint_port: u16,
@@ -66,15 +64,15 @@ impl Cloud {
         }
         if !new {
             bail!(
-                "the simulated cloud of {0} has ended, and its machines with it: remove {0} to begin anew",
+                "the simulated cloud of {0} has exited and its machines are lost: remove {0} to start over",
                 dir.display()
             );
         }
         drop(std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, endpoint_port)).with_context(|| {
-            format!("clusters cannot be served on port {endpoint_port}: choose another with --endpoint-port")
+            format!("cannot serve clusters on port {endpoint_port}: use another with --endpoint-port")
         })?);
         let log = File::options().create(true).append(true).open(dir.join("cloud.log"))?;
-        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut started = Command::new(program)
             .arg("demo-cloud")
             .arg("--data-dir")
@@ -84,10 +82,10 @@ impl Cloud {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C is meant for the demonstration.
+            // Ctrl-C stops the demo, not the cloud.
             .process_group(0)
             .spawn()
-            .context("the simulated cloud cannot be started")?;
+            .context("cannot start the simulated cloud")?;
         let waiting = async {
             loop {
                 if let Some(found) = Self::find(dir)? {
@@ -102,27 +100,26 @@ impl Cloud {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.context("the simulated cloud does not answer")?
+        tokio::time::timeout(TIMEOUT, waiting).await.context("the simulated cloud does not answer")?
     }
 
-    /// The cloud of a directory, if it answers.
+    /// The cloud of a directory, if it is running.
     fn find(dir: &Path) -> Result<Option<Self>> {
         let Ok(bytes) = std::fs::read(dir.join(FILE)) else { return Ok(None) };
         let cloud: Self = serde_json::from_slice(&bytes)
             .with_context(|| format!("{} was not written by `capstan demo`", dir.join(FILE).display()))?;
-        // Somebody else may have the port by now; nobody else knows these words.
-        Ok(answers(cloud.address).then_some(cloud))
+        // Another process may have the port by now.
+        Ok(is_running(cloud.address).then_some(cloud))
     }
 
-    /// Where its API answers.
     pub fn url(&self) -> String {
-        let said = self.credentials.get("api-url");
-        said.cloned().unwrap_or_else(|| format!("http://{}", self.address))
+        let url = self.credentials.get("api-url");
+        url.cloned().unwrap_or_else(|| format!("http://{}", self.address))
     }
 }
 
 /// Whether a simulated cloud listens at an address.
-fn answers(address: SocketAddr) -> bool {
+fn is_running(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
@@ -134,14 +131,14 @@ fn answers(address: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200") && answer.contains("application/json"))
 }
 
-/// Serves the cloud until its directory goes, or SIGTERM comes.
+/// Serves the cloud until its directory is removed, or until SIGTERM.
 pub fn run(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
-    crate::logging::start();
+    crate::logging::start()?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args, plugins))
 }
 
 async fn serve(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
-    let simulator = plugins.simulator(PROVIDER).context("this program has no simulator of the cloud")?;
+    let simulator = plugins.simulator(PROVIDER).context("this program has no simulator of this cloud")?;
     let opened = simulator.open(SimulatorOptions {
         api: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
         endpoints: TcpListener::bind((Ipv4Addr::UNSPECIFIED, args.endpoint_port)).await?,
@@ -158,13 +155,12 @@ async fn serve(args: &CloudArgs, plugins: &Plugins) -> Result<()> {
     tokio::select! {
         () = opened.serve => {}
         () = crate::signals::stop() => {}
-        () = gone(&file) => {}
+        () = removed(&file) => {}
     }
     Ok(())
 }
 
-/// Waits until a file is no more.
-async fn gone(file: &Path) {
+async fn removed(file: &Path) {
     while file.exists() {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }

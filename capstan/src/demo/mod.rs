@@ -1,13 +1,13 @@
-//! `capstan demo`: a management cluster, a simulated cloud and a cluster on it, from nothing and in a minute.
+//! `capstan demo`: a management cluster, a simulated cloud and a cluster on it.
 //!
 //! ```text
-//! data directory ─┬─ store, keys, admin.kubeconfig        the plane, as `capstan server` runs it
-//!                 ├─ demo.json, cloud.json                what a second run has to know
-//!                 └─ demo.kubeconfig, demo.log            what it leaves for people
+//! data directory ─┬─ store, keys, admin.kubeconfig        the management plane, as in `capstan server`
+//!                 ├─ demo.json, cloud.json                state for the next run
+//!                 └─ demo.kubeconfig, demo.log            for the user
 //! ```
 //!
-//! The cloud and its machines are another process, which lives on when this one is stopped or killed, as clouds do. The
-//! plane reaches it and the clusters on it over loopback, as it would reach real ones. A second run continues.
+//! The cloud and its machines are another process, which keeps running when this one is stopped or killed. The management
+//! plane reaches it and its clusters over loopback. A second run continues.
 
 mod choice;
 mod cloud;
@@ -19,19 +19,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capstan_apiserver::env::Env;
 use capstan_capi_core::secret::Secret;
+use capstan_env::Env;
 use capstan_object::Key;
 use serde_json::{Value, json};
 
 use crate::apply::{Applier, read};
 use crate::assembly::{Assembly, ControllerArgs};
+use crate::connection::Management;
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow, watch};
-use crate::output::say;
+use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::reach::Management;
-use crate::server::Server;
+use crate::server::{LimitArgs, Server};
 use crate::signals;
 pub use choice::ABOUT;
 use choice::{CLOUD, CLUSTER, CLUSTER_KIND, CREDENTIALS, MACHINES};
@@ -39,34 +39,34 @@ use cloud::Cloud;
 pub use cloud::{CloudArgs, run as run_cloud};
 use state::State;
 
-/// The network of the sample cluster, and where both are.
+/// The CNI of the sample cluster.
 const NETWORK: &str = include_str!("../../../examples/cni.yaml");
 const NAME: &str = "demo";
 const NAMESPACE: &str = "default";
 
-/// Versions of Kubernetes that the cloud has images of: the cluster's, and the one to upgrade to.
+/// Kubernetes versions with images in the cloud: the cluster's, and the one to upgrade to.
 const VERSIONS: [&str; 2] = ["v1.35.0", "v1.36.0"];
 
 /// Arguments of `capstan demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory for everything; made if it does not exist, continued if it does
+    /// Data directory; created if it does not exist, continued if it does
     #[arg(long, value_name = "DIR", default_value = "capstan-demo")]
     data_dir: PathBuf,
-    /// Address of the management cluster; port 0 takes any free one
+    /// Address of the management cluster; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Port of the API servers of clusters on the simulated cloud, whose addresses are 127.x.y.z; 16443, or what the
-    /// directory was begun with
+    /// Port of the API servers of simulated clusters, whose addresses are 127.x.y.z; defaults to 16443, or the port that the
+    /// data directory was created with
     #[arg(long, value_name = "PORT")]
     endpoint_port: Option<u16>,
     /// Print a line for every transition instead of a tree
     #[arg(long)]
     headless: bool,
-    /// How many times faster than small virtual machines simulated ones boot and join
+    /// How many times faster than small virtual machines the simulated ones boot and join
     #[arg(long, value_name = "FACTOR", default_value_t = 3.0, value_parser = speed)]
     speed: f64,
-    /// End when the cluster is ready, instead of serving until Ctrl-C
+    /// Exit when the cluster is ready instead of serving until Ctrl-C
     #[arg(long)]
     once: bool,
 }
@@ -74,32 +74,29 @@ pub struct Args {
 fn speed(text: &str) -> Result<f64, String> {
     let factor =
         text.parse().ok().filter(|factor: &f64| factor.is_finite() && (0.1..=1000.0).contains(factor));
-    factor.ok_or_else(|| format!("{text:?} is no factor from 0.1 to 1000"))
+    factor.ok_or_else(|| format!("{text:?} is not a number from 0.1 to 1000"))
 }
 
-/// Runs the demonstration until Ctrl-C.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let state = State::open(&args.data_dir, args.endpoint_port)?;
     crate::logging::start_in(&args.data_dir.join("demo.log"))?;
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(demonstrate(args, plugins, state))
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run_demo(args, plugins, state))
 }
 
-async fn demonstrate(args: &Args, plugins: &Plugins, mut state: State) -> Result<Exit> {
+async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Exit> {
     let env = Env::system();
     let (controllers, flags) = ControllerArgs::defaults(plugins)?;
     let assembly = Assembly::new(&controllers, plugins, &flags, &env).await?;
-    // The store's lock keeps a second demonstration off the cloud too.
-    let mut server = Server::open(&args.data_dir, false, args.listen, Some(assembly)).await?;
+    // The lock of the store also protects the cloud from a second demo.
+    let mut server =
+        Server::open(&args.data_dir, false, args.listen, Some(assembly), &LimitArgs::default()).await?;
     let cloud =
         Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
     let client = server.client("capstan-demo");
-    server.control(env).await?;
+    server.start_controllers(env).await?;
     let management =
         Management::new(client, NAMESPACE.to_owned(), server.address().to_string(), plugins.clone());
-    say(&format!(
+    print_line(&format!(
         "management cluster: https://{}\nsimulated {CLOUD}: {}  (log: {})\n",
         server.address(),
         cloud.url(),
@@ -109,22 +106,22 @@ async fn demonstrate(args: &Args, plugins: &Plugins, mut state: State) -> Result
     let serving = tokio::spawn(server.serve(Vec::new(), until(stop.clone())));
     let shown = show(args, &mut state, &management, &cloud).await;
     let _ = stopped.send(true);
-    serving.await.context("the server stopped by itself")??;
+    serving.await.context("the server stopped unexpectedly")??;
     shown
 }
 
 async fn until(mut stop: tokio::sync::watch::Receiver<bool>) {
-    // A sender that is gone has nothing more to wait for.
+    // A dropped sender also means stop.
     let _ = stop.wait_for(|stopped| *stopped).await;
 }
 
-/// Applies the cluster, unless that was done before, and shows it.
+/// Applies the cluster, unless an earlier run did, and shows it.
 async fn show(args: &Args, state: &mut State, management: &Management, cloud: &Cloud) -> Result<Exit> {
     let mut applier = Applier::new(&management.client, &management.namespace);
-    applier.apply(&keys(cloud)).await?;
+    applier.apply(&credentials(cloud)).await?;
     if !state.applied {
         let mut objects = [read(NETWORK)?, read(CLUSTER)?].concat();
-        // What refers to others comes after them, or the first thing to be seen is that they are missing.
+        // Referenced objects first, so that the tree does not start with missing references.
         objects.sort_by_key(|object| match object["kind"].as_str() {
             Some("Cluster") => 2,
             Some("KubeadmControlPlane" | "MachineDeployment") => 1,
@@ -140,30 +137,31 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
         state.write(&args.data_dir)?;
     }
     let mut screen = Screen::new(args.headless);
-    let limits = Limits { looks: 2, ..Limits::default() };
+    let limits = Limits { ready_polls: 2, ..Limits::default() };
     match follow(management, NAME, &mut screen, limits, signals::stop()).await? {
         Ending::Interrupted => {
-            say(&stopped(args, cloud))?;
+            print_line(&stopped(args, cloud))?;
             return Ok(Exit::Done);
         }
-        Ending::Gone => {
-            say(&format!("cluster {NAME} was deleted; remove {} to begin anew", args.data_dir.display()))?
-        }
+        Ending::Gone => print_line(&format!(
+            "cluster {NAME} was deleted; remove {} to start over",
+            args.data_dir.display()
+        ))?,
         _ => {
-            let kubeconfig = workload(args, management).await?;
-            say(&next(args, &kubeconfig))?;
+            let kubeconfig = write_kubeconfig(args, management).await?;
+            print_line(&next(args, &kubeconfig))?;
         }
     }
     if !args.once {
         let mut screen = Screen::lines();
         watch(management, NAME, &mut screen, signals::stop()).await?;
-        say(&stopped(args, cloud))?;
+        print_line(&stopped(args, cloud))?;
     }
     Ok(Exit::Done)
 }
 
-/// The Secret with which the provider reaches the cloud.
-fn keys(cloud: &Cloud) -> Value {
+/// The Secret with the credentials of the cloud.
+fn credentials(cloud: &Cloud) -> Value {
     let data = cloud.credentials.iter().map(|(field, value)| (field.clone(), STANDARD.encode(value).into()));
     json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": CREDENTIALS},
@@ -171,39 +169,41 @@ fn keys(cloud: &Cloud) -> Value {
     })
 }
 
-/// Writes the cluster's own kubeconfig where people find it.
-async fn workload(args: &Args, management: &Management) -> Result<PathBuf> {
+/// Writes the kubeconfig of the workload cluster to the data directory.
+async fn write_kubeconfig(args: &Args, management: &Management) -> Result<PathBuf> {
     let key = Key::new(NAMESPACE, format!("{NAME}-kubeconfig"));
     let secret = management.client.get::<Secret>(&key).await?;
     let text = secret.context("the cluster has no kubeconfig")?.text("value")?;
     let path = args.data_dir.join(format!("{NAME}.kubeconfig"));
     crate::server::write_private(&path, text.as_bytes())
-        .with_context(|| format!("{} cannot be written", path.display()))?;
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
 
-/// What goes on, and how to go on or end it.
 fn stopped(args: &Args, cloud: &Cloud) -> String {
-    let dir = args.data_dir.display();
+    let dir = absolute(&args.data_dir);
+    let dir = dir.display();
     format!(
-        "\nstopped; the simulated cloud and its machines run on (process {}).\n\
-         `{}` continues; remove {dir} to end them",
+        "\nstopped; the simulated cloud and its machines keep running (process {}).\n\
+         `{}` continues; remove {dir} to stop them",
         cloud.process,
-        again(args)
+        continue_command(args)
     )
 }
 
-/// The command that continues.
-fn again(args: &Args) -> String {
-    if args.data_dir == Path::new("capstan-demo") {
-        return "capstan demo".to_owned();
-    }
-    format!("capstan demo --data-dir {}", args.data_dir.display())
+/// Hints work from any directory.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What to type next.
+/// The command that continues this demo.
+fn continue_command(args: &Args) -> String {
+    format!("capstan demo --data-dir {}", absolute(&args.data_dir).display())
+}
+
 fn next(args: &Args, kubeconfig: &Path) -> String {
-    let dir = args.data_dir.display();
+    let dir = absolute(&args.data_dir);
+    let dir = dir.display();
     let to = VERSIONS[1];
     format!(
         "\ncluster {NAME} is ready. In another terminal:\n\n  \
@@ -215,8 +215,8 @@ fn next(args: &Args, kubeconfig: &Path) -> String {
            capstan upgrade {NAME} --to {to} --control-plane-template {NAME}-control-plane-{to} --worker-template {NAME}-workers-{to}\n  \
            capstan delete {NAME} --wait\n\n\
          stop: Ctrl-C; `{}` continues\n",
-        kubeconfig.display(),
-        again(args)
+        absolute(kubeconfig).display(),
+        continue_command(args)
     )
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_speed_is_a_factor_that_makes_sense() {
+    fn a_speed_is_a_sensible_factor() {
         assert_eq!(speed("2.5"), Ok(2.5));
         for wrong in ["0", "-1", "nan", "inf", "fast", "1e9"] {
             assert!(speed(wrong).is_err(), "{wrong}");
@@ -234,15 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_cluster_has_the_names_that_the_hints_use() {
+    fn the_hints_use_names_of_the_sample_cluster() {
         let objects = read(CLUSTER).expect("objects");
         let titles: Vec<String> = objects.iter().map(crate::apply::title).collect();
-        for wanted in [
+        for expected in [
             "Cluster/demo".to_owned(),
             format!("{TEMPLATE_KIND}/demo-control-plane-{}", VERSIONS[1]),
             format!("{TEMPLATE_KIND}/demo-workers-{}", VERSIONS[1]),
         ] {
-            assert!(titles.contains(&wanted), "{wanted}");
+            assert!(titles.contains(&expected), "{expected}");
         }
         assert!(CLUSTER.contains(CREDENTIALS) && CLUSTER.contains(VERSIONS[0]));
     }

@@ -1,4 +1,4 @@
-//! What a second run has to know, and whose directory it is.
+//! State between runs.
 
 use std::path::Path;
 
@@ -7,21 +7,19 @@ use serde::{Deserialize, Serialize};
 
 /// The file in the data directory.
 const FILE: &str = "demo.json";
-/// Port of clusters where nobody says another.
-const PORT: u16 = 16443;
+const DEFAULT_PORT: u16 = 16443;
 
-/// What is kept between runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
-    /// Port of the clusters' API servers: it is in their certificates' names, kubeconfigs and boot data.
+    /// Port of the clusters' API servers; it is in their kubeconfigs and boot data and cannot change.
     pub endpoint_port: u16,
-    /// The sample cluster was applied; whatever became of it since is the user's doing.
+    /// The sample cluster was applied; it is not applied again.
     pub applied: bool,
 }
 
 impl State {
-    /// The state of a directory, or of a new one. Refuses directories of anybody else.
+    /// Reads the state of a directory, or creates it. Refuses directories that the demo did not create.
     pub fn open(dir: &Path, port: Option<u16>) -> Result<Self> {
         let file = dir.join(FILE);
         let shown = dir.display();
@@ -32,33 +30,32 @@ impl State {
                 let mut entries = std::fs::read_dir(dir).into_iter().flatten();
                 if entries.next().is_some() {
                     bail!(
-                        "{shown} holds something else than a demonstration: choose another directory with --data-dir"
+                        "{shown} is not empty and was not created by `capstan demo`: use another directory with --data-dir"
                     );
                 }
-                let fresh = Self { endpoint_port: port.unwrap_or(PORT), applied: false };
-                std::fs::create_dir_all(dir).with_context(|| format!("{shown} cannot be made"))?;
+                let fresh = Self { endpoint_port: port.unwrap_or(DEFAULT_PORT), applied: false };
+                std::fs::create_dir_all(dir).with_context(|| format!("cannot create {shown}"))?;
                 fresh.write(dir)?;
                 fresh
             }
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", file.display())),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
         };
         if port.is_some_and(|port| port != state.endpoint_port) {
             bail!(
-                "--endpoint-port: the clusters in {shown} are on port {}; choose another directory with --data-dir",
+                "--endpoint-port: the clusters in {shown} are on port {}; use another directory with --data-dir",
                 state.endpoint_port
             );
         }
         Ok(state)
     }
 
-    /// Writes it.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let file = dir.join(FILE);
         let fresh = dir.join("demo.json.new");
         let written = std::fs::write(&fresh, serde_json::to_vec(self)?);
         written
             .and_then(|()| std::fs::rename(&fresh, &file))
-            .with_context(|| format!("{} cannot be written", file.display()))
+            .with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
@@ -67,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_continued_and_nobody_else_s_is_touched() {
+    fn a_directory_is_continued_and_foreign_ones_are_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let own = dir.path().join("own");
         let mut state = State::open(&own, Some(7000)).expect("a new one");

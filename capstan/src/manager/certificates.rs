@@ -1,37 +1,35 @@
-//! The webhooks' own certificates: an authority and what it signed, kept in a Secret that all replicas share.
+//! Certificates of the webhooks: a CA and a serving certificate in a Secret that all replicas share.
 //!
-//! The serving certificate is made anew when a third of its life is left, the authority likewise. A new authority
-//! stands before the old one in `ca.crt`, so that API servers that trust the bundle trust both until the old one ends.
+//! Both are renewed when a third of their lifetime is left. A new CA is put before the old one in `ca.crt`, so that API
+//! servers trust both until the old one expires.
 
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capstan_apiserver::pki::{Authority, Credential, Leaf, PkiError, PrivateKey};
 use capstan_controller::{Client, Env, KindName};
 use capstan_object::Key;
+use capstan_pki::{Authority, Credential, Leaf, PkiError, PrivateKey};
 use serde_json::{Value, json};
 
-/// What webhooks are served with, and what vouches for it.
 pub struct Certificates {
-    /// PEM of the authorities to trust, the signing one first.
+    /// CA bundle in PEM, the signing one first.
     pub authorities: String,
-    /// Serving certificate and key.
     pub serving: Credential,
 }
 
-/// What the Secret holds.
-struct Kept {
+/// Content of the Secret.
+struct Stored {
     authorities: String,
     authority: Authority,
     serving: Credential,
 }
 
-/// Reads the certificates, and makes and keeps what is missing or nears its end.
+/// Reads the certificates; creates or renews and stores what is missing or due.
 pub async fn current(client: &Client, secret: &Key, names: &[String], env: &Env) -> Result<Certificates> {
     let kind = KindName::namespaced("", "v1", "Secret", "secrets");
-    // Replicas may start together: whoever comes second uses what the first made.
+    // Replicas may start together: the second one uses what the first one created.
     for _ in 0..5 {
-        let reply = client.get_raw(&kind, secret).await.context("it could not be read")?;
+        let reply = client.get_raw(&kind, secret).await.context("cannot read it")?;
         let found: Option<Value> = reply.map(|reply| reply.parse()).transpose()?;
         let kept = found.as_ref().and_then(|found| read(found).ok());
         let (kept, changed) = renewed(kept, names, env)?;
@@ -46,14 +44,14 @@ pub async fn current(client: &Client, secret: &Key, names: &[String], env: &Env)
         match written {
             Ok(_) => return Ok(Certificates { authorities: kept.authorities, serving: kept.serving }),
             Err(error) if error.is_conflict() || error.is_already_exists() => {}
-            Err(error) => return Err(error).context("it could not be written"),
+            Err(error) => return Err(error).context("cannot write it"),
         }
     }
-    bail!("others keep changing it")
+    bail!("too many conflicts")
 }
 
-/// What is kept, with what is missing or due made anew; and whether anything was.
-fn renewed(kept: Option<Kept>, names: &[String], env: &Env) -> Result<(Kept, bool), PkiError> {
+/// Renews what is missing or due; returns whether anything changed.
+fn renewed(kept: Option<Stored>, names: &[String], env: &Env) -> Result<(Stored, bool), PkiError> {
     let leaf = Leaf::Server { names: names.to_vec() };
     let due = |credential: &Credential| credential.renew_at().is_ok_and(|at| env.now() >= at);
     let (authority, older) = match kept {
@@ -63,7 +61,7 @@ fn renewed(kept: Option<Kept>, names: &[String], env: &Env) -> Result<(Kept, boo
                 return Ok((kept, false));
             }
             let serving = kept.authority.issue(env, &leaf)?;
-            return Ok((Kept { serving, ..kept }, true));
+            return Ok((Stored { serving, ..kept }, true));
         }
         Some(kept) => {
             (Authority::create(env, PrivateKey::generate()?)?, kept.authority.credential().certificate_pem())
@@ -72,10 +70,10 @@ fn renewed(kept: Option<Kept>, names: &[String], env: &Env) -> Result<(Kept, boo
     };
     let serving = authority.issue(env, &leaf)?;
     let authorities = format!("{}{older}", authority.credential().certificate_pem());
-    Ok((Kept { authorities, authority, serving }, true))
+    Ok((Stored { authorities, authority, serving }, true))
 }
 
-fn read(secret: &Value) -> Result<Kept> {
+fn read(secret: &Value) -> Result<Stored> {
     let text = |field: &str| -> Result<String> {
         let data = secret["data"][field].as_str().context("a field is missing")?;
         Ok(String::from_utf8(STANDARD.decode(data)?)?)
@@ -83,10 +81,10 @@ fn read(secret: &Value) -> Result<Kept> {
     let authorities = text("ca.crt")?;
     let authority = Authority::new(Credential::from_pem(&authorities, &text("ca.key")?)?);
     let serving = Credential::from_pem(&text("tls.crt")?, &text("tls.key")?)?;
-    Ok(Kept { authorities, authority, serving })
+    Ok(Stored { authorities, authority, serving })
 }
 
-fn body(key: &Key, kept: &Kept, found: Option<&Value>) -> Value {
+fn body(key: &Key, kept: &Stored, found: Option<&Value>) -> Value {
     let encode = |text: String| STANDARD.encode(text);
     let mut metadata = json!({"name": key.name, "namespace": key.namespace});
     if let Some(found) = found {
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_kept_until_they_near_their_end_or_names_change() {
+    fn certificates_are_renewed_when_due_or_when_names_change() {
         let names = ["a.svc".to_owned()];
         let (first, made) = renewed(None, &names, &at(0)).unwrap();
         assert!(made);
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_authority_is_trusted_beside_the_old_one() {
+    fn a_new_ca_is_trusted_together_with_the_old_one() {
         let names = ["a.svc".to_owned()];
         let (first, _) = renewed(None, &names, &at(0)).unwrap();
         let old = first.authorities.clone();

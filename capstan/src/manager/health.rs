@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::web;
 
-/// What probes and metrics tell.
+/// State of probes and metrics.
 #[derive(Clone)]
 pub struct Health {
     ready: Arc<AtomicBool>,
@@ -19,30 +19,29 @@ pub struct Health {
 }
 
 impl Health {
-    /// Neither ready nor leading yet. `providers` tells what providers of infrastructure count.
+    /// Neither ready nor leading. `providers` renders the metrics of infrastructure providers.
     pub fn new(metrics: Arc<Metrics>, providers: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { ready: Arc::default(), leads: Arc::default(), metrics, providers: Arc::new(providers) }
     }
 
-    /// Webhooks are served; and if this process leads, definitions are there.
+    /// Called when webhooks are served and, on the leader, definitions are installed.
     pub fn ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
     }
 
-    /// The controllers run here.
+    /// Called when the controllers run in this process.
     pub fn leads(&self) {
         self.leads.store(true, Ordering::Relaxed);
     }
 
-    /// Answers until the task ends.
     pub async fn serve(self, listener: TcpListener) {
         let handle = move |request: http::Request<hyper::body::Incoming>| {
-            std::future::ready(self.answer(request.uri().path()))
+            std::future::ready(self.respond(request.uri().path()))
         };
         web::serve(listener, None, handle).await;
     }
 
-    fn answer(&self, path: &str) -> web::Answer {
+    fn respond(&self, path: &str) -> web::WebResponse {
         match path {
             "/healthz" | "/livez" => web::text(StatusCode::OK, "ok"),
             "/readyz" if self.ready.load(Ordering::Relaxed) => web::text(StatusCode::OK, "ok"),
@@ -55,7 +54,7 @@ impl Health {
                 );
                 web::text(StatusCode::OK, own + &self.metrics.render() + &(self.providers)())
             }
-            _ => web::text(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics"),
+            _ => web::text(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an API server is told about the webhooks: who converts and who judges which kinds.
+//! Registration of the webhooks: conversion in definitions, and webhook configurations.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,25 +10,23 @@ use capstan_controller::{Client, KindName};
 use capstan_object::{Key, Kind, Scope};
 use serde_json::{Value, json};
 
-/// Upstream's: shorter than the API server's own limit.
+/// Same as upstream; shorter than the API server's own limit.
 const TIMEOUT_SECONDS: u32 = 10;
 
 /// How an API server reaches the webhooks.
 #[derive(Debug, Clone)]
-pub enum Reach {
-    /// By a Service: namespace and name.
+pub enum WebhookAddress {
+    /// Namespace and name of a Service.
     Service(String, String),
-    /// By a URL without path, and the host in it.
     Url {
-        /// The URL.
+        /// Without a path.
         url: String,
-        /// Its host.
         host: String,
     },
 }
 
-impl Reach {
-    /// As the arguments say: by URL, by the manager's Service if it runs in the cluster, else by loopback.
+impl WebhookAddress {
+    /// `--webhook-url`, else the manager's Service if it runs in the cluster, else loopback.
     pub fn new(args: &super::Args, name: &str, in_cluster: bool) -> Result<Self> {
         let url = match &args.webhook_url {
             Some(url) => url.clone(),
@@ -39,13 +37,12 @@ impl Reach {
         };
         let parsed = url.parse::<http::Uri>().ok();
         let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
-        let host =
-            host.with_context(|| format!("{url} has no host: give --webhook-url https://host:port"))?;
+        let host = host.with_context(|| format!("{url} has no host: use --webhook-url https://host:port"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self::Url { url: url.trim_end_matches('/').to_owned(), host })
     }
 
-    /// What the serving certificate is valid for.
+    /// Names in the serving certificate.
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::Service(namespace, name) => {
@@ -56,7 +53,7 @@ impl Reach {
         }
     }
 
-    /// The address to listen on: loopback if nobody comes from elsewhere.
+    /// The address to listen on: loopback if the webhooks are reached over loopback.
     pub fn bind(&self) -> Ipv4Addr {
         match self {
             Self::Url { host, .. } if host.parse().is_ok_and(|it: IpAddr| it.is_loopback()) => {
@@ -80,16 +77,13 @@ impl Reach {
 
 /// Paths of the webhooks.
 pub mod path {
-    /// Fills in defaults.
     pub const DEFAULT: &str = "/default";
-    /// Lets pass or refuses.
     pub const VALIDATE: &str = "/validate";
-    /// Converts between versions.
     pub const CONVERT: &str = "/convert";
 }
 
-/// Has definitions of several versions converted by the webhooks.
-pub fn converted(definitions: &mut [Value], reach: &Reach, authorities: &str) {
+/// Sets the conversion webhook in definitions with several versions.
+pub fn set_conversion(definitions: &mut [Value], address: &WebhookAddress, authorities: &str) {
     for definition in definitions {
         let versions = definition["spec"]["versions"].as_array().map_or(0, Vec::len);
         if versions > 1 {
@@ -97,30 +91,30 @@ pub fn converted(definitions: &mut [Value], reach: &Reach, authorities: &str) {
                 "strategy": "Webhook",
                 "webhook": {
                     "conversionReviewVersions": ["v1"],
-                    "clientConfig": reach.client_config(path::CONVERT, authorities),
+                    "clientConfig": address.client_config(path::CONVERT, authorities),
                 },
             });
         }
     }
 }
 
-/// Has the webhooks judge what is written of the kinds that `rules` are about. Nothing is written if it is so already.
-pub async fn judge(
+/// Writes the webhook configurations of the kinds in `rules`, if they differ.
+pub async fn register(
     client: &Client,
     name: &str,
     rules: &Rules,
-    reach: &Reach,
+    address: &WebhookAddress,
     authorities: &str,
 ) -> Result<()> {
     let kinds = rules.kinds();
     let defaults: Vec<Value> = kinds
         .iter()
-        .map(|kind| webhook("default", kind, "", reach.client_config(path::DEFAULT, authorities)))
+        .map(|kind| webhook("default", kind, "", address.client_config(path::DEFAULT, authorities)))
         .collect();
-    let verdicts: Vec<Value> = kinds
+    let validations: Vec<Value> = kinds
         .iter()
         .flat_map(|kind| {
-            let config = || reach.client_config(path::VALIDATE, authorities);
+            let config = || address.client_config(path::VALIDATE, authorities);
             let scale = (kind.kind == "KubeadmControlPlane")
                 .then(|| webhook("validate-scale", kind, "/scale", config()));
             [Some(webhook("validate", kind, "", config())), scale].into_iter().flatten()
@@ -128,7 +122,7 @@ pub async fn judge(
         .collect();
     for (kind_name, plural, webhooks) in [
         ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", defaults),
-        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", verdicts),
+        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", validations),
     ] {
         let mut kind = KindName::namespaced("admissionregistration.k8s.io", "v1", kind_name, plural);
         kind.scope = Scope::Cluster;
@@ -137,25 +131,25 @@ pub async fn judge(
             "metadata": {"name": name}, "webhooks": webhooks,
         });
         let put = put(client, &kind, &Key::new("", name), body).await;
-        put.with_context(|| format!("the {kind_name} {name} could not be written"))?;
+        put.with_context(|| format!("cannot write the {kind_name} {name}"))?;
     }
     Ok(())
 }
 
-async fn put(client: &Client, kind: &KindName, key: &Key, mut wanted: Value) -> Result<()> {
+async fn put(client: &Client, kind: &KindName, key: &Key, mut desired: Value) -> Result<()> {
     let Some(current) = client.get_raw(kind, key).await? else {
-        client.create(kind, "", &wanted).await?;
+        client.create(kind, "", &desired).await?;
         return Ok(());
     };
     let current: Value = current.parse()?;
-    if current["webhooks"] != wanted["webhooks"] {
-        wanted["metadata"] = current["metadata"].clone();
-        client.replace(kind, key, None, &wanted).await?;
+    if current["webhooks"] != desired["webhooks"] {
+        desired["metadata"] = current["metadata"].clone();
+        client.replace(kind, key, None, &desired).await?;
     }
     Ok(())
 }
 
-/// One webhook, with everything said that servers would fill in, so that it compares equal to what they answer.
+/// One webhook, with all defaults of the API server, so that it compares equal to the stored one.
 fn webhook(verb: &str, kind: &Kind, subresource: &str, client_config: Value) -> Value {
     let mut webhook = json!({
         "name": format!("{verb}.{}.{}", kind.kind.to_lowercase(), kind.group),
@@ -186,7 +180,11 @@ mod tests {
         let one = json!({"spec": {"versions": [{"name": "v1"}]}});
         let two = json!({"spec": {"versions": [{"name": "v1"}, {"name": "v2"}]}});
         let mut definitions = [one.clone(), two];
-        converted(&mut definitions, &Reach::Url { url: "https://h:1".into(), host: "h".into() }, "pem");
+        set_conversion(
+            &mut definitions,
+            &WebhookAddress::Url { url: "https://h:1".into(), host: "h".into() },
+            "pem",
+        );
         assert_eq!(definitions[0], one);
         let config = &definitions[1]["spec"]["conversion"]["webhook"]["clientConfig"];
         assert_eq!(*config, json!({"url": "https://h:1/convert", "caBundle": "cGVt"}));

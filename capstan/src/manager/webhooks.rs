@@ -1,11 +1,11 @@
-//! The webhook server: reviews over TLS with certificates that change while it serves.
+//! The webhook server; its certificate can change while it serves.
 
 use std::sync::Arc;
 
 use anyhow::Result;
 use bytes::Bytes;
-use capstan_apiserver::pki::Credential;
-use capstan_capi_plane::{NoReview, Reviewer};
+use capstan_capi_plane::{NotAReview, Reviewer};
+use capstan_pki::Credential;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::registration::path;
-use super::web::{self, Answer};
+use super::web::{self, WebResponse};
 
-/// Largest review: API servers send whole pages of lists to be converted.
+/// Limit of a review, in bytes: API servers send whole pages of lists to be converted.
 const LARGEST: usize = 64 << 20;
 
 /// The serving certificate in use.
@@ -27,7 +27,7 @@ const LARGEST: usize = 64 << 20;
 pub struct Serving(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Serving {
-    /// Serves with another certificate from now on.
+    /// Uses this certificate for new connections.
     pub fn renew(&self, credential: &Credential) -> Result<()> {
         let key = rustls::crypto::ring::sign::any_supported_type(&credential.key.to_rustls())?;
         *self.0.write() = Some(Arc::new(CertifiedKey::new(vec![credential.certificate.clone()], key)));
@@ -41,7 +41,7 @@ impl ResolvesServerCert for Serving {
     }
 }
 
-/// Answers reviews until the task ends.
+/// Serves reviews until the task is dropped.
 pub async fn serve(listener: TcpListener, serving: Arc<Serving>, reviewer: Arc<Reviewer>) -> Result<()> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ServerConfig::builder_with_provider(provider)
@@ -49,27 +49,28 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>, reviewer: Arc<R
         .with_no_client_auth()
         .with_cert_resolver(serving);
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    web::serve(listener, Some(Arc::new(tls)), move |request| answer(reviewer.clone(), request)).await;
+    web::serve(listener, Some(Arc::new(tls)), move |request| review_response(reviewer.clone(), request))
+        .await;
     Ok(())
 }
 
-async fn answer(reviewer: Arc<Reviewer>, request: Request<Incoming>) -> Answer {
+async fn review_response(reviewer: Arc<Reviewer>, request: Request<Incoming>) -> WebResponse {
     if request.method() != Method::POST {
-        return web::text(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
+        return web::text(StatusCode::METHOD_NOT_ALLOWED, "use POST");
     }
-    let asked = request.uri().path().to_owned();
+    let request_path = request.uri().path().to_owned();
     let body: Bytes = match Limited::new(request.into_body(), LARGEST).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(_) => return web::text(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large or broke off"),
+        Err(_) => return web::text(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large or incomplete"),
     };
     let Ok(review) = serde_json::from_slice::<Value>(&body) else {
-        return web::text(StatusCode::BAD_REQUEST, "the review is no JSON");
+        return web::text(StatusCode::BAD_REQUEST, "the review is not JSON");
     };
-    let reviewed: Result<Value, NoReview> = match asked.as_str() {
+    let reviewed: Result<Value, NotAReview> = match request_path.as_str() {
         path::DEFAULT => reviewer.default(review),
         path::VALIDATE => reviewer.validate(review).await,
         path::CONVERT => reviewer.convert(review),
-        _ => return web::text(StatusCode::NOT_FOUND, "there are /default, /validate and /convert"),
+        _ => return web::text(StatusCode::NOT_FOUND, "not found: use /default, /validate or /convert"),
     };
     match reviewed {
         Ok(review) => web::json(&review),

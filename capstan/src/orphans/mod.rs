@@ -1,8 +1,8 @@
-//! `capstan orphans`: where records and reality differ. Looks, and removes nothing unless it is told to.
+//! `capstan orphans`: drift between records, workload clusters and clouds. Deletes nothing without `--delete`.
 //!
 //! ```text
 //! Machines ──────────────── compared with ── Nodes of each workload cluster
-//! a provider's objects ──── compared with ── what its clouds have                (providers with an inventory)
+//! a provider's objects ──── compared with ── the inventory of its clouds
 //! ```
 
 mod removal;
@@ -19,20 +19,20 @@ use capstan_provider_kit::{Difference, DifferenceKind};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
 use crate::kinds::list;
-use crate::output::{How, OutputArgs, Show, talk};
+use crate::output::{OutputArgs, Show, TextOptions, eprint_line};
 use crate::plugins::Plugins;
-use crate::reach::Reach;
 use removal::{DeleteArgs, remove};
 
 /// Arguments of `capstan orphans`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of a cluster; without it, all clusters, and the clouds they are on
+    /// Name of a cluster; all clusters and their clouds if not given
     cluster: Option<String>,
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     /// Clusters of all namespaces
     #[arg(long, short = 'A', conflicts_with = "cluster")]
     all_namespaces: bool,
@@ -47,15 +47,15 @@ pub struct Args {
 struct Differences(Vec<Difference>);
 
 impl Show for Differences {
-    fn text(&self, _: &How) -> String {
+    fn text(&self, _: &TextOptions) -> String {
         let word = |how| match how {
-            DifferenceKind::Unrecorded => "in no record",
-            DifferenceKind::Gone => "gone",
-            DifferenceKind::Unknown => "not known",
+            DifferenceKind::Unrecorded => "orphaned",
+            DifferenceKind::Gone => "missing",
+            DifferenceKind::Unknown => "unknown",
         };
         self.0
             .iter()
-            .map(|it| format!("{:13} {:12} {}: {}\n", word(it.how), it.place, it.what, it.says))
+            .map(|it| format!("{:9} {:12} {}: {}\n", word(it.how), it.place, it.what, it.says))
             .collect()
     }
 
@@ -64,9 +64,9 @@ impl Show for Differences {
     }
 }
 
-/// Compares, says what differs, and removes what nobody has recorded if that is asked for.
+/// Prints the drift, and deletes orphaned resources with `--delete`.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
-    args.reach.run(plugins, async |mut management| {
+    args.connection.run(plugins, async |mut management| {
         let mut clusters = match &args.cluster {
             Some(name) => vec![management.find::<Cluster>(name).await?],
             None => {
@@ -89,14 +89,14 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
                 unrecorded.extend(drift.unrecorded);
             }
         }
-        talk(&format!("{} clusters compared, {} differences", clusters.len(), found.len()));
+        eprint_line(&format!("{} clusters compared, {} differences", clusters.len(), found.len()));
         let exit = if found.is_empty() { Exit::Done } else { Exit::Differs };
         args.output.show(&Differences(found))?;
         if args.delete.delete { remove(&args.delete, &unrecorded).await } else { Ok(exit) }
     })
 }
 
-/// Records of a cluster beside the Nodes it has.
+/// Compares the Machines of a cluster with its Nodes.
 async fn workload(client: &Client, cluster: &Cluster) -> Result<Vec<Difference>> {
     let key = cluster.key();
     let machines: Vec<Machine> = client.list_all(&key.namespace, &ListOptions::default()).await?;
@@ -105,12 +105,12 @@ async fn workload(client: &Client, cluster: &Cluster) -> Result<Vec<Difference>>
     let place = format!("cluster {}", key.name);
     match nodes(client, &key).await {
         Ok(Some(nodes)) => Ok(compare(&place, &machines, &nodes)),
-        // Nothing runs yet, so nothing can differ.
+        // It has no API server yet.
         Ok(None) => Ok(Vec::new()),
         Err(error) => Ok(vec![Difference {
             how: DifferenceKind::Unknown,
             what: format!("Cluster/{}", key.name),
-            says: format!("its nodes cannot be listed: {error:#}"),
+            says: format!("cannot list its nodes: {error:#}"),
             place,
         }]),
     }
@@ -130,12 +130,12 @@ fn compare(place: &str, machines: &[Machine], nodes: &[Value]) -> Vec<Difference
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let ids: BTreeSet<&str> = machines.iter().map(|machine| machine.spec.provider_id.as_str()).collect();
     let recorded: BTreeSet<&str> = machines.iter().map(node_name).collect();
-    let there: BTreeMap<String, String> = nodes
+    let existing: BTreeMap<String, String> = nodes
         .iter()
         .map(|node| (text(&node["metadata"]["name"]), text(&node["spec"]["providerID"])))
         .collect();
     let mut found = Vec::new();
-    for (name, id) in &there {
+    for (name, id) in &existing {
         let known = recorded.contains(name.as_str()) || (!id.is_empty() && ids.contains(id.as_str()));
         if !known {
             found.push(Difference {
@@ -143,7 +143,7 @@ fn compare(place: &str, machines: &[Machine], nodes: &[Value]) -> Vec<Difference
                 what: format!("Node/{name}"),
                 place: place.to_owned(),
                 says: format!(
-                    "no Machine stands for it ({})",
+                    "no Machine has this node ({})",
                     if id.is_empty() { "no provider id" } else { id }
                 ),
             });
@@ -153,14 +153,14 @@ fn compare(place: &str, machines: &[Machine], nodes: &[Value]) -> Vec<Difference
         let node = node_name(machine);
         let id = machine.spec.provider_id.as_str();
         if !node.is_empty()
-            && !there.contains_key(node)
-            && !there.values().any(|other| !id.is_empty() && other == id)
+            && !existing.contains_key(node)
+            && !existing.values().any(|other| !id.is_empty() && other == id)
         {
             found.push(Difference {
                 how: DifferenceKind::Gone,
                 what: format!("Machine/{}", machine.metadata().name),
                 place: place.to_owned(),
-                says: format!("its node {node} is not in the cluster"),
+                says: format!("its node {node} does not exist"),
             });
         }
     }
@@ -191,16 +191,16 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_machines_and_machines_without_nodes_are_told_apart() {
+    fn nodes_without_machines_and_machines_without_nodes_are_reported() {
         let machines = [machine("a", "a", "p://1"), machine("b", "b", "p://2"), machine("new", "", "")];
-        let said = |nodes: &[Value]| -> Vec<(DifferenceKind, String)> {
+        let found = |nodes: &[Value]| -> Vec<(DifferenceKind, String)> {
             compare("cluster c", &machines, nodes).into_iter().map(|it| (it.how, it.what)).collect()
         };
-        assert_eq!(said(&[node("a", "p://1"), node("b", "p://2")]), []);
-        assert_eq!(said(&[node("a", "p://1"), node("renamed", "p://2")]), [], "known by its provider id");
-        assert_eq!(said(&[node("a", "p://1")]), [(DifferenceKind::Gone, "Machine/b".to_owned())]);
+        assert_eq!(found(&[node("a", "p://1"), node("b", "p://2")]), []);
+        assert_eq!(found(&[node("a", "p://1"), node("renamed", "p://2")]), [], "known by its provider id");
+        assert_eq!(found(&[node("a", "p://1")]), [(DifferenceKind::Gone, "Machine/b".to_owned())]);
         assert_eq!(
-            said(&[node("a", "p://1"), node("b", "p://2"), node("c", "p://3")]),
+            found(&[node("a", "p://1"), node("b", "p://2"), node("c", "p://3")]),
             [(DifferenceKind::Unrecorded, "Node/c".to_owned())]
         );
     }

@@ -1,4 +1,4 @@
-//! What of the objects changes, in the server's own words: each is sent as a dry run and compared with what is there.
+//! The objects that a manifest changes: each is sent as a dry run and compared with the stored one.
 
 use anyhow::{Result, bail};
 use capstan_controller::KindName;
@@ -7,48 +7,43 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::apply::{Applier, title};
-use crate::reach::Management;
+use crate::connection::Management;
 
-/// Fields shown of one object.
+/// Most fields shown per object.
 const MOST: usize = 8;
-/// Letters shown of one value.
+/// Characters shown per value.
 const LONGEST: usize = 60;
-/// What a server writes, whatever is asked of it.
-const OF_THE_SERVER: [&str; 6] =
+/// Metadata that the server sets.
+const SERVER_FIELDS: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// What becomes of one object of the manifest.
+/// A change of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// `Kind/name`.
     pub object: String,
-    /// What becomes of it.
-    pub becomes: Becomes,
-    /// Fields that change, with what they hold before and after.
+    #[serde(rename = "becomes")]
+    pub kind: ChangeKind,
+    /// Such as `spec.replicas: 1 → 3`.
     pub fields: Vec<String>,
 }
 
-/// What becomes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Becomes {
-    /// It is not there yet.
+pub enum ChangeKind {
     Created,
-    /// Fields of it change.
     Changed,
-    /// It goes.
     Deleted,
 }
 
 impl Change {
-    /// An object goes.
     pub fn deletion(kind: &KindName, key: &Key) -> Self {
-        Self { object: format!("{}/{}", kind.kind, key.name), becomes: Becomes::Deleted, fields: Vec::new() }
+        Self { object: format!("{}/{}", kind.kind, key.name), kind: ChangeKind::Deleted, fields: Vec::new() }
     }
 }
 
-/// What the manifest changes. All that the server refuses is said at once.
+/// The changes of a manifest; the error lists all objects that the server refuses.
 pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change>> {
     let mut applier = Applier::new(&management.client, &management.namespace).dry();
     let mut changes = Vec::new();
@@ -63,12 +58,12 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
         };
         match applier.current(object).await? {
             None => {
-                changes.push(Change { object: title(object), becomes: Becomes::Created, fields: Vec::new() })
+                changes.push(Change { object: title(object), kind: ChangeKind::Created, fields: Vec::new() })
             }
             Some(before) => {
                 let fields = differences(&before, &after);
                 if !fields.is_empty() {
-                    changes.push(Change { object: title(object), becomes: Becomes::Changed, fields });
+                    changes.push(Change { object: title(object), kind: ChangeKind::Changed, fields });
                 }
             }
         }
@@ -79,7 +74,7 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
     }
 }
 
-/// Fields that differ, status and what the server keeps aside.
+/// Fields that differ, without status and server-set metadata.
 fn differences(before: &Value, after: &Value) -> Vec<String> {
     let secret = after["kind"] == "Secret";
     let mut found = Vec::new();
@@ -94,7 +89,7 @@ fn differences(before: &Value, after: &Value) -> Vec<String> {
 
 fn compare(path: &str, before: &Value, after: &Value, secret: bool, found: &mut Vec<String>) {
     let skipped = path == "status"
-        || path.strip_prefix("metadata.").is_some_and(|field| OF_THE_SERVER.contains(&field));
+        || path.strip_prefix("metadata.").is_some_and(|field| SERVER_FIELDS.contains(&field));
     if skipped || before == after {
         return;
     }
@@ -115,7 +110,7 @@ fn compare(path: &str, before: &Value, after: &Value, secret: bool, found: &mut 
 
 fn shown(value: &Value) -> String {
     let text = match value {
-        Value::Null => "nothing".to_owned(),
+        Value::Null => "(unset)".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
@@ -129,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_differ_are_named_and_secrets_are_not_shown() {
+    fn differing_fields_are_listed_and_secrets_are_hidden() {
         let before = json!({"kind": "A", "metadata": {"name": "a", "resourceVersion": "1", "labels": {"x": "1"}},
             "spec": {"replicas": 1, "same": true}, "status": {"n": 1}});
         let after = json!({"kind": "A", "metadata": {"name": "a", "resourceVersion": "2", "labels": {"x": "2"}},

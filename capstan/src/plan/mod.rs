@@ -1,19 +1,19 @@
-//! `capstan plan`: what a manifest would do, found by doing it on a copy.
+//! `capstan plan`: preview of a change, by running it on a copy.
 //!
 //! ```text
-//! manifest ─┬─ the server judges it (dry run) ──▶ changes.rs: what of the objects changes
-//!           └─ applied on the copy ─────────────▶ capstan-rehearsal: machines that come and go
-//! server ── read.rs: records ──▶ the copy         warnings.rs: what stands in the way     tell.rs: the answer
-//! clouds ── what they would say to the orders ──▶ room.rs: whether there is room
+//! manifest ─┬─ dry run on the server ──▶ changes.rs: changed objects
+//!           └─ applied to the copy ────▶ capstan-rehearsal: created and deleted machines
+//! server ── snapshot.rs ──▶ the copy     warnings.rs: what may block the change     report.rs: output
+//! clouds ── quota, images, sizes ──────▶ capacity.rs: whether there is capacity
 //! ```
 //!
-//! Nothing is written anywhere: the copy is in this process, and Secrets that it needs do not leave it, but for the keys
-//! of a cloud, with which that cloud is asked.
+//! Nothing is written: the copy is in this process. Secrets do not leave it, except that credentials of a cloud are used to
+//! query that cloud.
 
+mod capacity;
 mod changes;
-mod read;
-mod room;
-mod tell;
+mod report;
+mod snapshot;
 mod warnings;
 
 use std::path::PathBuf;
@@ -30,72 +30,71 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::apply::{Applier, read_all};
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::output::OutputArgs;
 use crate::plugins::Plugins;
-use crate::reach::{Management, Reach};
 
-pub use tell::Plan;
+pub use report::Plan;
 
 /// Arguments of `capstan plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Manifest to try; several are tried in order, `-` is stdin
+    /// Manifest, or directory of manifests, to preview; several are applied in order, `-` is stdin
     #[arg(long = "filename", short = 'f', value_name = "FILE", required_unless_present = "delete")]
     files: Vec<PathBuf>,
-    /// Object to be deleted, such as machinedeployment/workers; after the manifests
+    /// Object to delete, such as machinedeployment/workers; after the manifests
     #[arg(long, value_name = "KIND/NAME")]
     delete: Vec<String>,
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// What somebody thinks of doing.
+/// A change to preview.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// Objects to apply.
+pub struct Proposal {
     pub apply: Vec<Value>,
-    /// Objects to delete then.
+    /// Deleted after `apply`.
     pub delete: Vec<(KindName, Key)>,
 }
 
-/// Says what a manifest would do; [`Exit::Differs`] if anything.
+/// Prints the plan; [`Exit::Differs`] if anything changes.
 pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     let apply = read_all(&args.files)?;
-    let plan = args.reach.run(plugins, async |management| {
+    let plan = args.connection.run(plugins, async |management| {
         let mut delete = Vec::new();
         for word in &args.delete {
-            delete.push(named(&management, word).await?);
+            delete.push(resolve(&management, word).await?);
         }
-        foresee(&management, Wish { apply, delete }).await
+        simulate(&management, Proposal { apply, delete }).await
     })?;
     args.output.show(&plan)?;
     Ok(if plan.is_empty() { Exit::Done } else { Exit::Differs })
 }
 
-/// The object that `KIND/NAME` means, which must be there.
-async fn named(management: &Management, word: &str) -> Result<(KindName, Key)> {
+/// Resolves `KIND/NAME` to an existing object.
+async fn resolve(management: &Management, word: &str) -> Result<(KindName, Key)> {
     let Some((kind, name)) = word.split_once('/') else {
-        bail!("--delete {word}: write it like machinedeployment/workers");
+        bail!("--delete {word}: expected KIND/NAME, such as machinedeployment/workers");
     };
     let kind = crate::get::kind(management, kind).await?;
     let key = Key::new(management.namespace.as_str(), name);
     if management.client.get_raw(&kind, &key).await?.is_none() {
-        bail!("there is no {} {name} in namespace {}", kind.kind, management.namespace);
+        bail!("{} {name} does not exist in namespace {}", kind.kind, management.namespace);
     }
     Ok((kind, key))
 }
 
-/// What a wish would do on a server.
-pub async fn foresee(management: &Management, wish: Wish) -> Result<Plan> {
-    let mut changes = changes::of(management, &wish.apply).await?;
-    changes.extend(wish.delete.iter().map(|(kind, key)| changes::Change::deletion(kind, key)));
-    let kinds = read::kinds(&management.plugins, &management.client).await;
-    let mut namespaces = read::namespaces(&wish.apply, &management.namespace);
-    namespaces.extend(wish.delete.iter().map(|(_, key)| key.namespace.clone()));
-    let records = read::records(&management.client, &kinds, &namespaces).await?;
+/// Runs a change on a copy of the clusters and checks it against the clouds.
+pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Plan> {
+    let mut changes = changes::of(management, &proposal.apply).await?;
+    changes.extend(proposal.delete.iter().map(|(kind, key)| changes::Change::deletion(kind, key)));
+    let kinds = snapshot::kinds(&management.plugins, &management.client).await;
+    let mut namespaces = snapshot::namespaces(&proposal.apply, &management.namespace);
+    namespaces.extend(proposal.delete.iter().map(|(_, key)| key.namespace.clone()));
+    let records = snapshot::records(&management.client, &kinds, &namespaces).await?;
     let rehearsal = Rehearsal {
         records,
         kinds,
@@ -103,29 +102,29 @@ pub async fn foresee(management: &Management, wish: Wish) -> Result<Plan> {
         now: Timestamp::now(),
         timings: Timings::default(),
         models: management.plugins.models(),
-        edit: edit(wish.clone(), management.namespace.clone()),
+        edit: edit(proposal.clone(), management.namespace.clone()),
     };
-    // Time jumps in there, so it needs a runtime of its own.
+    // It uses a paused clock, which needs a runtime of its own.
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
-    let course = course.context("the copy")?;
-    let answers = room::ask(&management.plugins, &management.client, &wish.apply, &course).await;
+    let course = course.context("cannot simulate the change")?;
+    let answers = capacity::check(&management.plugins, &management.client, &proposal.apply, &course).await;
     let warnings = warnings::of(&management.client, &course).await;
     Ok(Plan::new(changes, course, answers, warnings))
 }
 
-/// Does on the copy what would be done on the server.
-fn edit(wish: Wish, namespace: String) -> Edit {
-    let wish = Arc::new(wish);
+/// Applies the change to the copy.
+fn edit(proposal: Proposal, namespace: String) -> Edit {
+    let proposal = Arc::new(proposal);
     Box::new(move |client| {
-        let (wish, namespace) = (wish.clone(), namespace.clone());
+        let (proposal, namespace) = (proposal.clone(), namespace.clone());
         let done = async move {
             let mut applier = Applier::new(&client, &namespace);
-            for object in &wish.apply {
+            for object in &proposal.apply {
                 applier.apply(object).await.map_err(|error| format!("{error:#}"))?;
             }
-            for (kind, key) in &wish.delete {
+            for (kind, key) in &proposal.delete {
                 let deleted = client.delete(kind, key, &Deletion::default()).await;
-                deleted.map_err(|error| format!("{} {key} is not deleted: {error}", kind.kind))?;
+                deleted.map_err(|error| format!("cannot delete {} {key}: {error}", kind.kind))?;
             }
             Ok(())
         };

@@ -26,7 +26,7 @@ fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
 
-/// Names and versions of the test's objects.
+/// Names and resource versions of the test's objects.
 async fn stored(server: &Server, kubeconfig: &Path) -> BTreeMap<String, u64> {
     let path = format!("{MAPS}?labelSelector=test%3Dyes");
     let (code, list) = ask(&server.client(kubeconfig), Method::GET, &path, &Value::Null).await;
@@ -100,11 +100,11 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     reached(50).await;
     let before = written.load(Ordering::Relaxed);
     let arguments = ["backup", "--data-dir", text(&lost), "--to", text(&file)].map(str::to_owned);
-    let said =
+    let printed =
         tokio::task::spawn_blocking(move || succeeded(capstan(&arguments.each_ref().map(String::as_str))))
             .await
             .unwrap();
-    assert!(said.contains("keep it as safe as the server"), "{said}");
+    assert!(printed.contains("protect it like the server"), "{printed}");
     reached(written.load(Ordering::Relaxed) + 50).await;
     stop.store(true, Ordering::Relaxed);
     let mut acknowledged = BTreeMap::new();
@@ -113,8 +113,8 @@ async fn a_backup_under_writes_holds_exactly_what_was_acknowledged_up_to_its_ver
     }
     drop(server);
 
-    let said = succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
-    let version = said.split("from resource version ").nth(1).unwrap().split(';').next().unwrap();
+    let printed = succeeded(capstan(&["restore", "--from", text(&file), "--data-dir", text(&back)]));
+    let version = printed.split("from resource version ").nth(1).unwrap().split(';').next().unwrap();
     let version: u64 = version.parse().unwrap();
     acknowledged.retain(|_, at| *at <= version);
     assert!(acknowledged.len() >= before, "what was acknowledged before the backup began is in it");
@@ -171,16 +171,17 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     succeeded(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
     let whole = std::fs::read(&file).unwrap();
 
-    let said = failed(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
-    assert!(said.contains("exists: choose another file"), "{said}");
+    let printed = failed(capstan(&["backup", "--data-dir", text(&data), "--to", text(&file)]));
+    assert!(printed.contains("already exists: use another file"), "{printed}");
     assert_eq!(std::fs::read(&file).unwrap(), whole);
 
-    let said = failed(capstan(&["backup", "--data-dir", text(&path("typo")), "--to", text(&path("other"))]));
-    assert!(said.contains("is no data directory of capstan"), "{said}");
+    let printed =
+        failed(capstan(&["backup", "--data-dir", text(&path("typo")), "--to", text(&path("other"))]));
+    assert!(printed.contains("is not a capstan data directory"), "{printed}");
     assert!(!path("typo").exists() && !path("other").exists());
 
-    let said = failed(capstan(&["restore", "--from", text(&file), "--data-dir", text(&data)]));
-    assert!(said.contains("is not empty"), "{said}");
+    let printed = failed(capstan(&["restore", "--from", text(&file), "--data-dir", text(&data)]));
+    assert!(printed.contains("is not empty"), "{printed}");
 
     let flipped = |at: usize| {
         let mut bytes = whole.clone();
@@ -202,8 +203,8 @@ async fn nothing_is_overwritten_and_nothing_damaged_is_restored() {
     for (what, bytes, expected) in cases {
         let bad = path("bad");
         std::fs::write(&bad, bytes).unwrap();
-        let said = failed(capstan(&["restore", "--from", text(&bad), "--data-dir", text(&back)]));
-        assert!(said.contains(expected), "{what}: {said}");
+        let printed = failed(capstan(&["restore", "--from", text(&bad), "--data-dir", text(&back)]));
+        assert!(printed.contains(expected), "{what}: {printed}");
         assert!(!back.exists(), "{what}: nothing is made");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::program::{capstan, failed, succeeded};
 
-/// A demonstration; killed when dropped.
+/// A running demo; killed when dropped.
 struct Demo {
     process: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -30,16 +30,16 @@ impl Demo {
         Self { process, lines }
     }
 
-    /// Reads until a line contains `words`; what was said until then.
+    /// Reads until a line contains `words`; returns the lines until then.
     fn until(&mut self, words: &str) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         for line in self.lines.by_ref() {
-            said.push(line.unwrap());
-            if said.last().is_some_and(|line| line.contains(words)) {
-                return said;
+            lines.push(line.unwrap());
+            if lines.last().is_some_and(|line| line.contains(words)) {
+                return lines;
             }
         }
-        unreachable!("the demonstration ended without saying {words:?}: {said:#?}")
+        unreachable!("the demo ended without printing {words:?}: {lines:#?}")
     }
 }
 
@@ -50,7 +50,7 @@ impl Drop for Demo {
     }
 }
 
-/// Virtual machines of the tenant, as the cloud itself says.
+/// Ids of the tenant's virtual machines in the simulated cloud.
 fn machines_in_the_cloud(dir: &Path) -> BTreeSet<String> {
     let cloud: Value = serde_json::from_slice(&std::fs::read(dir.join("cloud.json")).unwrap()).unwrap();
     let mut stream = TcpStream::connect(cloud["address"].as_str().unwrap()).unwrap();
@@ -65,18 +65,18 @@ fn machines_in_the_cloud(dir: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_demonstration_that_is_killed_continues_with_nothing_doubled_and_nothing_lost() {
+fn a_killed_demo_continues_without_duplicate_or_lost_machines() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut first = Demo::start(&data, port);
-    let said = first.until("Create ControlPlane: begun 1/3");
-    assert!(said.iter().any(|line| line.ends_with("Create Network: done")), "{said:#?}");
+    let lines = first.until("Create ControlPlane: started 1/3");
+    assert!(lines.iter().any(|line| line.ends_with("Create Network: done")), "{lines:#?}");
     drop(first);
 
     let mut second = Demo::start(&data, port);
-    let said = second.until("cluster demo is ready");
-    assert!(said.iter().any(|line| line.ends_with("Create: over")), "{said:#?}");
+    let lines = second.until("cluster demo is ready");
+    assert!(lines.iter().any(|line| line.ends_with("Create: done")), "{lines:#?}");
     let at = data.to_str().unwrap();
     let names = succeeded(capstan(&["get", "machines", "-o", "name", "--data-dir", at]));
     assert_eq!(names.lines().count(), 6, "{names}");
@@ -90,12 +90,12 @@ fn a_demonstration_that_is_killed_continues_with_nothing_doubled_and_nothing_los
     third.until("cluster demo is ready");
     assert_eq!(machines_in_the_cloud(&data), before);
     drop(third);
-    // Which ends the cloud.
+    // The cloud exits with its directory.
     std::fs::remove_dir_all(&data).unwrap();
 }
 
 #[test]
-fn a_manifest_that_the_server_refuses_is_not_applied_in_part() {
+fn a_refused_manifest_is_not_applied_in_part() {
     let dir = tempfile::tempdir().unwrap();
     let server = crate::program::Server::start(&dir.path().join("data"), &[]);
     let file = dir.path().join("cluster.yaml");
@@ -104,8 +104,11 @@ fn a_manifest_that_the_server_refuses_is_not_applied_in_part() {
     std::fs::write(&file, text).unwrap();
     let (at, file) = (server.dir.to_str().unwrap(), file.to_str().unwrap());
     let refused = failed(capstan(&["up", "-f", file, "--data-dir", at]));
-    assert!(refused.contains("Cluster/c is refused") && refused.contains("nothing was applied"), "{refused}");
+    assert!(
+        refused.contains("Cluster/c was refused") && refused.contains("nothing was applied"),
+        "{refused}"
+    );
     std::fs::write(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n").unwrap();
-    let judged = succeeded(capstan(&["up", "-f", file, "--data-dir", at, "--dry-run"]));
-    assert_eq!(judged, "1 objects would be applied\n");
+    let validated = succeeded(capstan(&["up", "-f", file, "--data-dir", at, "--dry-run"]));
+    assert_eq!(validated, "1 objects would be applied\n");
 }

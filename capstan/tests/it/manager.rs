@@ -15,7 +15,7 @@ use crate::program::{Server, ask};
 /// A running manager; killed when dropped.
 struct Manager {
     process: Child,
-    /// Kept open: the manager says more than what is read.
+    /// Kept open: the manager prints more than the test reads.
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -82,7 +82,7 @@ fn machine_deployment(version: &str) -> Value {
 }
 
 #[tokio::test]
-async fn kinds_are_defaulted_judged_and_converted_by_the_managers_webhooks() {
+async fn the_webhooks_of_the_manager_default_validate_and_convert() {
     let dir = TempDir::new().unwrap();
     let server = Server::start(dir.path(), &["--api-only"]);
     let _manager = Manager::start(&server, &["--install-crds", "--leader-elect=false"]);
@@ -107,13 +107,13 @@ async fn kinds_are_defaulted_judged_and_converted_by_the_managers_webhooks() {
 }
 
 #[tokio::test]
-async fn of_two_managers_one_works_and_the_other_takes_over() {
+async fn one_of_two_managers_leads_and_the_other_takes_over() {
     let dir = TempDir::new().unwrap();
     let server = Server::start(dir.path(), &["--api-only"]);
     let client = server.admin();
     let lease = "/apis/coordination.k8s.io/v1/namespaces/capstan-system/leases/capstan";
     let holder = |body: &Value| body["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
-    // Each has a port of its own, so that it can be told whose webhooks the server calls.
+    // Each has its own port, which shows whose webhooks the server calls.
     let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/capstan";
     let called = |body: &Value| body["webhooks"][0]["clientConfig"]["url"].clone();
     let first = Manager::start(&server, &["--install-crds"]);
@@ -125,7 +125,7 @@ async fn of_two_managers_one_works_and_the_other_takes_over() {
     let (_, meanwhile) = ask(&client, Method::GET, lease, &Value::Null).await;
     assert_eq!(holder(&meanwhile), holder(&led));
     let (_, meanwhile) = ask(&client, Method::GET, webhooks, &Value::Null).await;
-    assert_eq!(called(&meanwhile), called(&registered), "who stands by is not called");
+    assert_eq!(called(&meanwhile), called(&registered), "a standby is not called");
     first.stop();
     let taken = |_: u16, body: &Value| !holder(body).is_empty() && holder(body) != holder(&led);
     until("the second leads", &client, lease, taken).await;

@@ -1,4 +1,4 @@
-//! A data directory that an earlier program wrote, opened by this one.
+//! A data directory of an earlier release, opened by this one.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use crate::program::{Server, ask, succeeded};
 use crate::verbs::on;
 
-/// The cloud of that day, as it answered: a site of simulated machines that can be looked at and not be changed.
+/// The simulated site of that time, replayed from a recording: it can be read but not changed.
 #[derive(Clone)]
 struct Cloud {
     answers: Arc<Value>,
-    /// What it was asked, as `METHOD path`.
-    asked: Arc<Mutex<Vec<String>>>,
+    /// Requests, as `METHOD path`.
+    requests: Arc<Mutex<Vec<String>>>,
     url: String,
 }
 
@@ -26,7 +26,7 @@ impl Cloud {
     fn start(answers: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let cloud = Self { answers: Arc::new(answers), asked: Arc::default(), url };
+        let cloud = Self { answers: Arc::new(answers), requests: Arc::default(), url };
         let served = cloud.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -55,9 +55,8 @@ impl Cloud {
             }
         }
         reader.take(length).read_to_end(&mut Vec::new()).ok()?;
-        self.asked.lock().unwrap().push(format!("{method} {path}"));
+        self.requests.lock().unwrap().push(format!("{method} {path}"));
         if path == "/v1/changes" {
-            // Nothing ever changes.
             write!(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").ok()?;
             loop {
                 std::thread::sleep(Duration::from_secs(10));
@@ -67,8 +66,8 @@ impl Cloud {
         let found = self.answers.get(&path).filter(|_| method == "GET");
         let (code, body) = match found {
             Some(found) => ("200 OK", found.clone()),
-            None if method == "GET" => ("404 Not Found", json!({"message": "not of that day"})),
-            None => ("500 Internal Server Error", json!({"message": "that day is over"})),
+            None if method == "GET" => ("404 Not Found", json!({"message": "not recorded"})),
+            None => ("500 Internal Server Error", json!({"message": "the recording is read-only"})),
         };
         let body = body.to_string();
         write!(
@@ -79,26 +78,26 @@ impl Cloud {
         .ok()
     }
 
-    /// Waits until it was asked for every machine.
-    fn looked_at(&self, machines: &BTreeSet<String>) {
+    /// Waits until every machine was read.
+    fn wait_until_read(&self, machines: &BTreeSet<String>) {
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
-            let asked = self.asked.lock().unwrap().clone();
-            let missing = machines.iter().find(|path| !asked.contains(&format!("GET {path}")));
+            let requests = self.requests.lock().unwrap().clone();
+            let missing = machines.iter().find(|path| !requests.contains(&format!("GET {path}")));
             let Some(missing) = missing else { return };
-            assert!(Instant::now() < deadline, "nobody asks for {missing}: {asked:#?}");
+            assert!(Instant::now() < deadline, "{missing} is not read: {requests:#?}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// What it was asked to change.
+    /// Requests that change something.
     fn changes(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|what| !what.starts_with("GET ")).cloned().collect()
+        let requests = self.requests.lock().unwrap();
+        requests.iter().filter(|what| !what.starts_with("GET ")).cloned().collect()
     }
 }
 
-/// Identities and generations of everything that the facts name.
+/// Uids and generations of the objects in the recording.
 async fn objects(server: &Server, facts: &Value) -> Value {
     let mut all = serde_json::Map::new();
     for path in facts.as_object().unwrap().keys() {
@@ -115,7 +114,7 @@ async fn objects(server: &Server, facts: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_data_directory_is_served_and_nothing_happens_to_its_clusters() {
+async fn an_older_data_directory_is_served_and_its_clusters_are_not_changed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/older");
     let dir = tempfile::tempdir().unwrap();
     let packed = std::fs::File::open(folder.join("data.tar.gz")).unwrap();
@@ -128,19 +127,19 @@ async fn an_older_data_directory_is_served_and_nothing_happens_to_its_clusters()
 
     let cloud = Cloud::start(facts["cloud"].clone());
     let server = Server::start(&dir.path().join("data"), &["--simulator-url", &cloud.url]);
-    assert_eq!(objects(&server, &facts["objects"]).await, facts["objects"], "what was stored is served");
-    cloud.looked_at(&machines);
-    // Nobody answers in that cluster any more, which is no reason to replace anything.
+    assert_eq!(objects(&server, &facts["objects"]).await, facts["objects"], "stored objects are served");
+    cloud.wait_until_read(&machines);
+    // The workload cluster does not exist any more, which is no reason to replace machines.
     let tree = succeeded(on(&server, &["describe", "quick", "--all"]));
     assert_eq!(tree.matches("─ Machine/").count(), 2, "{tree}");
     assert_eq!(
         objects(&server, &facts["objects"]).await,
         facts["objects"],
-        "nothing was made, changed or deleted"
+        "nothing was created, changed or deleted"
     );
     assert_eq!(cloud.changes(), [""; 0]);
 
-    // And once more, now that this program has written to it.
+    // Again, now that this release has written to it.
     drop(server);
     let server = Server::start(&dir.path().join("data"), &["--simulator-url", &cloud.url]);
     assert_eq!(objects(&server, &facts["objects"]).await, facts["objects"]);

@@ -1,4 +1,4 @@
-//! `capstan plan` on a running server: it says what then happens, and changes nothing itself.
+//! `capstan plan` on a running server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn written(dir: &Path, name: &str, objects: &[Value]) -> PathBuf {
 struct Cloud {
     process: Child,
     _stdout: BufReader<ChildStdout>,
-    /// Fields of the Secret that leads there.
+    /// Fields of the credentials Secret.
     keys: Value,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Cloud {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_asks_the_cloud_whether_it_has_what_is_needed() {
+async fn a_plan_checks_credentials_images_and_quota() {
     let dir = TempDir::new().unwrap();
     let data = TempDir::new().unwrap();
     let server = Server::start(data.path(), &["--in-memory"]);
@@ -85,16 +85,16 @@ async fn a_plan_asks_the_cloud_whether_it_has_what_is_needed() {
     };
 
     let without = plan(&objects);
-    warns(&without, &["E-CS-SECRET", "nothing that is recorded brings it a network"]);
+    warns(&without, &["E-CS-SECRET", "no resource set installs a CNI"]);
     assert!(without["room"][0]["unknown"].as_str().unwrap().contains("E-CS-SECRET"), "{without:#}");
     let mut wrong = cloud.keys.clone();
     wrong["secret-key"] = "nothing".into();
     warns(&plan(&[&[keys(&wrong)], &objects[..]].concat()), &["E-CS-CREDENTIALS"]);
 
-    // The keys come with the manifest: they are not on the server.
+    // The credentials are in the manifest, not on the server.
     objects.insert(0, keys(&cloud.keys));
     let good = plan(&objects);
-    assert_eq!(good["warnings"].as_array().unwrap().len(), 1, "the network alone: {good:#}");
+    assert_eq!(good["warnings"].as_array().unwrap().len(), 1, "only the CNI: {good:#}");
     assert_eq!((&good["peak"]["cpus"], &good["peak"]["memoryMiB"]), (&4.into(), &4096.into()), "{good:#}");
     assert_eq!(good["room"][0]["needs"]["machines"], 2, "{good:#}");
     assert_eq!(
@@ -114,8 +114,8 @@ async fn a_plan_asks_the_cloud_whether_it_has_what_is_needed() {
         &[
             "KubeadmControlPlane/demo: E-CS-TEMPLATE: ",
             "MachineDeployment/demo-workers: E-CS-NOTFOUND: there is no template \"no-such-image\"",
-            "E-CS-QUOTA: the CloudStack account of Secret default/cloudstack-credentials has room for 40 more CPUs, \
-             and 41 more are needed",
+            "E-CS-QUOTA: quota exceeded for the CloudStack account of Secret default/cloudstack-credentials: 41 CPUs needed, \
+             40 left",
         ],
     );
 }
@@ -128,7 +128,7 @@ async fn machines(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
+async fn a_plan_previews_a_manifest_and_changes_nothing() {
     let dir = TempDir::new().unwrap();
     let data = TempDir::new().unwrap();
     let server = simulated(data.path());
@@ -140,7 +140,7 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
     let same = written(dir.path(), "same.json", &objects);
     let nothing = on(&server, &["plan", "-f", same.to_str().unwrap()]);
     assert_eq!(nothing.status.code(), Some(0), "{nothing:?}");
-    assert_eq!(succeeded(nothing), "nothing changes\n");
+    assert_eq!(succeeded(nothing), "no changes\n");
 
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["version"] = "v1.36.1".into();
     let upgraded = written(dir.path(), "upgraded.json", &objects);
@@ -162,7 +162,7 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
     let text = String::from_utf8(scale.stdout).unwrap();
     assert!(text.contains("MachineDeployment/quick-workers: spec.replicas: 1 → 3"), "{text}");
     assert!(text.contains("create  new machine 2 of MachineDeployment/quick-workers, v1.36.0"), "{text}");
-    assert!(text.contains("at most 4 machines at a time, 2 more than now (8 CPUs, 16384 MiB)"), "{text}");
+    assert!(text.contains("peak: 4 machines, 2 more than now (8 CPUs, 16384 MiB)"), "{text}");
 
     let workers = on(&server, &["plan", "--delete", "md/quick-workers", "-o", "json"]);
     assert_eq!(workers.status.code(), Some(2), "{workers:?}");
@@ -171,7 +171,7 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
     assert_eq!(plan["changes"][0]["becomes"], "deleted");
     assert_eq!((&plan["summary"][0]["deleted"], plan["summary"].as_array().unwrap().len()), (&1.into(), 1));
     let nobody = on(&server, &["plan", "--delete", "md/nobody"]);
-    assert!(failed(nobody).contains("there is no MachineDeployment nobody in namespace default"));
+    assert!(failed(nobody).contains("MachineDeployment nobody does not exist in namespace default"));
 
     of_kind(&mut objects, "KubeadmControlPlane")["spec"]["replicas"] = 2.into();
     let wrong = written(dir.path(), "wrong.json", &objects);
@@ -180,7 +180,7 @@ async fn a_plan_says_what_a_manifest_does_and_does_nothing() {
     assert!(failed(refused).contains("spec.replicas"));
 
     assert_eq!(machines(&server).await, before, "a plan changes nothing");
-    // What was planned is said by `up` too, and then it happens.
+    // `up` prints the same plan and then carries it out.
     let up = on(&server, &["up", "-f", scaled.to_str().unwrap(), "--timeout", "5m"]);
     assert!(String::from_utf8_lossy(&up.stderr).contains("MachineDeployment/quick-workers: 2 created"));
     succeeded(up);

@@ -15,13 +15,13 @@ pub fn capstan(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
 }
 
-/// What a run said on stdout, which must have succeeded.
+/// Stdout of a run, which must have succeeded.
 pub fn succeeded(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a run said on stderr, which must have failed.
+/// Stderr of a run, which must have failed.
 pub fn failed(output: Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).unwrap()
@@ -30,7 +30,7 @@ pub fn failed(output: Output) -> String {
 /// A running `capstan server`; killed when dropped.
 pub struct Server {
     process: Child,
-    /// Kept open: the server says more than what is read.
+    /// Kept open: the server prints more than the test reads.
     _stdout: BufReader<ChildStdout>,
     pub address: String,
     pub dir: PathBuf,

@@ -1,4 +1,4 @@
-//! The commands about clusters, each once as it should go and once as it should not.
+//! The commands about clusters: success and failure.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -38,7 +38,7 @@ async fn get(server: &Server, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line() {
+async fn a_cluster_is_scaled_upgraded_and_deleted_from_the_command_line() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     quick(&server).await;
@@ -52,9 +52,9 @@ async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line
     assert_eq!(machines.lines().filter(|line| line.starts_with("machine/quick-")).count(), 2, "{machines}");
     let one = succeeded(on(&server, &["get", "cluster", "quick", "-o", "json"]));
     assert_eq!(serde_json::from_str::<Value>(&one).unwrap()["kind"], "Cluster");
-    assert_eq!(succeeded(on(&server, &["why", "quick"])), "Cluster/quick is as wanted: nothing to explain\n");
+    assert_eq!(succeeded(on(&server, &["why", "quick"])), "Cluster/quick is ready\n");
     assert!(succeeded(on(&server, &["events", "quick"])).contains("Cluster/quick"));
-    assert!(succeeded(on(&server, &["doctor"])).contains("1 of 1 clusters are as wanted"));
+    assert!(succeeded(on(&server, &["doctor"])).contains("1 of 1 clusters are ready"));
 
     let dry = succeeded(on(&server, &["scale", "quick", "--workers", "workers=2", "--dry-run"]));
     assert_eq!(dry, "machinedeployment/quick-workers: replicas 1 → 2 (dry run)\n");
@@ -65,7 +65,7 @@ async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line
     assert_eq!(workers["status"]["readyReplicas"], 2, "{workers}");
 
     let even = failed(on(&server, &["scale", "quick", "--control-plane", "2"]));
-    assert!(even.contains("choose 1 or 3"), "{even}");
+    assert!(even.contains("use 1 or 3"), "{even}");
     let none = failed(on(&server, &["scale", "quick", "--workers", "nobody=2"]));
     assert!(none.contains("there are: quick-workers"), "{none}");
 
@@ -79,44 +79,46 @@ async fn a_cluster_is_followed_scaled_upgraded_and_deleted_from_the_command_line
         assert_eq!(machine["spec"]["version"], "v1.36.1", "{machine}");
     }
 
-    assert!(succeeded(on(&server, &["pause", "quick"])).contains("paused; `capstan resume quick` ends that"));
-    assert_eq!(succeeded(on(&server, &["pause", "quick"])), "cluster quick is paused already\n");
+    assert!(
+        succeeded(on(&server, &["pause", "quick"])).contains("paused; `capstan resume quick` resumes it")
+    );
+    assert_eq!(succeeded(on(&server, &["pause", "quick"])), "cluster quick is already paused\n");
     assert_eq!(succeeded(on(&server, &["resume", "quick"])), "cluster quick resumed\n");
 
     for (verb, what) in [("pause", "paused"), ("resume", "resumed")] {
         let dry = on(&server, &[verb, "quick", "--dry-run", "-o", "json"]);
-        let deeds: Value = serde_json::from_slice(&dry.stdout).unwrap();
+        let actions: Value = serde_json::from_slice(&dry.stdout).unwrap();
         let expected = json!([{"object": "cluster/quick", "what": what, "dryRun": true}]);
-        assert_eq!(deeds, if verb == "pause" { expected } else { json!([]) }, "{verb}: {}", said(&dry));
+        assert_eq!(actions, if verb == "pause" { expected } else { json!([]) }, "{verb}: {}", stderr(&dry));
     }
     let named = on(&server, &["scale", "quick", "--workers", "workers=3", "--dry-run", "-o", "name"]);
     assert_eq!(succeeded(named), "machinedeployment/quick-workers\n");
     let yaml = on(&server, &["upgrade", "quick", "--to", "v1.36.2", "--dry-run", "-o", "yaml"]);
-    let deeds: Value = serde_saphyr::from_str(&succeeded(yaml)).unwrap();
-    assert_eq!(deeds[0]["what"], "version v1.36.1 → v1.36.2", "{deeds}");
+    let actions: Value = serde_saphyr::from_str(&succeeded(yaml)).unwrap();
+    assert_eq!(actions[0]["what"], "version v1.36.1 → v1.36.2", "{actions}");
 
-    let going = succeeded(on(&server, &["delete", "quick", "--dry-run"]));
-    assert!(going.contains("  KubeadmControlPlane/quick\n"), "{going}");
+    let dry = succeeded(on(&server, &["delete", "quick", "--dry-run"]));
+    assert!(dry.contains("  KubeadmControlPlane/quick\n"), "{dry}");
     for words in [
         "Cluster/quick is deleted",
         "MachineDeployment/quick-workers: 2 deleted",
         "KubeadmControlPlane/quick: 1 deleted",
     ] {
-        assert!(going.contains(words), "{words:?} is not in:\n{going}");
+        assert!(dry.contains(words), "{words:?} is not in:\n{dry}");
     }
     let order =
-        ["gone    quick-workers-", " of KubeadmControlPlane/quick, v1.36.1"].map(|words| going.find(words));
-    assert!(order.is_sorted() && order[0].is_some(), "workers go first:\n{going}");
+        ["deleted quick-workers-", " of KubeadmControlPlane/quick, v1.36.1"].map(|words| dry.find(words));
+    assert!(order.is_sorted() && order[0].is_some(), "workers are deleted first:\n{dry}");
     let names = succeeded(on(&server, &["delete", "quick", "--dry-run", "-o", "name"]));
     assert!(names.lines().any(|name| name == "Cluster/quick") && !names.contains("would"), "{names}");
-    let gone = succeeded(on(&server, &["delete", "quick", "--wait", "--timeout", "5m"]));
-    assert_eq!(gone, "cluster quick is being deleted\nquick is deleted\n");
+    let deleted = succeeded(on(&server, &["delete", "quick", "--wait", "--timeout", "5m"]));
+    assert_eq!(deleted, "cluster quick is being deleted\nquick is deleted\n");
     let again = failed(on(&server, &["delete", "quick"]));
     assert!(again.contains("no cluster named quick in namespace default; there are none"), "{again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubeconfigs_are_merged_and_lead_to_the_cluster_and_bundles_hold_no_secret() {
+async fn kubeconfigs_are_merged_and_bundles_have_no_secrets() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     quick(&server).await;
@@ -141,7 +143,7 @@ async fn kubeconfigs_are_merged_and_lead_to_the_cluster_and_bundles_hold_no_secr
     let unknown = failed(on(&server, &["kubeconfig", "slow"]));
     assert!(unknown.contains("no cluster named slow in namespace default; there are: quick"), "{unknown}");
 
-    // A secret that somebody wrote where it does not belong is left out as well.
+    // A secret that was copied into an annotation is redacted as well.
     let noted = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "noted"}, "stringData": {"key": "open-sesame-open"}});
     ask(&server.admin(), Method::POST, "/api/v1/namespaces/default/secrets", &noted).await;
     let note = json!({"metadata": {"annotations": {"note": "it is open-sesame-open"}}});
@@ -167,9 +169,9 @@ async fn kubeconfigs_are_merged_and_lead_to_the_cluster_and_bundles_hold_no_secr
             assert!(!text.contains(value.as_str().unwrap()) || value.as_str().unwrap().len() < 12, "{field}");
         }
     }
-    assert!(values > 20 && !text.contains("open-sesame-open"), "{values} values were looked for");
+    assert!(values > 20 && !text.contains("open-sesame-open"), "{values} values were checked");
     let twice = failed(on(&server, &["support-bundle", "--to", bundle.to_str().unwrap()]));
-    assert!(twice.contains("exists: choose another file with --to"), "{twice}");
+    assert!(twice.contains("already exists: use another file with --to"), "{twice}");
 
     let machine = succeeded(on(&server, &["get", "machines", "-o", "name"]));
     let machine = machine.lines().next().unwrap().strip_prefix("machine/").unwrap();
@@ -190,17 +192,17 @@ fn unpacked(bundle: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_is_said_with_what_can() {
+async fn errors_say_what_is_possible() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     for (arguments, exit, words) in [
-        (&["get", "pods"][..], 1, "pods is no kind of Cluster API here; there are: "),
+        (&["get", "pods"][..], 1, "pods is not a Cluster API kind of this server; there are: "),
         (&["get", "cluster", "x"][..], 1, "no cluster named x in namespace default; there are none"),
         (&["describe", "x"][..], 1, "no cluster or machine named x in namespace default; there are none"),
         (&["why", "x"][..], 1, "no cluster or machine named x"),
         (&["wait", "x"][..], 1, "no cluster or machine named x"),
-        (&["wait", "x", "--for", "done"][..], 1, "is none of ready, deleted"),
-        (&["wait", "x", "--timeout", "soon"][..], 1, "write it like 90s, 10m or 1h30m"),
+        (&["wait", "x", "--for", "done"][..], 1, "expected ready, deleted"),
+        (&["wait", "x", "--timeout", "soon"][..], 1, "is not a duration such as 90s, 10m or 1h30m"),
         (&["events", "x"][..], 1, "no cluster or machine named x"),
         (&["scale", "x", "--control-plane", "3"][..], 1, "no cluster named x"),
         (&["scale", "x"][..], 1, "--control-plane"),
@@ -210,14 +212,14 @@ async fn what_cannot_be_done_is_said_with_what_can() {
         (&["get", "clusters"][..], 0, "no clusters in default"),
     ] {
         let output = on(&server, arguments);
-        assert_eq!(code(&output), exit, "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(words), "{arguments:?}: {}", said(&output));
+        assert_eq!(code(&output), exit, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     }
     let version: Value = serde_json::from_str(&succeeded(on(&server, &["version", "-o", "json"]))).unwrap();
     assert!(version["server"].as_str().unwrap().contains("capstan"), "{version}");
     assert!(succeeded(capstan(&["completion", "bash"])).contains("support-bundle"));
     let away = failed(capstan(&["get", "clusters", "--data-dir", "/nonexistent"]));
-    assert!(away.contains("/nonexistent/admin.kubeconfig does not lead to a server"), "{away}");
+    assert!(away.contains("/nonexistent/admin.kubeconfig is not a usable kubeconfig"), "{away}");
     drop(server);
     let dead = failed(capstan(&["get", "clusters", "--data-dir", dir.path().to_str().unwrap()]));
     assert!(
@@ -228,7 +230,7 @@ async fn what_cannot_be_done_is_said_with_what_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_resumed() {
+async fn clusters_of_a_restored_server_are_not_reconciled_until_they_are_resumed() {
     let dir = TempDir::new().unwrap();
     let (data, back) = (dir.path().join("data"), dir.path().join("back"));
     let site = Site::start();
@@ -248,17 +250,17 @@ async fn a_restored_plane_does_nothing_to_clusters_before_they_are_compared_and_
     assert_eq!(before.len(), 3);
     drop(server);
     let dry = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text, "--dry-run"]));
-    assert!(dry.contains("the backup is whole") && !back.exists(), "{dry}");
-    let said = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
-    assert!(said.contains("1 clusters are paused") && said.contains("capstan orphans -A"), "{said}");
+    assert!(dry.contains("the backup is valid") && !back.exists(), "{dry}");
+    let printed = succeeded(capstan(&["restore", "--from", file, "--data-dir", back_text]));
+    assert!(printed.contains("1 clusters are paused") && printed.contains("capstan orphans -A"), "{printed}");
     let server = Server::start(&back, &["--simulator-url", &site.url]);
     let compared = on(&server, &["orphans", "-A"]);
     let text = String::from_utf8_lossy(&compared.stdout).into_owned();
     assert_eq!(code(&compared), 2, "{text}");
-    assert!(text.lines().count() == 1 && text.starts_with("in no record"), "the later worker: {text}");
+    assert!(text.lines().count() == 1 && text.starts_with("orphaned"), "the later worker: {text}");
     assert_eq!(site.machines().await, before, "no machine was touched");
     assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "cluster default/quick resumed\n");
     succeeded(on(&server, &["wait", "quick", "--timeout", "5m"]));
     assert_eq!(site.machines().await, before, "none was deleted and none replaced");
-    assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "no cluster is paused by a restore\n");
+    assert_eq!(succeeded(on(&server, &["resume", "--restored"])), "no cluster was paused by a restore\n");
 }

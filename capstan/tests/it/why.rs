@@ -1,4 +1,4 @@
-//! `capstan why` and `capstan wait` on clusters that were broken on purpose.
+//! `capstan why` and `capstan wait` on broken clusters.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -7,7 +7,7 @@ use crate::program::{Server, succeeded};
 use crate::sample::{create, example, of_kind, simulated};
 use crate::verbs::{on, on_dir};
 
-/// Asks why until the answer holds what it should, and says it.
+/// Runs `why` until the answer contains `expected`, and returns it.
 fn why(server: &Server, cluster: &str, expected: &str) -> String {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     loop {
@@ -27,7 +27,7 @@ async fn broken(server: &Server, file: &str, breaking: impl FnOnce(&mut [Value])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_machine_template_is_not_there() {
+async fn a_missing_machine_template() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     broken(&server, "sim-cluster.yaml", |objects| {
@@ -36,11 +36,16 @@ async fn the_machine_template_is_not_there() {
     })
     .await;
     let answer = why(&server, "quick", "is blocked because: * SimMachineTemplate does not exist");
-    assert!(answer.contains("\nKubeadmControlPlane/quick failed\n"), "{answer}");
+    // In the first moments the MachineDeployment may be listed as well.
+    assert!(answer.starts_with("Cluster/quick is not ready: "), "{answer}");
+    assert!(
+        answer.lines().take(3).any(|line| line.ends_with("KubeadmControlPlane/quick failed")),
+        "{answer}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_machine_never_gets_past_its_boot() {
+async fn a_machine_that_fails_to_boot() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     broken(&server, "sim-cluster.yaml", |objects| {
@@ -49,38 +54,39 @@ async fn the_machine_never_gets_past_its_boot() {
     })
     .await;
     let answer = why(&server, "quick", "the console ends with");
-    let lines: Vec<&str> = answer.lines().collect();
-    assert!(lines[0].starts_with("Cluster/quick"), "{answer}");
-    assert!(lines[1].starts_with("└─ because KubeadmControlPlane/quick"), "{answer}");
-    assert!(lines[2].starts_with("   └─ because Machine/quick-"), "{answer}");
+    for chain in
+        ["\nCluster/quick: ", "\n└─ because KubeadmControlPlane/quick", "\n   └─ because Machine/quick-"]
+    {
+        assert!(answer.contains(chain), "{chain:?} is not in: {answer}");
+    }
     let waited = on(&server, &["wait", "quick", "--timeout", "1s"]);
     assert_eq!(
         waited.status.code(),
         Some(4),
-        "what failed blocks: {}",
+        "a failure blocks: {}",
         String::from_utf8_lossy(&waited.stderr)
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_keys_to_the_cloud_are_not_there() {
+async fn missing_credentials() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     broken(&server, "cloudstack-cluster.yaml", |_| {}).await;
     let answer = why(&server, "cloudy", "E-CS-SECRET");
     assert!(answer.contains("there is no Secret default/cloudstack-credentials"), "{answer}");
-    for words in ["\nwhose turn: user\n", "\nmend: ", "\nnext try: "] {
+    for words in ["\nfixed by: user\n", "\nfix: ", "\nnext retry: "] {
         assert!(answer.contains(words), "{words:?} is not in: {answer}");
     }
     let file = format!("{}/../examples/cloudstack-cluster.yaml", env!("CARGO_MANIFEST_DIR"));
     let blocked = on(&server, &["up", "-f", &file, "--no-plan", "--patience", "1s"]);
-    let said = String::from_utf8_lossy(&blocked.stderr).into_owned();
-    assert_eq!(blocked.status.code(), Some(4), "{said}");
-    assert!(said.contains("E-CS-SECRET stands in the way of cluster cloudy; `capstan why cloudy"), "{said}");
+    let stderr = String::from_utf8_lossy(&blocked.stderr).into_owned();
+    assert_eq!(blocked.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("E-CS-SECRET blocks cluster cloudy; run `capstan why cloudy"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_cluster_waits_for_somebody() {
+async fn a_paused_cluster_is_blocked() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     broken(&server, "sim-cluster.yaml", |objects| {
@@ -89,13 +95,13 @@ async fn a_paused_cluster_waits_for_somebody() {
     .await;
     why(&server, "quick", "Paused");
     let waited = on(&server, &["wait", "quick", "--timeout", "1s"]);
-    let said = String::from_utf8_lossy(&waited.stderr).into_owned();
-    assert_eq!(waited.status.code(), Some(4), "{said}");
-    assert!(said.contains("Cluster/quick is paused: `capstan resume` has controllers go on"), "{said}");
+    let stderr = String::from_utf8_lossy(&waited.stderr).into_owned();
+    assert_eq!(waited.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("Cluster/quick is paused; run `capstan resume`"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_slow_is_timed_out_and_not_blocked() {
+async fn a_slow_cluster_times_out_and_is_not_blocked() {
     let dir = TempDir::new().unwrap();
     let server = simulated(dir.path());
     broken(&server, "sim-cluster.yaml", |objects| {
@@ -105,19 +111,19 @@ async fn what_is_slow_is_timed_out_and_not_blocked() {
     .await;
     why(&server, "quick", "SimMachine/quick-");
     let waited = on(&server, &["wait", "quick", "--timeout", "1s"]);
-    let said = String::from_utf8_lossy(&waited.stderr).into_owned();
-    assert_eq!(waited.status.code(), Some(3), "{said}");
-    assert!(said.contains("quick is not ready after 1s"), "{said}");
+    let stderr = String::from_utf8_lossy(&waited.stderr).into_owned();
+    assert_eq!(waited.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("quick is not ready after 1s"), "{stderr}");
     let empty = dir.path().join("nothing.yaml");
     let cluster = of_kind(&mut example("sim-cluster.yaml"), "Cluster").to_string();
     std::fs::write(&empty, cluster).unwrap();
     let late = on(&server, &["up", "-f", empty.to_str().unwrap(), "--no-plan", "--timeout", "1s"]);
-    let said = String::from_utf8_lossy(&late.stderr).into_owned();
-    assert_eq!(late.status.code(), Some(3), "{said}");
-    assert!(said.contains("cluster quick is not ready after 1s; `capstan why quick"), "{said}");
+    let stderr = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert_eq!(late.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("cluster quick is not ready after 1s; run `capstan why quick"), "{stderr}");
     drop(server);
     let nobody = on_dir(dir.path(), &["up", "-f", empty.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&nobody.stderr).into_owned();
-    assert_eq!(nobody.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot be reached") && !said.contains("no kind"), "{said}");
+    let stderr = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert_eq!(nobody.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot be reached") && !stderr.contains("no kind"), "{stderr}");
 }

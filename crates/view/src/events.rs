@@ -1,4 +1,4 @@
-//! What happened, line by line.
+//! Events as lines of text.
 
 use capstan_object::Time;
 use jiff::Timestamp;
@@ -6,18 +6,18 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::text::{coloured, one_line};
-use crate::{Paint, Standing, age};
+use crate::{Paint, State, age};
 
-/// When an event, in either of its two shapes, was last seen.
+/// When an event was last seen; reads both core/v1 and events.k8s.io/v1.
 pub fn seen(event: &Value) -> Option<Time> {
-    let places = [
+    let times = [
         &event["series"]["lastObservedTime"],
         &event["deprecatedLastTimestamp"],
         &event["lastTimestamp"],
         &event["eventTime"],
         &event["metadata"]["creationTimestamp"],
     ];
-    places.into_iter().find_map(|place| Time::deserialize(place).ok())
+    times.into_iter().find_map(|time| Time::deserialize(time).ok())
 }
 
 /// The object that an event is about, as (kind, name, uid).
@@ -27,12 +27,12 @@ pub fn about(event: &Value) -> (&str, &str, &str) {
     (text("kind"), text("name"), text("uid"))
 }
 
-/// One event as a line: how long ago, what kind of news, about what, and the news.
+/// One event as a line: age, type, reason, object, message.
 pub fn event_line(event: &Value, now: Timestamp, paint: Paint) -> String {
     let text = |field: &str| event[field].as_str().unwrap_or_default();
     let ago = seen(event).map(|seen| age(seen, now)).unwrap_or_default();
-    let standing = if text("type") == "Warning" { Standing::Failing } else { Standing::Silent };
-    let reason = coloured(standing, &format!("{:24}", one_line(text("reason"))), paint);
+    let state = if text("type") == "Warning" { State::Failing } else { State::NoConditions };
+    let reason = coloured(state, &format!("{:24}", one_line(text("reason"))), paint);
     let count = event["series"]["count"].as_i64().filter(|count| *count > 1);
     let times = count.map(|count| format!(" (×{count})")).unwrap_or_default();
     let (kind, name, _) = about(event);

@@ -1,20 +1,19 @@
-//! Folding: healthy siblings become one row, and what lies below something healthy is not shown. Of siblings that are
-//! not as wanted in the same words, the first is opened and the others become one row.
+//! Collapsing: healthy siblings share one row, and nothing is shown below a healthy part. Of siblings with the same
+//! problem, the first is expanded and the others share one row.
 
-use crate::{Part, Standing, Tree};
+use crate::{Part, State, Tree};
 
-/// One row of the picture.
+/// One row of the drawn tree.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    /// How deep it stands.
     pub depth: usize,
     /// For each level above it, whether more siblings follow there; its own level last.
     pub more: Vec<bool>,
-    /// The parts it stands for: one, or siblings of one kind that do well, or that all say the same.
+    /// One part, or several siblings of one kind that are healthy or have the same problem.
     pub parts: Vec<&'a Part>,
 }
 
-/// Rows of a tree from the top down; with `all`, nothing is folded.
+/// Rows of a tree from the top down; with `all`, nothing is collapsed.
 pub fn rows(tree: &Tree, all: bool) -> Vec<Row<'_>> {
     let mut rows = vec![Row { depth: 0, more: Vec::new(), parts: vec![&tree.part] }];
     descend(tree, all, &[], &mut rows);
@@ -36,13 +35,13 @@ fn descend<'a>(tree: &'a Tree, all: bool, above: &[bool], rows: &mut Vec<Row<'a>
     }
 }
 
-/// Healthy children of a kind together, where the first of them stands. Of others that say the same, the first stands
-/// alone and the rest together.
+/// Groups children into rows: healthy ones of a kind together; of those with the same problem, the first alone and the
+/// rest together.
 fn groups(tree: &Tree, all: bool) -> Vec<Vec<&Tree>> {
     let mut groups: Vec<Vec<&Tree>> = Vec::new();
     for child in &tree.children {
         let alike: Vec<usize> =
-            (0..groups.len()).filter(|at| !all && says_the_same(groups[*at][0], child)).collect();
+            (0..groups.len()).filter(|at| !all && have_same_problem(groups[*at][0], child)).collect();
         match alike.as_slice() {
             [one] if healthy(child) => groups[*one].push(child),
             [_, rest] => groups[*rest].push(child),
@@ -52,21 +51,21 @@ fn groups(tree: &Tree, all: bool) -> Vec<Vec<&Tree>> {
     groups
 }
 
-/// Whether two siblings of a kind do well, or have the same trouble.
-fn says_the_same(one: &Tree, other: &Tree) -> bool {
+/// Whether two siblings of a kind are both healthy, or have the same problem.
+fn have_same_problem(one: &Tree, other: &Tree) -> bool {
     if one.part.kind != other.part.kind || healthy(one) != healthy(other) {
         return false;
     }
-    let words = |tree: &Tree| {
-        let says = tree.part.complaint()?;
-        // Of what the same thing is said, each by its own name.
-        let message = says.message.replace(&tree.part.name, "");
-        (!message.is_empty()).then(|| (tree.part.standing(), says.kind.clone(), message))
+    let problem = |tree: &Tree| {
+        let condition = tree.part.explaining_condition()?;
+        // Messages often contain the name of their object.
+        let message = condition.message.replace(&tree.part.name, "");
+        (!message.is_empty()).then(|| (tree.part.state(), condition.kind.clone(), message))
     };
-    healthy(one) || words(one).is_some_and(|said| Some(said) == words(other))
+    healthy(one) || problem(one).is_some_and(|problem_of_one| Some(problem_of_one) == problem(other))
 }
 
-/// Whether a part and all below it do well.
+/// Whether a part and everything below it is healthy.
 fn healthy(tree: &Tree) -> bool {
-    matches!(tree.part.standing(), Standing::Well | Standing::Silent) && tree.children.iter().all(healthy)
+    matches!(tree.part.state(), State::Healthy | State::NoConditions) && tree.children.iter().all(healthy)
 }

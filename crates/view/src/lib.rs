@@ -1,30 +1,34 @@
-//! What people see of a cluster: a tree of its parts with the healthy ones folded away, and the one chain of causes
-//! from what was asked for to what stands in the way.
+//! What people see of a cluster: a tree of its parts with the healthy ones collapsed, and the chains of causes from the
+//! cluster down to what blocks it.
 //!
 //! ```text
 //! objects as the API serves them ─▶ Part ─▶ Tree ─┬─▶ fold ─▶ lines of text
-//!                                        │        └─▶ why  ─▶ a chain, and the fact that blocks
+//!                                        │        └─▶ why  ─▶ what blocks, each with its chain of causes
 //!                                        └─▶ table: objects of one kind
 //! events ─▶ lines of text
 //! ```
 //!
-//! Pure: whoever has the objects (the command line, the dashboard) has the picture. Nothing here knows a provider: what
-//! belongs where is said by owner references, what is wrong by conditions.
+//! Pure: input is API objects, output is text. Nothing here knows a provider: owner references give the structure,
+//! conditions give the state.
 
+mod advice;
 mod events;
 mod fold;
 mod part;
+mod problem;
 mod progress;
 mod table;
 mod text;
 mod tree;
 mod why;
 
+pub use advice::Advice;
 pub use events::{about, event_line, seen};
 pub use fold::{Row, rows};
-pub use part::{Part, Standing};
-pub use progress::{Facts, progress};
+pub use part::{Part, State};
+pub use problem::Problem;
+pub use progress::{ProgressSnapshot, progress};
 pub use table::{Columns, table};
-pub use text::{Paint, age, clipped, draw, one_line, whole};
+pub use text::{Paint, age, clipped, draw, full_line, one_line};
 pub use tree::Tree;
-pub use why::{Advice, Cause, Link, Why, why};
+pub use why::{Blocker, Cause, Link, Why, why};

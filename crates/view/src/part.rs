@@ -1,25 +1,21 @@
-//! One object, as far as people care.
+//! One object of a cluster, reduced to what the views show.
 
 use capstan_controller::operation::{History, Operation};
 use capstan_object::{Condition, ConditionStatus, Conditions as _, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a part of a cluster does.
+/// State of a part, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Standing {
-    /// As wanted.
-    Well,
-    /// It says nothing of itself.
-    Silent,
-    /// Somebody asked that nothing be done to it.
+pub enum State {
+    Healthy,
+    /// Has no summary condition.
+    NoConditions,
     Paused,
-    /// Not as wanted yet, and nothing failed.
+    /// Not ready yet; nothing failed.
     Waiting,
-    /// It goes.
-    Going,
-    /// Something failed.
+    Deleting,
     Failing,
 }
 
@@ -27,52 +23,49 @@ pub enum Standing {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// Its kind.
     pub kind: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its identity.
     #[serde(skip)]
     pub uid: String,
-    /// Who owns it, the controlling owner first.
+    /// Uids of its owners, the controlling owner first.
     #[serde(skip)]
     pub owners: Vec<String>,
-    /// What it says of itself.
     pub conditions: Vec<Condition>,
-    /// When it was made.
     pub created: Option<Time>,
-    /// Since when it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Time>,
-    /// Who wants to be asked before it goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// The version of Kubernetes it stands for.
+    /// The Kubernetes version in its spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its controller has not looked at it since it was last changed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unseen: bool,
-    /// Ready and wanted copies of what it keeps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies: Option<(i64, i64)>,
-    /// What is being done about it, or was last.
+    /// `status.observedGeneration` is older than the object.
+    #[serde(rename = "unseen", skip_serializing_if = "std::ops::Not::not")]
+    pub unobserved: bool,
+    /// Ready and desired replicas.
+    #[serde(rename = "copies", skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<(i64, i64)>,
+    /// The current operation on it, or the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
     /// How long earlier operations on it took.
     #[serde(skip)]
     pub history: History,
-    /// Objects its spec names, as (kind, name), in the order in which they are needed.
+    /// Objects that its spec refers to, as (kind, name), in the order in which they are needed.
     #[serde(skip)]
     pub needs: Vec<(String, String)>,
+    /// Those of `needs` that do not exist; set when the part becomes part of a tree.
+    #[serde(skip)]
+    pub missing: Vec<(String, String)>,
+    /// `host:port` of the API server of a cluster.
+    #[serde(skip)]
+    pub endpoint: Option<String>,
 }
 
-/// Conditions that sum an object up, the more telling first.
+/// Summary conditions, the more specific first.
 const SUMMARIES: [&str; 2] = ["Available", "Ready"];
 
-/// What a reader asks of any object.
 #[derive(Deserialize)]
 struct Shape {
     kind: String,
@@ -81,7 +74,7 @@ struct Shape {
 }
 
 impl Part {
-    /// Reads an object as the API serves it; `None` if it is none.
+    /// Reads an object as the API serves it; `None` if the value is not an object.
     pub fn of(object: &Value) -> Option<Self> {
         let Shape { kind, metadata } = Shape::deserialize(object).ok()?;
         let conditions: Vec<Condition> = object["status"]["conditions"]
@@ -90,18 +83,20 @@ impl Part {
             .unwrap_or_default();
         let mut owners: Vec<_> = metadata.owner_references.iter().collect();
         owners.sort_by_key(|owner| owner.controller != Some(true));
-        let wanted = object["spec"]["replicas"].as_i64();
+        let desired = object["spec"]["replicas"].as_i64();
         let ready = object["status"]["readyReplicas"].as_i64();
-        let looked_at = object["status"]["observedGeneration"].as_i64();
+        let observed = object["status"]["observedGeneration"].as_i64();
         Some(Self {
-            unseen: looked_at.is_some_and(|generation| generation < metadata.generation),
+            unobserved: observed.is_some_and(|generation| generation < metadata.generation),
             uid: metadata.uid.clone(),
             owners: owners.into_iter().map(|owner| owner.uid.clone()).collect(),
             created: metadata.creation_timestamp,
             deleted: metadata.deletion_timestamp,
             version: version(object),
-            copies: wanted.map(|wanted| (ready.unwrap_or_default(), wanted)),
+            replicas: desired.map(|desired| (ready.unwrap_or_default(), desired)),
             needs: needs(&kind, &object["spec"]),
+            missing: Vec::new(),
+            endpoint: endpoint(&object["spec"]["controlPlaneEndpoint"]),
             operation: Operation::of(&metadata),
             history: History::of(&metadata),
             finalizers: metadata.finalizers,
@@ -117,39 +112,37 @@ impl Part {
         format!("{}/{}", self.kind, self.name)
     }
 
-    /// The condition that sums it up.
     pub fn summary(&self) -> Option<&Condition> {
         SUMMARIES.iter().find_map(|kind| self.conditions.condition(kind))
     }
 
-    /// How it does.
-    pub fn standing(&self) -> Standing {
+    pub fn state(&self) -> State {
         if self.deleted.is_some() {
-            return Standing::Going;
+            return State::Deleting;
         }
         if self.conditions.is_condition_true("Paused") {
-            return Standing::Paused;
+            return State::Paused;
         }
-        let Some(summary) = self.summary() else { return Standing::Silent };
+        let Some(summary) = self.summary() else { return State::NoConditions };
         match summary.status {
-            ConditionStatus::True if self.unseen || self.under_way().is_some() => Standing::Waiting,
-            ConditionStatus::True => Standing::Well,
-            _ if self.conditions.iter().any(|condition| failed(condition) || lacks(condition)) => {
-                Standing::Failing
+            ConditionStatus::True if self.unobserved || self.change_in_progress().is_some() => State::Waiting,
+            ConditionStatus::True => State::Healthy,
+            _ if self.conditions.iter().any(|condition| failed(condition) || lacks_reference(condition)) => {
+                State::Failing
             }
-            _ => Standing::Waiting,
+            _ => State::Waiting,
         }
     }
 
-    /// What is being done with it although it does well: it is rolled out, scaled or healed.
-    pub fn under_way(&self) -> Option<&Condition> {
+    /// The condition that reports a rollout, a remediation or scaling; the part may be healthy meanwhile.
+    pub fn change_in_progress(&self) -> Option<&Condition> {
         const CHANGES: [&str; 4] = ["RollingOut", "Remediating", "ScalingUp", "ScalingDown"];
         CHANGES.iter().find_map(|kind| self.conditions.condition(kind).filter(|change| change.is_true()))
     }
 
-    /// Its most telling sentence: what fails before what waits, what it is made of before their sum.
-    pub fn complaint(&self) -> Option<&Condition> {
-        let open = |condition: &&Condition| holds_back(condition);
+    /// The condition that explains its state best: failures before waits, specific conditions before summaries.
+    pub fn explaining_condition(&self) -> Option<&Condition> {
+        let open = |condition: &&Condition| is_open(condition);
         let failing = self.conditions.iter().filter(open).find(|condition| failed(condition));
         let waiting = || {
             let parts = self.conditions.iter().filter(open);
@@ -157,68 +150,73 @@ impl Part {
                 (condition.status == ConditionStatus::Unknown, condition.last_transition_time)
             })
         };
-        let going = || self.conditions.condition("Deleting").filter(|deleting| deleting.is_true());
+        let deleting = || self.conditions.condition("Deleting").filter(|deleting| deleting.is_true());
         let paused = || self.conditions.condition("Paused").filter(|paused| paused.is_true());
         let blocked = || self.conditions.iter().find(|condition| blocked(condition));
         match self.deleted {
-            Some(_) => going(),
+            Some(_) => deleting(),
             None if paused().is_some() => paused(),
             None => failing
+                .or_else(|| self.unreachable())
                 .or_else(blocked)
                 .or_else(waiting)
                 .or_else(|| self.summary().filter(open))
-                .or_else(|| self.under_way()),
+                .or_else(|| self.change_in_progress()),
         }
     }
 }
 
-/// Whether a condition says that something is not as it should be. Conditions that tell of trouble or of a change
-/// when they are true (`Deleting`, `ScalingUp` …) never hold anything back when they are false.
-fn holds_back(condition: &Condition) -> bool {
-    const OF_CHANGE: [&str; 7] =
+/// Whether a condition reports that something is missing. Conditions with negative polarity, or about a change
+/// (`Deleting`, `ScalingUp` …), report nothing when they are false.
+fn is_open(condition: &Condition) -> bool {
+    const CHANGES: [&str; 7] =
         ["Deleting", "Paused", "RollingOut", "Remediating", "ScalingUp", "ScalingDown", "Updating"];
-    !condition.is_true() && !OF_CHANGE.contains(&condition.kind.as_str())
+    !condition.is_true() && !CHANGES.contains(&condition.kind.as_str())
 }
 
-/// Whether a condition tells of a failure rather than of something that is not there yet: it carries an error code,
-/// or its reason says so. What could not be looked at is not known, and no failure.
+/// Whether a condition reports a failure rather than a wait: it has an error code, or its reason says so. A failed
+/// inspection means that the state is unknown, not that something failed.
 fn failed(condition: &Condition) -> bool {
-    const NOT_SEEN: [&str; 2] = ["InspectionFailed", "ProbeFailed"];
+    const NOT_INSPECTED: [&str; 2] = ["InspectionFailed", "ProbeFailed"];
     let reason = condition.reason.as_str();
-    let says_so = condition.status == ConditionStatus::False
-        && !NOT_SEEN.contains(&reason)
+    let failed_by_reason = condition.status == ConditionStatus::False
+        && !NOT_INSPECTED.contains(&reason)
         && ["Failed", "Error", "Invalid"].iter().any(|word| reason.contains(word));
-    holds_back(condition) && (says_so || code(condition).is_some())
+    is_open(condition) && (failed_by_reason || code(condition).is_some())
 }
 
-/// Whether a condition tells of a change that cannot go on, in the words that Cluster API has for it.
-fn blocked(condition: &Condition) -> bool {
+/// Whether a condition reports a blocked change, in Cluster API's words.
+pub(crate) fn blocked(condition: &Condition) -> bool {
     condition.is_true() && condition.message.contains("is blocked because")
 }
 
-/// Whether it cannot go on before somebody makes what it needs.
-fn lacks(condition: &Condition) -> bool {
+/// Whether a change is blocked by an object that does not exist.
+fn lacks_reference(condition: &Condition) -> bool {
     blocked(condition) && condition.message.contains("does not exist")
 }
 
-/// The error code that a condition carries, among the first words of its message.
 pub(crate) fn code(condition: &Condition) -> Option<&str> {
     capstan_controller::code_in(&condition.message)
 }
 
-fn version(object: &Value) -> Option<String> {
-    let spec = &object["spec"];
-    let places = [&spec["version"], &spec["template"]["spec"]["version"], &spec["topology"]["version"]];
-    places.iter().find_map(|place| place.as_str()).map(str::to_owned)
+fn endpoint(endpoint: &Value) -> Option<String> {
+    let host = endpoint["host"].as_str().filter(|host| !host.is_empty())?;
+    Some(format!("{host}:{}", endpoint["port"]))
 }
 
-/// What an object refers to as its own, in the order in which a cluster needs it.
+fn version(object: &Value) -> Option<String> {
+    let spec = &object["spec"];
+    let fields = [&spec["version"], &spec["template"]["spec"]["version"], &spec["topology"]["version"]];
+    fields.iter().find_map(|field| field.as_str()).map(str::to_owned)
+}
+
+/// The objects that an object refers to, in the order in which a cluster needs them.
 fn needs(kind: &str, spec: &Value) -> Vec<(String, String)> {
-    let places: &[&Value] = match kind {
+    let references: &[&Value] = match kind {
         "Cluster" => &[&spec["infrastructureRef"], &spec["controlPlaneRef"]],
         "Machine" => &[&spec["bootstrap"]["configRef"], &spec["infrastructureRef"]],
         _ => &[],
     };
-    let named = places.iter().filter_map(|place| Some((place["kind"].as_str()?, place["name"].as_str()?)));
+    let named = references.iter().filter_map(|it| Some((it["kind"].as_str()?, it["name"].as_str()?)));
     named.map(|(kind, name)| (kind.to_owned(), name.to_owned())).collect()
 }

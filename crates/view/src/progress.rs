@@ -1,19 +1,21 @@
-//! How far an operation is, in words, and what changed between two looks.
+//! Progress of an operation as text, and what changed between two polls.
 
 use capstan_controller::operation::{History, Operation, Step, StepState};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::text::{Paint, coloured, one_line, span};
-use crate::{Standing, Tree};
+use crate::{State, Tree};
 
 /// Characters of the bar.
 const BAR: u64 = 24;
-/// Columns of the narrowest terminal that shows all steps.
+/// Columns of the narrowest supported terminal.
 const WIDTH: usize = 80;
-/// Before this much is done, the pace so far says nothing.
+/// Percentage below which the pace so far gives no estimate.
 const EARLY: u8 = 10;
+/// Prefix of the state of an operation that has ended.
+const ENDED: &str = "ended at ";
 
-/// An operation in a few lines: how far, how long still, its steps, what it waits for.
+/// An operation in a few lines: percentage, time left, steps, what it waits for.
 pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint: Paint) -> Vec<String> {
     let percent = operation.percent();
     let full = BAR * u64::from(percent) / 100;
@@ -25,18 +27,18 @@ pub fn progress(operation: &Operation, history: &History, now: Timestamp, paint:
         _ => String::new(),
     };
     let mut lines = vec![format!("{:?} {bar} {percent:>3}%  {taken}{left}", operation.intention)];
-    lines.extend(signs(operation, now, paint));
+    lines.extend(step_lines(operation, now, paint));
     if let (Some(blocked), Some(step)) = (&operation.blocked_by, operation.current()) {
-        let says = if blocked.message.is_empty() { &blocked.reason } else { &blocked.message };
+        let message = if blocked.message.is_empty() { &blocked.reason } else { &blocked.message };
         let since = span(now.duration_since(blocked.since.timestamp()));
-        let colour = if blocked.code.is_some() { Standing::Failing } else { Standing::Waiting };
-        let text = format!("{} waits ({since}): {}", step.name, one_line(says));
+        let colour = if blocked.code.is_some() { State::Failing } else { State::Waiting };
+        let text = format!("{} waits ({since}): {}", step.name, one_line(message));
         lines.push(format!("  {}", coloured(colour, &text, paint)));
     }
     lines
 }
 
-/// What is left, by earlier operations or else by the pace so far.
+/// Estimated from earlier operations, or else from the pace so far.
 fn time_left(operation: &Operation, history: &History, now: Timestamp) -> Option<SignedDuration> {
     let by_pace = || {
         let percent = operation.percent();
@@ -47,18 +49,18 @@ fn time_left(operation: &Operation, history: &History, now: Timestamp) -> Option
     operation.time_left(history, now).or_else(by_pace)
 }
 
-/// The steps, as many to a line as every terminal shows.
-fn signs(operation: &Operation, now: Timestamp, paint: Paint) -> Vec<String> {
+/// The steps, wrapped at [`WIDTH`].
+fn step_lines(operation: &Operation, now: Timestamp, paint: Paint) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = 0;
     for step in operation.steps.iter().filter(|step| step.state != StepState::Skipped) {
-        // Colours take no room.
-        let width = sign(step, now, Paint::Plain).chars().count() + 2;
-        let sign = format!("  {}", sign(step, now, paint));
+        // Colour codes have no width.
+        let width = step_label(step, now, Paint::Plain).chars().count() + 2;
+        let label = format!("  {}", step_label(step, now, paint));
         match lines.last_mut().filter(|_| width <= room) {
-            Some(line) => line.push_str(&sign),
+            Some(line) => line.push_str(&label),
             None => {
-                lines.push(sign);
+                lines.push(label);
                 room = WIDTH;
             }
         }
@@ -67,31 +69,31 @@ fn signs(operation: &Operation, now: Timestamp, paint: Paint) -> Vec<String> {
     lines
 }
 
-fn sign(step: &Step, now: Timestamp, paint: Paint) -> String {
+fn step_label(step: &Step, now: Timestamp, paint: Paint) -> String {
     let parts = if step.of > 1 { format!(" {}/{}", step.done, step.of) } else { String::new() };
     match step.state {
         StepState::Done => {
             let took = step.took().map(|took| format!(" {}", span(took))).unwrap_or_default();
-            coloured(Standing::Well, &format!("✓ {}{parts}{took}", step.name), paint)
+            coloured(State::Healthy, &format!("✓ {}{parts}{took}", step.name), paint)
         }
         StepState::Running => {
             let since = step.started.map(|at| span(now.duration_since(at.timestamp()))).unwrap_or_default();
-            coloured(Standing::Waiting, &format!("▸ {}{parts} {since}", step.name), paint)
+            coloured(State::Waiting, &format!("▸ {}{parts} {since}", step.name), paint)
         }
         StepState::Waiting | StepState::Skipped => {
-            coloured(Standing::Silent, &format!("· {}", step.name), paint)
+            coloured(State::NoConditions, &format!("· {}", step.name), paint)
         }
     }
 }
 
-/// What can be said of a cluster at a moment, each fact with its subject.
+/// Progress of a cluster at one moment, as (subject, state) pairs; two of them give a log line per transition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts(Vec<(String, String)>);
+pub struct ProgressSnapshot(Vec<(String, String)>);
 
-impl Facts {
-    /// The facts of a tree: steps of its operation, and how its larger parts do.
+impl ProgressSnapshot {
+    /// The steps of the operation, and the states of the cluster, its control plane, deployments and machines.
     pub fn of(tree: &Tree) -> Self {
-        let mut facts = Vec::new();
+        let mut states = Vec::new();
         if let Some(operation) = &tree.part.operation {
             let title = format!("{:?}", operation.intention);
             for step in operation.steps.iter().filter(|step| step.state != StepState::Waiting) {
@@ -99,28 +101,29 @@ impl Facts {
                 let word = match step.state {
                     StepState::Done => "done",
                     StepState::Skipped => continue,
-                    _ => "begun",
+                    _ => "started",
                 };
-                facts.push((format!("{title} {}", step.name), format!("{word}{parts}")));
+                states.push((format!("{title} {}", step.name), format!("{word}{parts}")));
             }
             if let Some(code) = operation.blocked_by.as_ref().and_then(|blocked| blocked.code.as_ref()) {
-                facts.push((format!("{title} blocked"), code.clone()));
+                states.push((format!("{title} blocked"), code.clone()));
             }
             if operation.is_over() {
-                facts.push((title, format!("over {}", operation.started)));
+                states.push((title, format!("{ENDED}{}", operation.started)));
             }
         }
-        collect(tree, &mut facts);
-        Self(facts)
+        collect(tree, &mut states);
+        Self(states)
     }
 
-    /// What is new since `before`, a line each.
-    pub fn since(&self, before: &Self) -> Vec<String> {
-        let fresh = self.0.iter().filter(|fact| !before.0.contains(fact));
-        let mut lines: Vec<String> = fresh
-            .map(|(subject, says)| {
-                let says = if says.starts_with("over ") { "over" } else { says.as_str() };
-                format!("{subject}: {says}")
+    /// What changed since `before`, a line each.
+    pub fn changes_since(&self, before: &Self) -> Vec<String> {
+        let new = self.0.iter().filter(|state| !before.0.contains(state));
+        let mut lines: Vec<String> = new
+            .map(|(subject, state)| {
+                // An operation is told from the one before it by when it started, which nobody wants to read.
+                let state = if state.starts_with(ENDED) { "done" } else { state.as_str() };
+                format!("{subject}: {state}")
             })
             .collect();
         let gone = before.0.iter().filter(|(subject, _)| {
@@ -131,19 +134,20 @@ impl Facts {
     }
 }
 
-fn collect(tree: &Tree, facts: &mut Vec<(String, String)>) {
+fn collect(tree: &Tree, states: &mut Vec<(String, String)>) {
     let part = &tree.part;
     let large =
         part.kind == "Machine" || part.kind == "MachineDeployment" || part.kind.ends_with("ControlPlane");
     if large || part.kind.ends_with("Cluster") {
-        let copies = part.copies.map(|(ready, wanted)| format!(" {ready}/{wanted}")).unwrap_or_default();
-        let word = crate::text::word(part);
+        let replicas =
+            part.replicas.map(|(ready, desired)| format!(" {ready}/{desired}")).unwrap_or_default();
+        let word = crate::text::state_word(part);
         if word != "-" {
-            facts.push((part.title(), format!("{word}{copies}")));
+            states.push((part.title(), format!("{word}{replicas}")));
         }
     }
     for child in &tree.children {
-        collect(child, facts);
+        collect(child, states);
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_says_how_far_it_is_how_long_still_and_what_it_waits_for() {
+    fn an_operation_shows_percentage_time_left_steps_and_what_it_waits_for() {
         let lines = progress(&operation(1), &History::default(), at(30), Paint::Plain);
         assert_eq!(
             lines,
@@ -197,17 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn every_transition_is_one_line_and_what_stays_is_none() {
-        let first = Facts::of(&tree(0, &["a"]));
+    fn every_transition_is_one_line_and_no_change_is_none() {
+        let first = ProgressSnapshot::of(&tree(0, &["a"]));
         assert_eq!(
-            first.since(&Facts::default()),
-            ["Create Network: done", "Create Workers: begun 0/3", "Machine/a: Ready"]
+            first.changes_since(&ProgressSnapshot::default()),
+            ["Create Network: done", "Create Workers: started 0/3", "Machine/a: Ready"]
         );
-        let second = Facts::of(&tree(1, &["b"]));
+        let second = ProgressSnapshot::of(&tree(1, &["b"]));
         assert_eq!(
-            second.since(&first),
-            ["Create Workers: begun 1/3", "Machine/b: Ready", "Machine/a: gone"]
+            second.changes_since(&first),
+            ["Create Workers: started 1/3", "Machine/b: Ready", "Machine/a: gone"]
         );
-        assert_eq!(second.since(&second), [""; 0]);
+        assert_eq!(second.changes_since(&second), [""; 0]);
     }
 }

@@ -1,27 +1,26 @@
-//! Objects of one kind as a table, with the columns that tell most about it.
+//! Objects of one kind as a table, with columns for that kind.
 
 use capstan_object::Time;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::text::{coloured, word};
-use crate::{Paint, Part, Standing, age, one_line};
+use crate::text::{coloured, state_word};
+use crate::{Paint, Part, State, age, one_line};
 
-/// What a table shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns {
-    /// Objects come from several namespaces.
+    /// Show the namespace.
     pub namespaces: bool,
-    /// Nothing is left out.
+    /// Show all columns and whole messages.
     pub wide: bool,
 }
 
-/// Draws objects as the API serves them, as of `now`; what is no object is left out.
+/// Draws objects as the API serves them, as of `now`. Values that are not objects are skipped.
 pub fn table(objects: &[Value], columns: Columns, now: Timestamp, paint: Paint) -> String {
     let rows: Vec<Vec<(&str, String)>> =
         objects.iter().filter_map(|object| Some(row(object, &Part::of(object)?, columns, now))).collect();
     let Some(first) = rows.first() else { return String::new() };
-    let standings = objects.iter().filter_map(Part::of).map(|part| part.standing());
+    let states = objects.iter().filter_map(Part::of).map(|part| part.state());
     let heads: Vec<String> = first.iter().map(|(head, _)| (*head).to_owned()).collect();
     let width = |n: usize| {
         let cells = rows.iter().filter_map(|row| row.get(n)).map(|(_, cell)| cell.chars().count());
@@ -29,20 +28,20 @@ pub fn table(objects: &[Value], columns: Columns, now: Timestamp, paint: Paint) 
     };
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();
     let mut text = line(&heads, &widths, None, paint);
-    for (row, standing) in rows.iter().zip(standings) {
+    for (row, state) in rows.iter().zip(states) {
         let cells: Vec<String> = row.iter().map(|(_, cell)| cell.clone()).collect();
-        let state = row.iter().position(|(head, _)| *head == "STATE");
-        text.push_str(&line(&cells, &widths, state.map(|n| (n, standing)), paint));
+        let column = row.iter().position(|(head, _)| *head == "STATE");
+        text.push_str(&line(&cells, &widths, column.map(|n| (n, state)), paint));
     }
     text
 }
 
-fn line(cells: &[String], widths: &[usize], state: Option<(usize, Standing)>, paint: Paint) -> String {
+fn line(cells: &[String], widths: &[usize], state: Option<(usize, State)>, paint: Paint) -> String {
     let mut text = String::new();
     for (n, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let gap = " ".repeat(width + 2 - cell.chars().count());
         match state {
-            Some((place, standing)) if place == n => text.push_str(&coloured(standing, cell, paint)),
+            Some((column, state)) if column == n => text.push_str(&coloured(state, cell, paint)),
             _ => text.push_str(cell),
         }
         text.push_str(&gap);
@@ -63,14 +62,14 @@ fn row(object: &Value, part: &Part, columns: Columns, now: Timestamp) -> Vec<(&'
     };
     row.extend(own);
     row.push(("AGE", part.created.map(|created: Time| age(created, now)).unwrap_or_default()));
-    row.push(("SAYS", says(part, columns.wide)));
+    row.push(("MESSAGE", message(part, columns.wide)));
     row
 }
 
 fn cluster(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String)> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let count = |role: &Value| match role["desiredReplicas"].as_i64() {
-        Some(wanted) => format!("{}/{wanted}", role["readyReplicas"].as_i64().unwrap_or_default()),
+        Some(desired) => format!("{}/{desired}", role["readyReplicas"].as_i64().unwrap_or_default()),
         None => "-".to_owned(),
     };
     let versions = status["controlPlane"]["versions"].as_array();
@@ -78,7 +77,7 @@ fn cluster(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String
         versions.into_iter().flatten().filter_map(|item| item["version"].as_str()).collect();
     let version = if found.is_empty() { part.version.clone().unwrap_or_default() } else { found.join(",") };
     let mut row = vec![
-        ("STATE", word(part)),
+        ("STATE", state_word(part)),
         ("CONTROL-PLANE", count(&status["controlPlane"])),
         ("WORKERS", count(&status["workers"])),
         ("VERSION", dash(version)),
@@ -104,7 +103,7 @@ fn machine(object: &Value, part: &Part, wide: bool) -> Vec<(&'static str, String
     let role = if control_plane.is_null() { "worker" } else { "control-plane" };
     let mut row = vec![
         ("CLUSTER", text(&spec["clusterName"])),
-        ("STATE", word(part)),
+        ("STATE", state_word(part)),
         ("ROLE", role.to_owned()),
         ("NODE", text(&status["nodeRef"]["name"])),
         ("VERSION", dash(part.version.clone().unwrap_or_default())),
@@ -127,27 +126,27 @@ fn other(object: &Value, part: &Part) -> Vec<(&'static str, String)> {
     let named = &object["spec"]["clusterName"];
     vec![
         ("CLUSTER", text(if named.is_null() { label } else { named })),
-        ("STATE", word(part)),
-        ("READY", part.copies.map_or("-".to_owned(), |(ready, wanted)| format!("{ready}/{wanted}"))),
+        ("STATE", state_word(part)),
+        ("READY", part.replicas.map_or("-".to_owned(), |(ready, desired)| format!("{ready}/{desired}"))),
         ("VERSION", dash(part.version.clone().unwrap_or_default())),
     ]
 }
 
-/// What is not as wanted, in a sentence; nothing of what does well.
-fn says(part: &Part, wide: bool) -> String {
-    /// What usually fits beside the other columns.
+/// The condition that explains the state; empty for healthy parts.
+fn message(part: &Part, wide: bool) -> String {
+    /// Fits beside the other columns of a normal terminal.
     const SHORT: usize = 60;
-    let complaint = match part.standing() {
-        Standing::Well | Standing::Silent => None,
-        _ => part.complaint(),
+    let condition = match part.state() {
+        State::Healthy | State::NoConditions => None,
+        _ => part.explaining_condition(),
     };
-    let Some(complaint) = complaint else { return String::new() };
-    let says = if complaint.message.is_empty() { &complaint.reason } else { &complaint.message };
-    let says = format!("{}: {}", complaint.kind, one_line(says));
-    if wide || says.chars().count() <= SHORT {
-        return says;
+    let Some(condition) = condition else { return String::new() };
+    let message = if condition.message.is_empty() { &condition.reason } else { &condition.message };
+    let message = format!("{}: {}", condition.kind, one_line(message));
+    if wide || message.chars().count() <= SHORT {
+        return message;
     }
-    says.chars().take(SHORT - 1).chain(['…']).collect()
+    message.chars().take(SHORT - 1).chain(['…']).collect()
 }
 
 fn text(value: &Value) -> String {

@@ -1,23 +1,23 @@
-//! The picture as lines of text.
+//! The tree as lines of text.
 
 use capstan_object::Time;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Part, Row, Standing, Tree, progress, rows};
+use crate::{Part, Row, State, Tree, progress, rows};
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// For terminals.
     Colours,
-    /// For files, pipes and whoever set `NO_COLOR`.
+    /// For files and pipes, and where `NO_COLOR` is set.
     Plain,
 }
 
-/// Longest sentence beside a part; the whole of it is in `-o yaml`.
-const SENTENCE: usize = 160;
+/// Longest message beside a part; `-o yaml` has all of it.
+const MESSAGE: usize = 160;
 
-/// Draws a tree as of `now`; with `all`, nothing is folded.
+/// Draws a tree as of `now`; with `all`, nothing is collapsed.
 pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
     let rows = rows(tree, all);
     let left: Vec<String> = rows.iter().map(|row| format!("{}{}", branch(row), title(row))).collect();
@@ -39,7 +39,7 @@ pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
     text
 }
 
-/// A line cut to a width, whose colours take no room and end with it.
+/// A line cut to a visible width; colour codes have no width and are kept.
 pub fn clipped(line: &str, width: usize) -> String {
     let mut text = String::new();
     let mut room = width;
@@ -61,12 +61,11 @@ pub fn clipped(line: &str, width: usize) -> String {
     text
 }
 
-/// `12s`, `4m`, `3h`, `2d`: how long ago, in one unit, or two where one would be coarse.
+/// How long ago, such as `12s`, `4m10s`, `3h`, `2d`.
 pub fn age(since: Time, now: Timestamp) -> String {
     span(now.duration_since(since.timestamp()))
 }
 
-/// A length of time, in one unit, or two where one would be coarse.
 pub(crate) fn span(length: SignedDuration) -> String {
     let seconds = length.as_secs().max(0);
     match seconds {
@@ -94,46 +93,47 @@ fn title(row: &Row<'_>) -> String {
 
 fn beside(row: &Row<'_>, now: Timestamp, paint: Paint) -> String {
     let part = row.parts[0];
-    let mut words = vec![coloured(part.standing(), &word(part), paint)];
+    let mut words = vec![coloured(part.state(), &state_word(part), paint)];
     if row.parts.len() > 1 {
         let names: Vec<&str> = row.parts.iter().map(|part| part.name.as_str()).collect();
-        let same = if part.standing() <= Standing::Silent { "" } else { "says the same: " };
+        let same = if part.state() <= State::NoConditions { "" } else { "same problem: " };
         words.push(one_line(&format!("{same}{}", names.join(", "))));
         return words.join("  ");
     }
-    if let Some((ready, wanted)) = part.copies {
-        words.push(format!("{ready}/{wanted}"));
+    if let Some((ready, desired)) = part.replicas {
+        words.push(format!("{ready}/{desired}"));
     }
     words.extend(part.version.clone());
     words.extend(part.created.map(|created| age(created, now)));
-    if part.standing() != Standing::Well
-        && let Some(complaint) = part.complaint()
+    if part.state() != State::Healthy
+        && let Some(condition) = part.explaining_condition()
     {
-        let since = age(complaint.last_transition_time, now);
-        let says = if complaint.message.is_empty() { &complaint.reason } else { &complaint.message };
-        words.push(format!("{}: {} (since {since})", complaint.kind, one_line(says)));
+        let since = age(condition.last_transition_time, now);
+        let message = if condition.message.is_empty() { &condition.reason } else { &condition.message };
+        words.push(format!("{}: {} (since {since})", condition.kind, one_line(message)));
     }
     words.join("  ")
 }
 
-/// One word for how a part does.
-pub(crate) fn word(part: &Part) -> String {
-    match part.standing() {
-        Standing::Well => part.summary().map(|summary| summary.kind.clone()).unwrap_or_default(),
-        Standing::Silent => "-".to_owned(),
-        Standing::Paused => "Paused".to_owned(),
-        Standing::Waiting => part.under_way().map_or("Waiting", |change| change.kind.as_str()).to_owned(),
-        Standing::Going => "Deleting".to_owned(),
-        Standing::Failing => "Failing".to_owned(),
+pub(crate) fn state_word(part: &Part) -> String {
+    match part.state() {
+        State::Healthy => part.summary().map(|summary| summary.kind.clone()).unwrap_or_default(),
+        State::NoConditions => "-".to_owned(),
+        State::Paused => "Paused".to_owned(),
+        State::Waiting => {
+            part.change_in_progress().map_or("Waiting", |change| change.kind.as_str()).to_owned()
+        }
+        State::Deleting => "Deleting".to_owned(),
+        State::Failing => "Failing".to_owned(),
     }
 }
 
-pub(crate) fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
-    let colour = match standing {
-        Standing::Well => 32,
-        Standing::Silent | Standing::Paused => 90,
-        Standing::Waiting | Standing::Going => 33,
-        Standing::Failing => 31,
+pub(crate) fn coloured(state: State, text: &str, paint: Paint) -> String {
+    let colour = match state {
+        State::Healthy => 32,
+        State::NoConditions | State::Paused => 90,
+        State::Waiting | State::Deleting => 33,
+        State::Failing => 31,
     };
     match paint {
         Paint::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
@@ -143,12 +143,12 @@ pub(crate) fn coloured(standing: Standing, text: &str, paint: Paint) -> String {
 
 /// One line of bounded length, without control characters: messages can come from anywhere.
 pub fn one_line(text: &str) -> String {
-    within(text, SENTENCE)
+    within(text, MESSAGE)
 }
 
-/// The same, with all that anybody may want to read of it.
-pub fn whole(text: &str) -> String {
-    within(text, 8 * SENTENCE)
+/// One line like [`one_line`], with room for a long message.
+pub fn full_line(text: &str) -> String {
+    within(text, 8 * MESSAGE)
 }
 
 fn within(text: &str, most: usize) -> String {
@@ -165,7 +165,7 @@ mod tests {
     use super::clipped;
 
     #[test]
-    fn a_line_is_cut_by_what_is_seen_of_it() {
+    fn a_line_is_cut_by_its_visible_width() {
         assert_eq!(clipped("\u{1b}[32mReady\u{1b}[0m machine", 7), "\u{1b}[32mReady\u{1b}[0m m");
         assert_eq!(clipped("ü─x", 2), "ü─");
     }

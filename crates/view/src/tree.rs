@@ -1,4 +1,4 @@
-//! The parts of a cluster, each below its owner.
+//! The parts of a cluster as a tree of owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,26 +6,28 @@ use serde::Serialize;
 
 use crate::Part;
 
-/// A part and what belongs to it.
+/// A part and the parts that it owns.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// The part.
     #[serde(flatten)]
     pub part: Part,
-    /// What belongs to it, what is needed first first.
+    /// In the order in which a cluster needs them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Tree>,
 }
 
 impl Tree {
     /// The tree below `root`, out of all objects of its namespace; `None` if the root is not among them. Templates and
-    /// what no owner leads to are left out; an object that several own is shown below the one that controls it.
+    /// objects without a known owner are left out; an object with several owners is below its controller.
     pub fn below(root: &str, parts: Vec<Part>) -> Option<Self> {
         let mut top = None;
         let known: BTreeSet<String> = parts.iter().map(|part| part.uid.clone()).collect();
+        let names: BTreeSet<(String, String)> =
+            parts.iter().map(|part| (part.kind.clone(), part.name.clone())).collect();
         let mut owned: BTreeMap<String, Vec<Part>> = BTreeMap::new();
-        for part in parts {
+        for mut part in parts {
+            part.missing = part.needs.iter().filter(|needed| !names.contains(*needed)).cloned().collect();
             if part.uid == root {
                 top = Some(part);
             } else if !part.kind.ends_with("Template")
@@ -37,29 +39,29 @@ impl Tree {
         Some(Self::grow(top?, &mut owned))
     }
 
-    /// Whether it is as wanted in all its parts, says so, and nothing is being done about it.
-    pub fn is_as_wanted(&self) -> bool {
+    /// Whether all parts are healthy, the root's summary condition is true, and no operation is in progress.
+    pub fn is_ready(&self) -> bool {
         let part = &self.part;
         part.summary().is_some_and(|summary| summary.is_true())
             && part.operation.as_ref().is_none_or(|operation| operation.is_over())
             && crate::why(self).is_none()
     }
 
-    /// Its parts from the top down.
+    /// All parts, parents before children.
     pub fn walk(&self) -> Box<dyn Iterator<Item = &Part> + '_> {
         Box::new(std::iter::once(&self.part).chain(self.children.iter().flat_map(Self::walk)))
     }
 
-    /// Takes what it shows out of `owned`, so that owners in a circle end.
+    /// Removes what it uses from `owned`, so that a cycle of owners ends.
     fn grow(part: Part, owned: &mut BTreeMap<String, Vec<Part>>) -> Self {
         let mut below = owned.remove(&part.uid).unwrap_or_default();
-        let place = |child: &Part| {
+        let position = |child: &Part| {
             let needed =
                 part.needs.iter().position(|(kind, name)| (kind, name) == (&child.kind, &child.name));
             needed.unwrap_or(part.needs.len())
         };
         below.sort_by(|a, b| {
-            (place(a), &a.kind, a.created, &a.name).cmp(&(place(b), &b.kind, b.created, &b.name))
+            (position(a), &a.kind, a.created, &a.name).cmp(&(position(b), &b.kind, b.created, &b.name))
         });
         let children = below.into_iter().map(|child| Self::grow(child, owned)).collect();
         Self { part, children }

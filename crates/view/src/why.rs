@@ -1,150 +1,263 @@
-//! Why a cluster is not as wanted: one chain of causes, from what was asked for to the first fact that blocks.
+//! Why a cluster is not ready: every part that blocks it, each with the chain of causes that leads there.
 
+use std::collections::BTreeSet;
+
+use capstan_controller::catalogue::WORKLOAD_UNREACHABLE;
 use capstan_object::{Condition, Time};
 use serde::Serialize;
 
-use crate::part::code;
-use crate::{Part, Standing, Tree};
+use crate::part::{blocked, code};
+use crate::{Advice, Part, Problem, State, Tree, advice};
 
-/// One link of the chain: a part, and what it says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One link of a chain: a part and the condition that explains its state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Link {
     /// `Kind/name`.
     pub part: String,
-    /// The condition that speaks.
+    /// Type of the condition.
     pub condition: String,
-    /// One word for machines.
     pub reason: String,
-    /// A sentence for people.
     pub message: String,
-    /// Since when.
     pub since: Option<Time>,
 }
 
-/// The fact that blocks.
+/// What blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The part that is stuck.
+    /// `Kind/name`.
     pub part: String,
-    /// It goes, and something keeps it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub going: bool,
-    /// Its error code, if it carries one.
+    pub problem: Problem,
+    /// Where the workload cluster does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// It is being deleted.
+    #[serde(rename = "going", skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Whether something failed, rather than is not there yet.
+    /// Somebody has to act; otherwise it only waits.
     pub failed: bool,
-    /// What its words mean, where Cluster API has no code for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
 }
 
-/// Whose turn it is, and what they can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// A cause, with the chain that leads to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Advice {
-    /// Who can go on.
-    pub turn: &'static str,
-    /// How.
-    pub mend: &'static str,
+pub struct Blocker {
+    /// From the root of the tree down to the cause.
+    pub chain: Vec<Link>,
+    pub cause: Cause,
+    /// `Kind/name` of other parts with the same problem.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
 }
 
-/// Words of Cluster API's conditions, which any of its controllers may have written, and what they mean to whoever
-/// waits.
-const ADVICE: [(&str, Advice); 4] = [
-    (
-        "disruption budget",
-        Advice {
-            turn: "user",
-            mend: "have the Pods' owner run more copies, or lower what the PodDisruptionBudget demands; \
-                   spec.deletion.nodeDrainTimeoutSeconds of the Machine ends the wait by force",
-        },
-    ),
-    (
-        "Waiting for a Node with spec.providerID",
-        Advice {
-            turn: "cluster",
-            mend: "if it takes longer than a boot: read the machine's console (`capstan console`, or the cloud's own) \
-                   for what kubeadm says, correct the bootstrap configuration, and delete the Machine",
-        },
-    ),
-    (
-        "does not exist",
-        Advice { turn: "user", mend: "make what does not exist, or correct the reference to it" },
-    ),
-    ("spec.paused", Advice { turn: "user", mend: "`capstan resume` has controllers go on" }),
-];
-
-/// The answer.
+/// All blockers of a tree, of which there is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Why {
-    /// From what was asked about down to the cause.
-    pub chain: Vec<Link>,
-    /// What blocks.
-    pub cause: Cause,
+    /// The one to fix first.
+    #[serde(flatten)]
+    pub first: Blocker,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Blocker>,
 }
 
-/// Follows what is not as wanted from the top of a tree down to where nothing below it explains it; `None` if all is
-/// well.
-pub fn why(tree: &Tree) -> Option<Why> {
-    let mut at = open(tree)?;
-    let mut chain = vec![link(&at.part)];
-    while let Some(child) = worst(at) {
-        at = child;
-        chain.push(link(&at.part));
+impl Why {
+    pub fn blockers(&self) -> impl Iterator<Item = &Blocker> {
+        std::iter::once(&self.first).chain(&self.others)
     }
-    let code = at.part.complaint().and_then(code).map(str::to_owned);
-    let failed = code.is_some() || at.part.standing() == Standing::Failing;
-    let words = chain.last().map(|link| link.message.as_str()).unwrap_or_default();
-    let advice = ADVICE.iter().find(|(says, _)| words.contains(says)).map(|(_, advice)| *advice);
-    let advice = advice.filter(|_| code.is_none());
-    let going = at.part.deleted.is_some();
-    Some(Why { chain, cause: Cause { part: at.part.title(), going, code, failed, advice } })
 }
 
-/// The tree itself if anything in it is not as wanted.
-fn open(tree: &Tree) -> Option<&Tree> {
-    (!settled(&tree.part) || tree.children.iter().any(|child| open(child).is_some())).then_some(tree)
+impl Blocker {
+    /// Since when the cause is in this state.
+    pub fn since(&self) -> Option<Time> {
+        self.chain.last().and_then(|link| link.since)
+    }
 }
 
-fn settled(part: &Part) -> bool {
-    matches!(part.standing(), Standing::Well | Standing::Silent)
+/// Finds what blocks a tree; `None` if all its parts are healthy.
+///
+/// If any part failed or needs somebody to act, those parts are the blockers. Otherwise it is the one part that the others
+/// wait for.
+pub fn why(tree: &Tree) -> Option<Why> {
+    let mut found = Vec::new();
+    collect(with_problem(tree)?, &mut Vec::new(), &mut found);
+    let mut blockers = grouped(found);
+    blockers.sort_by_key(|blocker| blocker.cause.problem.rank());
+    let mut blockers = blockers.into_iter();
+    Some(Why { first: blockers.next()?, others: blockers.collect() })
 }
 
-/// The child that explains it: one that fails before one that waits, what is needed first before what comes after. What
-/// goes is explained by what still stands below it, unless nobody has asked that to go yet and it says itself why not.
-fn worst(tree: &Tree) -> Option<&Tree> {
-    let goes = tree.part.deleted.is_some();
-    let says = tree.part.complaint().is_some_and(|complaint| !complaint.message.is_empty());
-    let asked = tree.children.iter().any(|child| child.part.deleted.is_some());
-    let stands = goes && (asked || !says);
-    let open = tree.children.iter().filter(|child| stands || open(child).is_some());
-    open.enumerate()
-        .min_by_key(|(place, child)| (!fails(child), settled(&child.part), *place))
+fn collect<'a>(tree: &'a Tree, path: &mut Vec<&'a Part>, found: &mut Vec<Blocker>) {
+    path.push(&tree.part);
+    let before = found.len();
+    // Nothing below a paused part is reconciled either.
+    if tree.part.state() != State::Paused {
+        for child in tree.children.iter().filter(|child| has_blocker(child)) {
+            collect(child, path, found);
+        }
+        if found.len() == before
+            && !blocks(&tree.part)
+            && let Some(child) = explaining_child(tree)
+        {
+            collect(child, path, found);
+        }
+    }
+    if found.len() == before || is_own_problem(&tree.part, &found[before..]) {
+        found.push(blocker(path, &tree.part));
+    }
+    path.pop();
+}
+
+/// Whether a part has a problem that `below` does not explain. Parents repeat the codes and messages of their children.
+fn is_own_problem(part: &Part, below: &[Blocker]) -> bool {
+    match Problem::of(part, false) {
+        Problem::Unreachable | Problem::DoesNotExist => true,
+        Problem::Failed => {
+            let condition = part.explaining_condition();
+            let own = condition.and_then(code);
+            condition.is_some_and(blocked)
+                || own.is_some_and(|own| below.iter().all(|it| it.cause.code.as_deref() != Some(own)))
+        }
+        _ => false,
+    }
+}
+
+/// Whether somebody has to act on this part itself.
+fn blocks(part: &Part) -> bool {
+    match Problem::of(part, false) {
+        Problem::Deleting => part.explaining_condition().and_then(code).is_some(),
+        problem => problem.needs_action(),
+    }
+}
+
+fn has_blocker(tree: &Tree) -> bool {
+    blocks(&tree.part) || (tree.part.state() != State::Paused && tree.children.iter().any(has_blocker))
+}
+
+/// Merges blockers that differ only in the part: the same problem of parts of one kind.
+fn grouped(found: Vec<Blocker>) -> Vec<Blocker> {
+    let mut groups: Vec<(Key, Blocker)> = Vec::new();
+    for blocker in found {
+        let key = Key::of(&blocker);
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.also.push(blocker.cause.part),
+            None => groups.push((key, blocker)),
+        }
+    }
+    groups.into_iter().map(|(_, blocker)| blocker).collect()
+}
+
+#[derive(PartialEq)]
+struct Key {
+    kind: String,
+    problem: Problem,
+    code: Option<String>,
+    /// Without the names of the parts of the chain.
+    message: BTreeSet<String>,
+}
+
+impl Key {
+    fn of(blocker: &Blocker) -> Self {
+        let cause = &blocker.cause;
+        let kind = cause.part.split('/').next().unwrap_or_default().to_owned();
+        let message = match (cause.problem, blocker.chain.last()) {
+            (Problem::Failed | Problem::Waiting | Problem::DoesNotExist, Some(link)) => {
+                let names: Vec<&str> = blocker
+                    .chain
+                    .iter()
+                    .filter_map(|link| link.part.split_once('/'))
+                    .map(|it| it.1)
+                    .collect();
+                let words = link.message.split_whitespace();
+                words
+                    .filter(|word| !names.iter().any(|name| word.contains(name)))
+                    .map(str::to_owned)
+                    .collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        Self { kind, problem: cause.problem, code: cause.code.clone(), message }
+    }
+}
+
+/// The blocker at the end of a path from the root, which is `part`.
+fn blocker(path: &[&Part], part: &Part) -> Blocker {
+    let mut chain: Vec<Link> = path.iter().map(|part| link(part)).collect();
+    let in_deletion = path.iter().any(|parent| parent.deleted.is_some());
+    let problem = Problem::of(part, in_deletion);
+    let own_code = part.explaining_condition().and_then(code).map(str::to_owned);
+    let code = match problem {
+        Problem::Unreachable => Some(WORKLOAD_UNREACHABLE.id().to_owned()),
+        _ => own_code,
+    };
+    let failed = code.is_some() || problem == Problem::Failed || problem.needs_action();
+    let message = chain.last().map(|link| link.message.clone()).unwrap_or_default();
+    let advice = advice::of(problem, path, &message).filter(|_| code.is_none() || problem != Problem::Failed);
+    let mut title = part.title();
+    if problem == Problem::DoesNotExist
+        && let Some((kind, name)) = part.missing.first()
+    {
+        title = format!("{kind}/{name}");
+        let message = format!("{} refers to it", part.title());
+        chain.push(Link { part: title.clone(), message, ..Link::default() });
+    }
+    Blocker {
+        cause: Cause {
+            part: title,
+            problem,
+            endpoint: part.endpoint.clone().filter(|_| problem == Problem::Unreachable),
+            deleting: part.deleted.is_some(),
+            code,
+            failed,
+            advice,
+        },
+        chain,
+        also: Vec::new(),
+    }
+}
+
+/// The tree, if anything in it is not healthy.
+fn with_problem(tree: &Tree) -> Option<&Tree> {
+    let found = !is_healthy(&tree.part) || tree.children.iter().any(|child| with_problem(child).is_some());
+    found.then_some(tree)
+}
+
+fn is_healthy(part: &Part) -> bool {
+    matches!(part.state(), State::Healthy | State::NoConditions)
+}
+
+/// The child that explains the state of its parent, in the order in which a cluster needs them. A part that is being
+/// deleted is explained by what is left below it, unless none of that is being deleted yet and the part itself says why.
+fn explaining_child(tree: &Tree) -> Option<&Tree> {
+    let has_message = tree.part.explaining_condition().is_some_and(|it| !it.message.is_empty());
+    let children_deleting = tree.children.iter().any(|child| child.part.deleted.is_some());
+    let any_child = tree.part.deleted.is_some() && (children_deleting || !has_message);
+    let candidates = tree.children.iter().filter(|child| any_child || with_problem(child).is_some());
+    candidates
+        .enumerate()
+        .min_by_key(|(position, child)| (is_healthy(&child.part), *position))
         .map(|(_, child)| child)
 }
 
-fn fails(tree: &Tree) -> bool {
-    tree.part.standing() == Standing::Failing || tree.children.iter().any(fails)
-}
-
 fn link(part: &Part) -> Link {
-    let complaint: Option<&Condition> = part.complaint();
+    let condition: Option<&Condition> = part.explaining_condition();
     Link {
         part: part.title(),
-        condition: complaint.map(|says| says.kind.clone()).unwrap_or_default(),
-        reason: complaint.map(|says| says.reason.clone()).unwrap_or_default(),
-        message: match complaint {
-            Some(says) => says.message.clone(),
+        condition: condition.map(|it| it.kind.clone()).unwrap_or_default(),
+        reason: condition.map(|it| it.reason.clone()).unwrap_or_default(),
+        message: match condition {
+            Some(condition) => condition.message.clone(),
             None if part.deleted.is_some() => {
-                format!("waits for its finalizers: {}", part.finalizers.join(", "))
+                format!("waits for finalizers: {}", part.finalizers.join(", "))
             }
-            None if part.unseen => "its controller has not seen the last change yet".to_owned(),
+            None if part.unobserved => "its controller has not observed the last change yet".to_owned(),
             None => String::new(),
         },
-        since: complaint.map(|says| says.last_transition_time).or(part.deleted),
+        since: condition.map(|it| it.last_transition_time).or(part.deleted),
     }
 }

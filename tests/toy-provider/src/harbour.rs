@@ -63,7 +63,7 @@ impl Controller for Toy {
             if !there {
                 decisions::ready(look, decision, False, "MakingHarbour", decisions::failure(look, &call));
                 decision.call(call);
-            } else if decisions::place_endpoint(look, decision, "the harbour", &endpoint) {
+            } else if decisions::set_endpoint(look, decision, "the harbour", &endpoint) {
                 decisions::provisioned(look, decision);
             }
         };

@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: the suites against real peers: those that a change can affect, a fixed smoke set, and the
-//! others in turn, within a budget. `--all` runs everything and writes docs/dev/interop.md.
+//! `cargo xtask interop`: the suites against real peers that a change can affect, a fixed smoke set, and a rotating share of
+//! the others, within a budget. `--all` runs everything and writes docs/dev/interop.md.
 
 pub mod history;
 pub mod page;
@@ -22,7 +22,7 @@ use suites::Need;
 
 /// The program that runs suites, of tests/interop.
 pub const PROGRAM: &str = "capstan-interop";
-/// Where a plan waits for the run that carries it out, below the repository.
+/// File of the plan for `--planned`, relative to the repository.
 const PLANNED: &str = "target/interop/plan.txt";
 
 #[derive(Debug, Args)]
@@ -33,16 +33,16 @@ pub struct Options {
     /// Run these suites (comma separated)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Print what a run would take, keep it for `--planned`, and stop
+    /// Print the chosen suites, store them for `--planned`, and exit
     #[arg(long, conflicts_with_all = ["only", "planned"])]
     plan: bool,
-    /// Run what `--plan` chose
+    /// Run the suites that `--plan` chose
     #[arg(long, conflicts_with = "only")]
     planned: bool,
-    /// Minutes that the chosen suites may take together
+    /// Budget of the chosen suites, in minutes
     #[arg(long, default_value_t = 16)]
     budget: u64,
-    /// Minutes that the chosen suites and the builds of their missing peers may take together
+    /// Budget of the chosen suites and of building their missing peers, in minutes
     #[arg(long, default_value_t = 32)]
     budget_with_peers: u64,
     /// Our binary; built with the profile `ci` when not given
@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<()> {
         Options { planned: true, .. } => planned(all, &root)?,
         Options { only, .. } if !only.is_empty() => {
             only.iter().try_for_each(|name| suites::find(name).map(|_| ()))?;
-            Plan::of(all, only, "asked for")
+            Plan::of(all, only, "requested")
         }
         _ => {
             let budget = Budget {
@@ -94,12 +94,12 @@ pub fn run(options: &Options) -> Result<()> {
             page::write(&root, &outcomes, &head)?;
         }
     } else {
-        println!("there are uncommitted changes: nothing is recorded");
+        println!("uncommitted changes: results are not recorded");
     }
-    judge(&outcomes)
+    report(&outcomes)
 }
 
-/// Builds what the suites of the kept plan need, as CI does while it compiles other things.
+/// Builds what the suites of the stored plan need; CI does this while it compiles.
 pub fn prepare_planned() -> Result<()> {
     let root = cargo::root();
     let all = Candidate::all(&Repository::new(root.clone()), &Passes::default())?;
@@ -109,15 +109,15 @@ pub fn prepare_planned() -> Result<()> {
 fn planned(all: Vec<Candidate>, root: &Path) -> Result<Plan> {
     let path = root.join(PLANNED);
     let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("{}: make it with `cargo xtask interop --plan`", path.display()))?;
+        .with_context(|| format!("{}: create it with `cargo xtask interop --plan`", path.display()))?;
     let names: Vec<String> = text.lines().map(String::from).collect();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|one| one.name() == **name)) {
-        bail!("{}: {unknown} is no suite: make the plan again", path.display());
+        bail!("{}: unknown suite {unknown}: run `cargo xtask interop --plan` again", path.display());
     }
     Ok(Plan::of(all, &names, "planned"))
 }
 
-/// Builds everything the suites need, so that a missing peer shows before any of them runs.
+/// Builds everything that the suites need, so that a missing peer fails before any suite runs.
 fn prepare(plan: &Plan) -> Result<()> {
     let names = plan.peers();
     if !names.is_empty() {
@@ -133,7 +133,6 @@ fn prepare(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What one suite gave.
 #[derive(Debug)]
 pub struct Outcome {
     pub name: String,
@@ -161,7 +160,7 @@ fn run_all(plan: &Plan, binary: &Path) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-fn judge(outcomes: &[Outcome]) -> Result<()> {
+fn report(outcomes: &[Outcome]) -> Result<()> {
     let mut rows = vec![["suite", "result", "time"].map(String::from).to_vec()];
     for outcome in outcomes {
         let result = if outcome.passed { "passed" } else { "FAILED" };

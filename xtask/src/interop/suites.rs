@@ -95,16 +95,33 @@ const API: &[&str] = &[
     "crates/kubernetes/apiserver/**",
     "crates/kubernetes/builtin/**",
     "crates/kubernetes/cel/**",
+    "crates/kubernetes/env/**",
     "crates/kubernetes/object/**",
+    "crates/kubernetes/pki/**",
     "crates/kubernetes/schema/**",
     "crates/kubernetes/store/**",
+    "crates/kubernetes/streams/**",
+    "crates/kubernetes/transport/**",
     "crates/kubernetes/x509/**",
 ];
 /// Controllers of Cluster API and their runtime.
-const CONTROLLERS: &[&str] =
-    &["crates/kubernetes/controller/**", "crates/kubernetes/etcd/**", "crates/capi/**"];
+const CONTROLLERS: &[&str] = &[
+    "crates/kubernetes/controller/**",
+    "crates/kubernetes/env/**",
+    "crates/kubernetes/etcd/**",
+    "crates/kubernetes/pki/**",
+    "crates/kubernetes/streams/**",
+    "crates/kubernetes/transport/**",
+    "crates/capi/**",
+];
 /// Simulated machines.
-const SIM: &[&str] = &["crates/sim/guest/**", "crates/sim/provider/**", "crates/sim/site/**"];
+const SIM: &[&str] = &[
+    "crates/sim/guest/**",
+    "crates/sim/hypervisor/**",
+    "crates/sim/provider/**",
+    "crates/sim/site/**",
+    "crates/user-data/**",
+];
 const CLOUDSTACK: &[&str] = &["crates/clouds/cloudstack/**", "crates/sim/cloudstack/**"];
 const HARNESS: &[&str] = &["crates/sim/harness/**", "crates/sim/scenarios/**"];
 const BINARY: &[&str] = &["capstan/src/**", "crates/view/**"];
@@ -171,7 +188,7 @@ pub const SUITES: &[Suite] = &[
             "tests/interop/src/cluster_api/kubeadm_accepts/**",
             "tests/kubeadm-accepts/**",
         ],
-        uses: &[&["crates/capi/**", "crates/sim/guest/**"]],
+        uses: &[&["crates/capi/**", "crates/sim/guest/**", "crates/user-data/**"]],
         ..suite("kubeadm-accepts", 40)
     },
     Suite {
@@ -208,6 +225,7 @@ pub const SUITES: &[Suite] = &[
         peers: &[KUBECTL],
         about: &[
             "crates/kubernetes/apiserver/src/portforward/**",
+            "crates/kubernetes/streams/**",
             "tests/interop/src/kubernetes/port_forward/**",
         ],
         uses: &[API, SIM],
@@ -234,7 +252,7 @@ pub const SUITES: &[Suite] = &[
         ..suite("cloudstack-clients", 45)
     },
     Suite {
-        arguments: &["--rounds", "200"],
+        arguments: &["--rounds", "200", "--damage"],
         against: &[Against::Capstan],
         about: &["crates/kubernetes/store/**", "tests/interop/src/self_checks/crash/**"],
         uses: &[API],
@@ -351,6 +369,7 @@ pub const SUITES: &[Suite] = &[
         needs: &[Need::NodeImage],
         about: &[
             "crates/clouds/kvm/**",
+            "crates/user-data/**",
             "tests/interop/src/clouds/real_cluster/**",
             "tests/support/src/node_image/**",
         ],

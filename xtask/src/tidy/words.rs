@@ -12,6 +12,8 @@ const PHRASES: &[(&str, &[&str])] = &[
     ("default, fallback", &["usually"]),
     ("cache, inventory, snapshot", &["sight", "glance"]),
     ("simulation run", &["disturbed life", "disturbed lives"]),
+    ("ready, desired state", &["as wanted", "does well", "do well"]),
+    ("fixed by, fix", &["whose turn", "how to mend"]),
 ];
 
 /// Package registries. Their names belong to the settings of a machine, not into a repository.

@@ -78,7 +78,7 @@ mod tests {
     use crate::contract::ContractVersion;
 
     #[test]
-    fn a_clone_has_the_templates_spec_and_says_where_it_came_from() {
+    fn a_clone_has_the_templates_spec_and_records_its_origin() {
         let kind = KindName::namespaced("infra.x", "v1", "SimMachineTemplate", "simmachinetemplates");
         let value = json!({
             "metadata": {"name": "t", "namespace": "ns"},

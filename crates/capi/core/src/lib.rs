@@ -3,14 +3,14 @@
 //! ```text
 //! Cluster ◀─ owns ─ MachineDeployment ─▶ MachineSet ─▶ Machine ─▶ bootstrap config, infrastructure machine
 //!                        │                   ▲            ▲
-//!                        └ rollout (pure) ───┘            └── MachineHealthCheck marks, the owner replaces
+//!                        └ rollout (pure) ───┘            └── MachineHealthCheck marks it, its owner replaces it
 //! ```
 //!
-//! Each controller is a folder: `observe` reads, `observed` is what it read, `decide` is pure, `status` reports. Shared
-//! parts are beside them: merging [`conditions`], the provider [`contract`], Nodes of [`workload`] clusters,
-//! comparing ([`template`]) and cloning ([`clone`]) templates, deterministic [`names`], and fields that are
-//! [`propagate`]d from owners to their children.
-//! No provider, cloud or kubeadm here: those are accessed only through references and the contract.
+//! Each controller is a folder: `observe` reads, `observed` is what it read, `decide` is pure, `status` reports.
+//! Modules used by several controllers are next to them: merging [`conditions`], the provider [`contract`], Nodes of
+//! [`workload`] clusters, comparing ([`template`]) and cloning ([`clone`]) templates, deterministic [`names`], and
+//! fields that are [`propagate`]d from owners to children. There is no provider, cloud or kubeadm here: those are
+//! accessed only through references and the contract.
 
 pub mod clone;
 pub mod cluster;

@@ -18,7 +18,7 @@ pub const OWNER_REMEDIATED: &str = machine_condition::OWNER_REMEDIATED;
 /// The pending hook that marks an in-place update.
 const UPDATE_HOOK: &str = "UpdateMachine";
 
-/// The annotation with the hooks that were called and have not ended.
+/// The annotation with the hooks that were called and have not completed.
 const PENDING_HOOKS: &str = "runtime.cluster.x-k8s.io/pending-hooks";
 
 /// Deletions older than this are mentioned in conditions.
@@ -36,30 +36,30 @@ pub fn condition_is(machine: &Machine, kind: &str, status: ConditionStatus) -> b
 pub fn set_condition<K>(
     machine: &Machine,
     kind: &str,
-    verdict: Option<&ConditionState>,
+    state: Option<&ConditionState>,
     now: Timestamp,
 ) -> Option<Effect<K>> {
-    set_conditions(machine, [(kind, verdict)], now)
+    set_conditions(machine, [(kind, state)], now)
 }
 
 /// Sets or removes several conditions of a machine in one patch; `None` if nothing changes.
 pub fn set_conditions<'a, K>(
     machine: &Machine,
-    verdicts: impl IntoIterator<Item = (&'a str, Option<&'a ConditionState>)>,
+    lines: impl IntoIterator<Item = (&'a str, Option<&'a ConditionState>)>,
     now: Timestamp,
 ) -> Option<Effect<K>> {
     let mut conditions = machine.status.conditions.clone();
-    for (kind, verdict) in verdicts {
-        match verdict {
-            Some(verdict) => {
+    for (kind, state) in lines {
+        match state {
+            Some(state) => {
                 let condition = Condition {
                     kind: kind.to_owned(),
-                    status: verdict.status,
+                    status: state.status,
                     observed_generation: Some(machine.metadata.generation)
                         .filter(|generation| *generation != 0),
                     last_transition_time: now.into(),
-                    reason: verdict.reason.clone(),
-                    message: verdict.message.clone(),
+                    reason: state.reason.clone(),
+                    message: state.message.clone(),
                 };
                 crate::conditions::set(&mut conditions, condition);
             }
@@ -89,7 +89,7 @@ pub fn is_unhealthy(machine: &Machine) -> bool {
     condition_is(machine, machine_condition::HEALTH_CHECK_SUCCEEDED, ConditionStatus::False)
 }
 
-/// The machine failed its health check and its owner is to replace it.
+/// The machine failed its health check and its owner must replace it.
 pub fn is_to_be_remediated(machine: &Machine) -> bool {
     is_unhealthy(machine)
         && condition_is(machine, machine_condition::OWNER_REMEDIATED, ConditionStatus::False)
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_counted_lowest_first_and_the_kubelet_knows_best() {
+    fn versions_are_sorted_and_the_kubelets_takes_precedence() {
         let mut machines = vec![machine("a"), machine("b"), machine("c")];
         for (machine, version) in machines.iter_mut().zip(["v1.33.0", "v1.32.1", "v1.33.0"]) {
             machine.spec.version = version.to_owned();

@@ -1,9 +1,9 @@
-//! Names of created objects: deterministic, and never used twice.
+//! Names of created objects: deterministic, and never reused.
 //!
-//! A name is the owner's, and a short hash of the owner's uid and a number. The number comes from a counter
-//! on the owner (an annotation, so that `move` and backups keep it). It is raised once an object with the
-//! name was observed, so a creation whose response was lost is retried under the same name and collides instead
-//! of creating a second object; and before another name is assigned, so that names are not reused.
+//! A name is the owner's name and a short hash of the owner's uid and a number. The number comes from a counter on
+//! the owner (an annotation, so that `move` and backups keep it). It is incremented once an object with the name was
+//! observed, so a creation whose response was lost is retried with the same name and conflicts instead of creating a
+//! second object; and before another name is assigned, so that names are not reused.
 
 use capstan_object::ObjectMeta;
 use sha2::{Digest, Sha256};
@@ -28,8 +28,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads the owner's counter and moves it past names that exist. `exists` says whether an object whose
-    /// name was made with this suffix is there.
+    /// Reads the owner's counter and advances it past existing names. `exists` returns whether an object with a
+    /// suffix exists.
     pub fn of(owner: &ObjectMeta, exists: impl Fn(&str) -> bool) -> Self {
         let counter = owner.annotations.get(COUNTER).and_then(|text| text.parse().ok()).unwrap_or(0);
         let mut names = Self { uid: owner.uid.clone(), next: counter };
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// The next suffixes, which are not recorded until objects with them were seen.
+    /// The next suffixes. They are not recorded until objects with them were observed.
     pub fn upcoming(&self) -> impl Iterator<Item = String> + '_ {
         (self.next..self.next + LOOK_AHEAD).map(|n| self.suffix(n))
     }
@@ -62,15 +62,15 @@ impl Names {
     }
 }
 
-/// More objects than this are never created from one counter.
+/// Maximum number of objects created from one counter.
 pub const LOOK_AHEAD: u64 = 256;
 
-/// `base-suffix`, cut so that the whole is a valid name.
+/// `base-suffix`, truncated to a valid name.
 pub fn joined(base: &str, suffix: &str) -> String {
     shortened(format!("{base}-{suffix}"), suffix)
 }
 
-/// A name that is too long is cut and ends with the suffix, so that it stays unique.
+/// A name that is too long is truncated and ends with the suffix, so that it stays unique.
 pub fn shortened(mut name: String, suffix: &str) -> String {
     if name.len() <= LONGEST {
         return name;
@@ -83,7 +83,7 @@ pub fn shortened(mut name: String, suffix: &str) -> String {
     name + suffix
 }
 
-/// A name after a template such as `{{ .cluster.name }}-{{ .random }}`, where `.random` stands for the suffix.
+/// A name from a template such as `{{ .cluster.name }}-{{ .random }}`, where `.random` is the suffix.
 pub fn from_template(template: &str, values: &[(&str, &str)], suffix: &str) -> String {
     let mut name = String::new();
     let mut rest = template;
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_whose_answer_was_lost_is_tried_under_the_same_name() {
+    fn a_creation_with_a_lost_response_is_retried_with_the_same_name() {
         let first = Names::of(&owner(None), |_| false).upcoming().next();
         assert_eq!(first, Names::of(&owner(None), |_| false).upcoming().next());
     }
 
     #[test]
-    fn a_name_that_was_seen_is_never_given_again() {
+    fn an_observed_name_is_never_reused() {
         let names = Names::of(&owner(None), |_| false);
         let made: Vec<_> = names.upcoming().take(2).collect();
         let after = Names::of(&owner(None), |suffix| suffix == made[1]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn other_owners_have_other_names() {
+    fn different_owners_get_different_names() {
         let other = ObjectMeta { uid: "u2".to_owned(), ..owner(None) };
         assert_ne!(
             Names::of(&owner(None), |_| false).upcoming().next(),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_with_a_long_name_still_has_children_with_valid_names() {
+    fn children_of_an_owner_with_a_long_name_have_valid_names() {
         let name = joined(&"a".repeat(80), "bcdfg");
         assert_eq!((name.len(), name.ends_with("bcdfg")), (63, true));
     }

@@ -16,7 +16,7 @@ pub fn of<T: Object>(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<T>>, O
     Ok(owner.filter(|owner| owner.metadata().uid == reference.uid))
 }
 
-/// The reference to an owner of a kind, in whatever version.
+/// The reference to an owner of a kind, in any version.
 fn reference_to<T: Object>(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().find(|owner| owner.kind == T::KIND.kind && owner.group() == T::KIND.group)
 }

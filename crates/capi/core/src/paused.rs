@@ -29,7 +29,7 @@ pub fn condition(why: Option<&str>) -> ConditionState {
 /// Whether a change of a cluster matters to its objects: created, deleted, paused or resumed, infrastructure or control
 /// plane provisioned or lost.
 pub fn concerns_members(change: &Change<Cluster>) -> bool {
-    let told = |cluster: &std::sync::Arc<Cluster>| {
+    let reported = |cluster: &std::sync::Arc<Cluster>| {
         let initialization = &cluster.status.initialization;
         (
             cluster.spec.paused,
@@ -38,7 +38,7 @@ pub fn concerns_members(change: &Change<Cluster>) -> bool {
             initialization.control_plane_initialized,
         )
     };
-    change.old.as_ref().map(told) != change.new.as_ref().map(told)
+    change.old.as_ref().map(reported) != change.new.as_ref().map(reported)
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_reasons_are_told() {
+    fn both_reasons_are_reported() {
         let mut cluster = Cluster::default();
         let mut meta = ObjectMeta::default();
         assert_eq!(why(Some(&cluster), &meta, "MachineSet"), None);

@@ -1,8 +1,7 @@
-//! Labels, annotations and fields that follow from another object, kept up to date without touching what
-//! others wrote.
+//! Labels, annotations and fields that follow from another object, kept up to date without touching those of others.
 //!
-//! Which labels and annotations were propagated is recorded on the object, so that one that is no longer
-//! wanted goes, whoever's field manager wrote it, and one that somebody else put there stays.
+//! The propagated keys are recorded on the object, so that keys that are no longer desired are removed, whichever
+//! field manager wrote them, and those of others stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +11,7 @@ use capstan_object::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The keys that were propagated; those that are always there are not listed.
+/// The propagated keys, without those that are always present.
 pub const RECORD: &str = "capstan.dev/propagated";
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +39,7 @@ impl Propagated {
         Record { labels: others(&self.labels), annotations: others(&self.annotations) }
     }
 
-    /// Puts everything on an object that is about to be created.
+    /// Sets everything on a new object.
     pub fn write(&self, meta: &mut ObjectMeta) {
         meta.labels.extend(self.labels.clone());
         meta.annotations.extend(self.annotations.clone());
@@ -49,8 +48,8 @@ impl Propagated {
         }
     }
 
-    /// The change of `metadata` that makes an object have everything and no more of what was propagated
-    /// earlier; `None` if it is so. `dropped` names further annotations that must not be there.
+    /// The merge patch of `metadata` that adds the desired keys and removes previously propagated ones; `None` if
+    /// there is no change. `dropped` names further annotations to remove.
     pub fn change(&self, meta: &ObjectMeta, dropped: &[&str]) -> Option<Value> {
         let before: Record =
             meta.annotations.get(RECORD).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -114,7 +113,7 @@ fn differences<'a>(
     differences
 }
 
-/// The merge patch that makes one value of another; `None` if they are equal.
+/// The merge patch from one value to another; `None` if they are equal.
 pub fn merge_difference(from: &Value, to: &Value) -> Option<Value> {
     if from == to {
         return None;
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_propagated_earlier_goes_and_what_others_wrote_stays() {
+    fn stale_propagated_keys_are_removed_and_foreign_ones_stay() {
         let mut meta = ObjectMeta::default();
         wanted(&[("a", "1"), ("b", "2")], &[("c", "3")]).write(&mut meta);
         meta.labels.insert("theirs".to_owned(), "x".to_owned());
@@ -164,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_with_nothing_but_our_own_labels_carry_no_record() {
+    fn objects_with_only_our_own_labels_have_no_record() {
         let mut meta = ObjectMeta::default();
         wanted(&[("cluster.x-k8s.io/cluster-name", "c")], &[]).write(&mut meta);
         assert!(meta.annotations.is_empty());
     }
 
     #[test]
-    fn a_merge_names_what_goes() {
+    fn a_merge_patch_removes_missing_keys() {
         assert_eq!(
             merge_difference(&json!({"a": 1, "b": {"c": 1, "d": 2}}), &json!({"b": {"c": 2}, "e": [1]})),
             Some(json!({"a": null, "b": {"c": 2, "d": null}, "e": [1]}))

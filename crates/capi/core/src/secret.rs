@@ -12,7 +12,7 @@ object!(Secret, "" / "v1", "Secret", "secrets", Namespaced);
 object!(ConfigMap, "" / "v1", "ConfigMap", "configmaps", Namespaced);
 object!(SecretOutline, "" / "v1", "Secret", "secrets", Namespaced);
 
-/// Why a value of a Secret cannot be used. Never carries the value.
+/// Why a value of a Secret cannot be used. Never contains the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// The Secret lacks a key.
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_of_a_secret_is_not_shown() {
+    fn debug_does_not_show_the_content_of_a_secret() {
         let secret =
             cluster_secret("ns", "a-ca", "a", OwnerReference::default(), [("tls.key", &b"hidden"[..])]);
         let shown = format!("{secret:?}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn content_travels_as_base64() {
+    fn content_is_serialized_as_base64() {
         let secret =
             cluster_secret("ns", "a-ca", "a", OwnerReference::default(), [("value", &b"\xff\x00"[..])]);
         let wire = serde_json::to_value(&secret).expect("JSON");

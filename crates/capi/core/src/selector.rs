@@ -1,4 +1,4 @@
-//! Label selectors: matching, and as text, the way scale subresources and `kubectl get -l` take them.
+//! Label selectors: matching, and as text for scale subresources and `kubectl get -l`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String
     !selector.is_empty() && selector.matches(labels).unwrap_or(false)
 }
 
-/// The selector in one line, requirements in order of their labels.
+/// The selector as text, sorted by label.
 pub fn text(selector: &LabelSelector) -> String {
     let exact = selector.match_labels.iter().map(|(key, value)| (key, format!("{key}={value}")));
     let others = selector.match_expressions.iter().filter_map(|requirement| {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_written_in_order_of_its_labels() {
+    fn a_selector_is_formatted_sorted_by_label() {
         let requirement = |key: &str, operator: &str, values: &[&str]| LabelSelectorRequirement {
             key: key.to_owned(),
             operator: operator.to_owned(),

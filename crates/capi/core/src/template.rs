@@ -1,10 +1,10 @@
-//! Whether a change of a machine template needs new machines.
+//! Whether a change of a machine template requires new machines.
 
 use capstan_capi_types::core::{MachineTemplateSpec, TEMPLATE_SUFFIX};
 use sha2::{Digest, Sha256};
 
-/// Why machines of one template are not up to date with another, as `UpToDate` conditions word it; empty if
-/// they are. Labels, annotations and what can be changed on a living machine do not count.
+/// Why machines of one template are not up to date with another, as `UpToDate` conditions word it; empty if they are.
+/// Labels, annotations and fields that are updated in place do not count.
 pub fn differences(current: &MachineTemplateSpec, desired: &MachineTemplateSpec) -> Vec<String> {
     let (current, desired) = (&current.spec, &desired.spec);
     let of_kind =
@@ -34,8 +34,8 @@ pub fn differences(current: &MachineTemplateSpec, desired: &MachineTemplateSpec)
     found
 }
 
-/// A number for what counts in [`differences`], for labels of MachineSets. Upstream's number depends on how
-/// Go prints structs; nothing compares the two, since sets are found by comparing templates.
+/// A hash of what counts in [`differences`], for labels of MachineSets. Upstream's hash depends on how Go prints
+/// structs; nothing compares the two, since sets are matched by template.
 pub fn hash(template: &MachineTemplateSpec) -> u32 {
     let spec = &template.spec;
     let parts = [
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_living_machine_cannot_change_calls_for_new_machines() {
+    fn only_fields_that_are_not_updated_in_place_require_new_machines() {
         for (what, changed, expected) in [
             ("labels", template(|t| drop(t.metadata.labels.insert("a".into(), "b".into()))), vec![]),
             ("drain timeout", template(|t| t.spec.deletion.node_drain_timeout_seconds = Some(1)), vec![]),

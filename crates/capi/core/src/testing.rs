@@ -4,12 +4,12 @@ use capstan_capi_types::core::Machine;
 use capstan_object::{Condition, ConditionStatus, ObjectMeta};
 use jiff::Timestamp;
 
-/// A timestamp, in seconds from the start of a test.
+/// A timestamp in seconds since the start of a test.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + seconds).expect("a moment")
 }
 
-/// A machine of a name, with a uid made of it.
+/// A machine with a uid derived from its name.
 pub fn machine(name: &str) -> Machine {
     let metadata = ObjectMeta {
         uid: format!("uid-{name}"),

@@ -23,7 +23,7 @@ pub enum Error {
     SecretMissing(String),
     #[error("kubeconfig {0}")]
     Kubeconfig(&'static str),
-    #[error("{0:?} is no Kubernetes version such as v1.34.1")]
+    #[error("{0:?} is not a Kubernetes version such as v1.34.1")]
     Version(String),
     /// No supported kubeadm configuration API exists for the Kubernetes version.
     #[error("Kubernetes {0} is older than v1.22.0, the oldest that kubeadm v1beta3 configurations work for")]

@@ -5,7 +5,7 @@
 //!                  certificates (Secrets of the cluster) ─────────┼─▶ cloud-config │ Ignition ──▶ data Secret
 //!                                  files, users, disks, commands ─┘
 //!
-//! machines, etcd members, health ──▶ control_plane: what is added, replaced or removed next
+//! machines, etcd members, health ──▶ control_plane: the next step: add, replace or remove a machine
 //! ```
 //!
 //! Everything here is a function of observed state, which includes time and randomness ([`certificates::Seed`]), so a

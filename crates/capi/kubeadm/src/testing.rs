@@ -1,8 +1,14 @@
-//! Shared test objects.
+//! Test objects of several modules.
 
 use capstan_capi_types::bootstrap::KubeadmConfigSpec;
 use capstan_capi_types::core::Cluster;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
+
+/// The time of tests.
+pub fn now() -> Timestamp {
+    "2026-11-15T08:00:00Z".parse().expect("a timestamp")
+}
 
 /// Parses a test object from YAML.
 pub fn object<T: DeserializeOwned>(yaml: &str) -> T {

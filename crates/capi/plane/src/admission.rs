@@ -1,4 +1,4 @@
-//! The rules as part of a server of this process.
+//! The admission rules in a server of this process.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use capstan_object::{Key, Kind};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::rules::{Others, Rules, Subject};
+use crate::rules::{RelatedObjects, Rules, Subject};
 
-/// Judges what clients of a server send.
+/// In-process admission.
 pub(crate) struct InProcess {
     rules: Rules,
     others: Stored,
@@ -26,15 +26,16 @@ impl InProcess {
         Self { rules, others: Stored(stored) }
     }
 
-    /// The kind a request is about, if there are rules for it and something is written.
-    fn judged(&self, attributes: &AdmissionAttributes) -> Option<Kind> {
+    /// The kind of a request, if there are rules for it and the request writes.
+    fn kind_with_rules(&self, attributes: &AdmissionAttributes) -> Option<Kind> {
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
         let resource = &attributes.resource;
         self.rules.kind_of(&resource.group, &resource.resource).filter(|_| written)
     }
 
     async fn default(&self, attributes: &mut AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
-        let Some(kind) = self.judged(attributes).filter(|_| attributes.subresource.is_empty()) else {
+        let Some(kind) = self.kind_with_rules(attributes).filter(|_| attributes.subresource.is_empty())
+        else {
             return Ok(());
         };
         let Some(mut object) = attributes.object.take() else { return Ok(()) };
@@ -42,20 +43,24 @@ impl InProcess {
         let prefix = prefix(&object).to_owned();
         let old = old_in_version(attributes, &hub, forms).await?;
         if attributes.kind.version == kind.version {
-            let filled = self.rules.fill_in(subject(&kind, attributes, &prefix), &mut object, old.as_deref());
+            let defaulted =
+                self.rules.apply_defaults(subject(&kind, attributes, &prefix), &mut object, old.as_deref());
             attributes.object = Some(object);
-            return filled.map(|_| ());
+            return defaulted.map(|_| ());
         }
         let mut in_hub = converted(object.clone(), &hub, forms).await?;
-        let added = self.rules.fill_in(subject(&kind, attributes, &prefix), &mut in_hub, old.as_deref())?;
-        // What nothing was added to need not make the way back.
+        let added =
+            self.rules.apply_defaults(subject(&kind, attributes, &prefix), &mut in_hub, old.as_deref())?;
+        // Without defaults to add, no conversion back is needed.
         attributes.object =
             Some(if added { converted(in_hub, &attributes.kind, forms).await? } else { object });
         Ok(())
     }
 
-    async fn judge(&self, attributes: &AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
-        let (Some(kind), Some(object)) = (self.judged(attributes), &attributes.object) else { return Ok(()) };
+    async fn check(&self, attributes: &AdmissionAttributes, forms: &dyn Representations) -> Result<()> {
+        let (Some(kind), Some(object)) = (self.kind_with_rules(attributes), &attributes.object) else {
+            return Ok(());
+        };
         let subject = subject(&kind, attributes, prefix(object));
         match attributes.subresource.as_str() {
             "" => {
@@ -69,8 +74,8 @@ impl InProcess {
                 self.rules.validate(subject, &object, old.as_deref(), &self.others).await
             }
             "scale" => {
-                let verdict = self.rules.validate_scale(subject, object, &self.others).await;
-                verdict.map_err(|problem| attributes.forbidden(problem))
+                let result = self.rules.validate_scale(subject, object, &self.others).await;
+                result.map_err(|problem| attributes.forbidden(problem))
             }
             _ => Ok(()),
         }
@@ -91,11 +96,11 @@ impl Admission for InProcess {
         attributes: &'a AdmissionAttributes,
         forms: &'a dyn Representations,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.judge(attributes, forms))
+        Box::pin(self.check(attributes, forms))
     }
 }
 
-/// What a request is about; `prefix` stands for a name that is yet to be generated.
+/// The subject of a request; `prefix` replaces a name that is yet to be generated.
 fn subject<'a>(kind: &Kind, attributes: &'a AdmissionAttributes, prefix: &'a str) -> Subject<'a> {
     let name = if attributes.name.is_empty() { prefix } else { &attributes.name };
     Subject { group: kind.group, kind: kind.kind, namespace: &attributes.namespace, name }
@@ -110,7 +115,7 @@ fn hub(kind: &Kind) -> GroupVersionKind {
     GroupVersionKind::new(kind.group, kind.version, kind.kind)
 }
 
-/// The stored object in the version of the rules; shared, not copied, if it is in that version.
+/// The stored object in the version of the rules; not copied if it is in that version.
 async fn old_in_version(
     attributes: &AdmissionAttributes,
     hub: &GroupVersionKind,
@@ -131,10 +136,10 @@ async fn converted(object: Value, kind: &GroupVersionKind, forms: &dyn Represent
     forms.convert(object, kind).await
 }
 
-/// Other objects, straight from the store.
+/// Reads other objects directly from the store.
 struct Stored(Arc<dyn ObjectSource>);
 
-impl Others for Stored {
+impl RelatedObjects for Stored {
     fn get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         let bucket = format!("{}/{}", kind.group, kind.plural);
         let found = self.0.get(&bucket, &key(&of.namespace, &of.name));

@@ -1,4 +1,4 @@
-//! The controllers, and how they are set up.
+//! The controllers and their settings.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -20,34 +20,31 @@ use capstan_capi_types::core::{annotation, label};
 use capstan_controller::{Client, Clusters, Dial, Env, Options, Runtime, Workloads};
 use capstan_object::Key;
 
-/// Controllers that are run together or not at all: what upstream ships as one manager.
+/// Controllers that run together: what upstream ships as one manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Clusters, machines, their sets, deployments and health checks.
     Core,
-    /// Boot data for kubeadm.
+    /// Bootstrap data for kubeadm.
     Bootstrap,
     /// Control planes of kubeadm machines.
     ControlPlane,
-    /// Resources that every cluster of a kind gets.
+    /// ClusterResourceSets.
     Addons,
-    /// Providers of infrastructure; none of them is here.
+    /// Infrastructure providers; they are not in this crate.
     Infrastructure,
 }
 
-/// A name that is no group of controllers.
+/// An unknown group of controllers.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "there are no controllers {0:?}: choose among core, bootstrap, control-plane, addons, infrastructure"
-)]
+#[error("unknown controllers {0:?}: choose among core, bootstrap, control-plane, addons, infrastructure")]
 pub struct UnknownGroup(String);
 
 impl Group {
-    /// All there are.
     pub const ALL: [Self; 5] =
         [Self::Core, Self::Bootstrap, Self::ControlPlane, Self::Addons, Self::Infrastructure];
 
-    /// Who looks after the kinds of an API group of Cluster API.
+    /// The group that reconciles the kinds of an API group.
     pub fn of_kind(api_group: &str) -> Option<Self> {
         match api_group {
             "cluster.x-k8s.io" | "ipam.cluster.x-k8s.io" => Some(Self::Core),
@@ -58,7 +55,6 @@ impl Group {
         }
     }
 
-    /// The name users write.
     pub fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -78,22 +74,22 @@ impl FromStr for Group {
     }
 }
 
-/// How the controllers are set up.
+/// Settings of the controllers.
 #[derive(Clone)]
 pub struct Settings {
-    /// Which of them run.
+    /// Groups to run.
     pub controllers: BTreeSet<Group>,
-    /// Looks at one namespace only; at all if empty.
+    /// Reconcile only this namespace; all if empty.
     pub namespace: String,
-    /// Looks only after objects whose watch-filter label has this value.
+    /// Reconcile only objects whose watch-filter label has this value.
     pub watch_filter: Option<String>,
-    /// Algorithm of a cluster's keys where it names none.
+    /// Default key algorithm of clusters.
     pub default_algorithm: EncryptionAlgorithmType,
-    /// Where keys come from.
+    /// Source of keys.
     pub keys: Arc<dyn Keys>,
-    /// Objects of one controller that are looked at at the same time.
+    /// Concurrent reconciles per controller.
     pub concurrency: usize,
-    /// Names this process in events.
+    /// Name of this process in events.
     pub instance: String,
 }
 
@@ -112,7 +108,7 @@ impl Default for Settings {
     }
 }
 
-/// How the runtime of these controllers is set up.
+/// Options of the controller runtime.
 pub fn options(settings: &Settings) -> Options {
     Options {
         namespace: settings.namespace.clone(),
@@ -124,7 +120,7 @@ pub fn options(settings: &Settings) -> Options {
     }
 }
 
-/// The workload clusters of a management server, by their kubeconfig Secrets.
+/// The workload clusters of a management cluster, by their kubeconfig Secrets.
 pub fn workloads(management: Client, dial: Arc<dyn Dial>, env: Env) -> Arc<dyn Workloads> {
     let kubeconfig = |cluster: &Key| {
         let secret = Purpose::Kubeconfig.secret_name(&cluster.name);
@@ -133,10 +129,10 @@ pub fn workloads(management: Client, dial: Arc<dyn Dial>, env: Env) -> Arc<dyn W
     Arc::new(Clusters::new(management, kubeconfig, dial, env, "capstan"))
 }
 
-/// Adds the controllers that run.
+/// Adds the enabled controllers.
 pub fn add_controllers(runtime: &mut Runtime, settings: &Settings) {
     let runs = |group: Group| settings.controllers.contains(&group);
-    // Nodes of a workload cluster are followed once per process.
+    // Nodes of a workload cluster are watched once per process.
     let nodes = Nodes::new();
     if runs(Group::Core) {
         runtime.add(ClusterController::new().sharing(nodes.clone()));
@@ -170,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_the_names_users_write() {
+    fn group_names_round_trip() {
         for group in Group::ALL {
             assert_eq!(group.name().parse::<Group>().ok(), Some(group));
         }

@@ -1,4 +1,4 @@
-//! Versions of the kinds, in process.
+//! In-process conversion between versions of the kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use capstan_provider_kit::ProviderVersions;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-/// Converts objects for a server.
+/// Converts objects of Cluster API.
 pub(crate) struct Conversion(pub Converter);
 
 impl Convert for Conversion {
@@ -20,17 +20,17 @@ impl Convert for Conversion {
     }
 }
 
-/// Converts objects of a provider for a server.
-pub(crate) struct OfProvider(pub ProviderVersions);
+/// Converts objects of a provider.
+pub(crate) struct ProviderConversion(pub ProviderVersions);
 
-impl Convert for OfProvider {
+impl Convert for ProviderConversion {
     fn convert(&self, object: Value, version: &str) -> Result<Value, String> {
         (self.0.convert)(object, version).map_err(|error| error.to_string())
     }
 }
 
-/// The version of each provider's kind that references of v1beta1 name: they name one, those of v1beta2 do not. It is
-/// what the labels of its definition say about the contract.
+/// The version of each provider kind for v1beta1 references, which have a version; those of v1beta2 do not. It comes
+/// from the contract labels of the definition.
 #[derive(Default)]
 pub struct Versions {
     /// By name of the definition.
@@ -38,7 +38,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Takes note of a definition.
+    /// Records a definition.
     pub fn learn(&self, name: &str, labels: &BTreeMap<String, String>) {
         let mut known = self.known.write();
         match served(labels) {
@@ -52,13 +52,13 @@ impl Versions {
         self.known.read().get(&definition_name(group, kind)).cloned()
     }
 
-    /// What the definitions in a store say, whenever it is asked.
+    /// Reads the definitions in a store on demand.
     pub(crate) fn stored(source: Arc<dyn ObjectSource>) -> Stored {
         Stored { source, known: RwLock::default() }
     }
 }
 
-/// Versions read from a store; read again only after a definition changed.
+/// Versions read from a store; cached until a definition changes.
 pub(crate) struct Stored {
     source: Arc<dyn ObjectSource>,
     known: RwLock<(u64, Arc<Versions>)>,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_that_follows_no_contract_any_more_is_forgotten() {
+    fn a_definition_without_contract_label_is_dropped() {
         let versions = Versions::default();
         let label = |value: &str| BTreeMap::from([("cluster.x-k8s.io/v1beta2".to_owned(), value.to_owned())]);
         versions.learn("simclusters.g", &label("v1alpha1_v1beta1"));

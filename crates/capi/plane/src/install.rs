@@ -1,4 +1,4 @@
-//! Definitions on a server: created or brought up to date where they differ, and waited for.
+//! Installs definitions: creates or updates those that differ, and waits until they are served.
 
 use std::time::Duration;
 
@@ -6,32 +6,26 @@ use capstan_controller::{ApiError, Client, KindName, Patch};
 use capstan_object::{Key, Scope};
 use serde_json::{Value, json};
 
-/// How often it is asked whether a definition is served, and how long at most.
-const ASK_EVERY: Duration = Duration::from_millis(20);
-const WAIT_AT_MOST: Duration = Duration::from_secs(60);
+/// Polling interval and timeout until a definition is served.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why definitions could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// The server refused.
+    /// The server rejected a request.
     #[error("the definition {name} could not be {done}")]
     Refused {
-        /// Name of the definition.
         name: String,
         /// What was tried.
         done: &'static str,
-        /// What the server said.
         source: ApiError,
     },
     /// The server does not serve a definition.
     #[error(
         "the definition {name} is not served after {}s: see the conditions in its status",
-        WAIT_AT_MOST.as_secs()
+        TIMEOUT.as_secs()
     )]
-    NotServed {
-        /// Name of the definition.
-        name: String,
-    },
+    NotServed { name: String },
 }
 
 fn kind() -> KindName {
@@ -49,11 +43,11 @@ fn key(definition: &Value) -> Key {
     Key::new("", definition["metadata"]["name"].as_str().unwrap_or_default())
 }
 
-/// Has a server serve definitions, and returns once it does. Those that are there and say the same are not written.
+/// Installs definitions and returns once the server serves them. Unchanged ones are not written.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), InstallError> {
     for definition in definitions {
         let current = read(client, definition).await?;
-        if current.as_ref().is_some_and(|current| says_the_same(current, definition)) {
+        if current.as_ref().is_some_and(|current| is_up_to_date(current, definition)) {
             continue;
         }
         let name = key(definition);
@@ -66,7 +60,7 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), Insta
     establish(client, definitions).await
 }
 
-/// Has definitions that are there converted as `definitions` say; nothing else about them is written.
+/// Sets the conversion of existing definitions; nothing else is written.
 pub async fn set_conversion(client: &Client, definitions: &[Value]) -> Result<(), InstallError> {
     for definition in definitions {
         let (name, wanted) = (key(definition), &definition["spec"]["conversion"]);
@@ -81,15 +75,15 @@ pub async fn set_conversion(client: &Client, definitions: &[Value]) -> Result<()
     Ok(())
 }
 
-/// Returns once a server serves definitions, whoever installs them.
+/// Returns once a server serves the definitions, which may be installed by another process.
 pub async fn establish(client: &Client, definitions: &[Value]) -> Result<(), InstallError> {
     let begun = tokio::time::Instant::now();
     for definition in definitions {
         while !read(client, definition).await?.is_some_and(|current| is_served(&current)) {
-            if begun.elapsed() > WAIT_AT_MOST {
+            if begun.elapsed() > TIMEOUT {
                 return Err(InstallError::NotServed { name: key(definition).name });
             }
-            tokio::time::sleep(ASK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
     Ok(())
@@ -107,15 +101,15 @@ fn is_served(definition: &Value) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
 }
 
-/// What is wanted is there, and nothing else about versions: servers fill in defaults everywhere else.
-fn says_the_same(current: &Value, wanted: &Value) -> bool {
+/// Whether a definition is up to date: versions must be equal, elsewhere servers add defaults.
+fn is_up_to_date(current: &Value, wanted: &Value) -> bool {
     let versions = |definition: &Value| without_empty(&definition["spec"]["versions"]);
     versions(current) == versions(wanted)
         && holds(&current["metadata"], &wanted["metadata"])
         && holds(&current["spec"], &without_versions(&wanted["spec"]))
 }
 
-/// The current object with what is wanted; labels and annotations of others stay.
+/// The current object with the desired fields; labels and annotations of others stay.
 fn updated(mut current: Value, wanted: &Value) -> Value {
     for field in ["labels", "annotations"] {
         for (key, value) in wanted["metadata"][field].as_object().into_iter().flatten() {
@@ -144,7 +138,7 @@ fn holds(current: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Lists that hold nothing are not written by servers, and whole numbers may come back as such.
+/// Servers omit empty lists and may return integers for whole numbers.
 fn without_empty(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -166,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_fill_in_is_no_difference() {
+    fn defaults_of_servers_are_no_difference() {
         let wanted = json!({
             "metadata": {"name": "a.g", "labels": {"x": "1"}},
             "spec": {"group": "g", "names": {"kind": "A"}, "versions": [
@@ -179,7 +173,7 @@ mod tests {
                 "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"maximum": 3.0}}}]},
             "status": {},
         });
-        assert!(says_the_same(&current, &wanted));
+        assert!(is_up_to_date(&current, &wanted));
         for (path, value) in [
             ("/metadata/labels/x", json!("2")),
             ("/spec/names/kind", json!("B")),
@@ -188,7 +182,7 @@ mod tests {
         ] {
             let before = current.clone();
             *current.pointer_mut(path).expect(path) = value;
-            assert!(!says_the_same(&current, &wanted), "{path}");
+            assert!(!is_up_to_date(&current, &wanted), "{path}");
             current = before;
         }
     }

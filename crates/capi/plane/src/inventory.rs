@@ -1,7 +1,7 @@
-//! What clusterctl finds installed: its inventory, kept as it would have kept it itself.
+//! The inventory of clusterctl, written as clusterctl would.
 //!
-//! `clusterctl move` refuses a target that lacks a provider of the source or has an older one, so a management plane
-//! that nobody ran `clusterctl init` on still has entries.
+//! `clusterctl move` rejects a target that lacks a provider of the source or has an older one, so entries exist
+//! without `clusterctl init`.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::controllers::Group;
 
-/// The release of Cluster API whose kinds and behaviour the controllers here have.
+/// The release of Cluster API that the controllers here correspond to.
 pub const CLUSTER_API_RELEASE: &str = "v1.14.0";
 
-/// The providers that groups of controllers stand for; infrastructure brings its own.
+/// The providers that groups of controllers correspond to; infrastructure providers add their own.
 pub fn providers(groups: &BTreeSet<Group>) -> Vec<Installed> {
     let installed =
         |name, kind, namespace| Installed { name, kind, namespace, version: CLUSTER_API_RELEASE.to_owned() };
@@ -35,7 +35,7 @@ pub fn providers(groups: &BTreeSet<Group>) -> Vec<Installed> {
         .collect()
 }
 
-/// Has the inventory list these providers. Entries that say so already are not written.
+/// Registers providers in the inventory. Unchanged entries are not written.
 pub async fn register(client: &Client, providers: &[Installed]) -> Result<(), ApiError> {
     for provider in providers {
         let wanted = provider.entry();
@@ -55,7 +55,7 @@ pub async fn register(client: &Client, providers: &[Installed]) -> Result<(), Ap
     Ok(())
 }
 
-/// Creates a namespace unless it is there.
+/// Creates a namespace unless it exists.
 pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), ApiError> {
     let mut kind = KindName::namespaced("", "v1", "Namespace", "namespaces");
     kind.scope = Scope::Cluster;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_named_as_clusterctl_names_them() {
+    fn entries_have_clusterctls_names() {
         let names: Vec<String> = providers(&Group::ALL.into()).iter().map(Installed::label).collect();
         assert_eq!(names, ["cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm"]);
     }

@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use crate::admission::InProcess;
 use crate::controllers::Group;
-use crate::conversion::{Conversion, OfProvider, Versions};
+use crate::conversion::{Conversion, ProviderConversion, Versions};
 use crate::rules::Rules;
 
-/// The CustomResourceDefinitions of every kind of Cluster API; those of infrastructure are their providers'.
+/// The CustomResourceDefinitions of Cluster API, without infrastructure providers.
 pub fn definitions() -> Vec<Value> {
     capstan_capi_types::definitions::definitions()
 }
 
-/// Those of the kinds that groups of controllers look after, and of clusterctl's inventory.
+/// The definitions of groups of controllers, and of clusterctl's inventory.
 pub fn definitions_for(groups: &BTreeSet<Group>) -> Vec<Value> {
     let wanted = |definition: &Value| {
         let group = Group::of_kind(definition["spec"]["group"].as_str().unwrap_or_default());
@@ -30,25 +30,25 @@ pub fn definitions_for(groups: &BTreeSet<Group>) -> Vec<Value> {
     definitions().into_iter().filter(wanted).collect()
 }
 
-/// Has a server default, validate and convert the kinds of Cluster API itself.
+/// Configures defaulting, validation and conversion of Cluster API's own kinds.
 #[must_use]
 pub fn configure(config: Config) -> Config {
     config.with_kinds(Arc::new(ClusterApi::new(Rules::default())))
 }
 
-/// What is known of the kinds of Cluster API beside their definitions.
+/// Rules and conversions of Cluster API.
 pub struct ClusterApi {
     rules: Rules,
     versions: Vec<ProviderVersions>,
 }
 
 impl ClusterApi {
-    /// Judges by `rules`, which may be about kinds of providers too.
+    /// Uses `rules`, which may include kinds of providers.
     pub fn new(rules: Rules) -> Self {
         Self { rules, versions: Vec::new() }
     }
 
-    /// Converts a provider's kinds too.
+    /// Adds conversions of a provider's kinds.
     #[must_use]
     pub fn converting(mut self, versions: impl IntoIterator<Item = ProviderVersions>) -> Self {
         self.versions.extend(versions);
@@ -69,7 +69,7 @@ impl Kinds for ClusterApi {
             .fold(known, |known, (group, kind)| known.with_kind(group, kind, conversion.clone()));
         for versions in &self.versions {
             for (group, kind) in &versions.kinds {
-                known = known.with_kind(group, kind, Arc::new(OfProvider(versions.clone())));
+                known = known.with_kind(group, kind, Arc::new(ProviderConversion(versions.clone())));
             }
         }
         known

@@ -1,14 +1,14 @@
-//! Cluster API on an API server: what the binary runs, and the tests with it.
+//! Cluster API on an API server, assembled for the binary and for tests.
 //!
 //! ```text
-//! our own server:  Config ── configure ──▶ rules and conversion in process ─┐
-//! any other:       webhooks call Rules and Converter ───────────────────────┤
+//! our own server:   Config ── configure ──▶ rules and conversion in process ─┐
+//! any other server: webhooks call Rules and Converter ──────────────────────┤
 //!                                                                           ▼
-//! install: definitions, only where they differ ──▶ add_controllers: core, addons, kubeadm ──▶ Runtime
+//! install: definitions, only if they differ ──▶ add_controllers: core, addons, kubeadm ──▶ Runtime
 //! ```
 //!
-//! Nothing is decided here: which parts there are and how they meet, no more. Infrastructure providers stand above
-//! and bring their own definitions and controllers.
+//! This crate only assembles parts. Infrastructure providers build on it and add their own definitions and
+//! controllers.
 
 mod admission;
 mod controllers;
@@ -24,5 +24,5 @@ pub use conversion::Versions;
 pub use install::{InstallError, establish, install, set_conversion};
 pub use inventory::{CLUSTER_API_RELEASE, ensure_namespace, providers, register};
 pub use kinds::{ClusterApi, configure, definitions, definitions_for};
-pub use review::{NoReview, Reviewer};
-pub use rules::{Others, Rules, Subject};
+pub use review::{NotAReview, Reviewer};
+pub use rules::{RelatedObjects, Rules, Subject};

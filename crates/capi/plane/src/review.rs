@@ -1,12 +1,12 @@
-//! The rules as a webhook: reviews in, reviews out.
+//! The rules as webhooks: reviews in, reviews out.
 //!
 //! ```text
-//! AdmissionReview  ── default, validate ──▶ allowed, with a patch │ refused, with a Status
-//! ConversionReview ── convert ──▶ objects in the version asked for
+//! AdmissionReview  ── default, validate ──▶ allowed, with a patch │ rejected, with a Status
+//! ConversionReview ── convert ──▶ objects in the requested version
 //! ```
 //!
-//! Everything that comes in was sent by an API server, and by whoever else reaches the port: what is not a review is
-//! an error, never a panic, and nothing is written.
+//! Input comes from an API server, or from anyone who can reach the port: invalid input is an error, never a panic,
+//! and nothing is written.
 
 use capstan_apiserver::status::Status;
 use capstan_capi_types::conversion::{ConversionError, Converter};
@@ -17,17 +17,16 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::rules::{Others, Rules, Subject};
+use crate::rules::{RelatedObjects, Rules, Subject};
 
-/// Most objects one conversion may ask for; API servers send a page of a list at a time.
-const MOST_OBJECTS: usize = 10_000;
+/// Maximum objects per conversion; API servers send one page of a list at a time.
+const MAX_OBJECTS: usize = 10_000;
 
-/// Why something is no review.
+/// The input is not a review.
 #[derive(Debug, thiserror::Error)]
 #[error("this is no {0} of a version known here")]
-pub struct NoReview(&'static str);
+pub struct NotAReview(&'static str);
 
-/// Answers reviews.
 pub struct Reviewer {
     rules: Rules,
     converter: Converter,
@@ -66,8 +65,8 @@ struct Names {
 }
 
 impl Request {
-    fn read(review: Value) -> Result<Self, NoReview> {
-        let unknown = || NoReview("AdmissionReview");
+    fn read(review: Value) -> Result<Self, NotAReview> {
+        let unknown = || NotAReview("AdmissionReview");
         if review["apiVersion"] != "admission.k8s.io/v1" || review["kind"] != "AdmissionReview" {
             return Err(unknown());
         }
@@ -82,13 +81,13 @@ impl Request {
         Subject { group: kind.group, kind: kind.kind, namespace: &self.namespace, name }
     }
 
-    /// Refuses an object in another version: the configuration asks for the one of the rules.
+    /// Rejects an object in another version: the webhook configuration requests the one of the rules.
     fn in_version(&self, kind: &Kind) -> Result<(), Status> {
         if (&*self.kind.version, &*self.kind.kind) == (kind.version, kind.kind) {
             return Ok(());
         }
         Err(Status::bad_request(format!(
-            "{} is judged in {}, not in {} {}",
+            "{} is validated in {}, not in {} {}",
             kind.kind, kind.version, self.kind.version, self.kind.kind
         )))
     }
@@ -99,12 +98,12 @@ impl Request {
 }
 
 impl Reviewer {
-    /// Judges by `rules`, converts by `converter`, and reads what a rule asks for beside the object with `client`.
+    /// `client` reads other objects that a rule needs.
     pub fn new(rules: Rules, converter: Converter, client: Client) -> Self {
         Self { rules, converter, providers: Vec::new(), client }
     }
 
-    /// Converts a provider's kinds too.
+    /// Adds conversions of a provider's kinds.
     #[must_use]
     pub fn converting(mut self, versions: impl IntoIterator<Item = ProviderVersions>) -> Self {
         self.providers.extend(versions);
@@ -118,51 +117,49 @@ impl Reviewer {
         }
     }
 
-    /// The kind that is judged, if there are rules for it and something is written.
-    fn judged(&self, request: &Request) -> Option<Kind> {
+    /// The kind of a request, if there are rules for it and the request writes.
+    fn kind_with_rules(&self, request: &Request) -> Option<Kind> {
         let written = matches!(request.operation.as_str(), "CREATE" | "UPDATE");
         self.rules.kind_of(&request.resource.group, &request.resource.resource).filter(|_| written)
     }
 
-    /// Fills in defaults: a review with a patch.
-    pub fn default(&self, review: Value) -> Result<Value, NoReview> {
+    /// Applies defaults: returns a review with a patch.
+    pub fn default(&self, review: Value) -> Result<Value, NotAReview> {
         let request = Request::read(review)?;
-        let Some(kind) = self.judged(&request).filter(|_| request.sub_resource.is_empty()) else {
+        let Some(kind) = self.kind_with_rules(&request).filter(|_| request.sub_resource.is_empty()) else {
             return Ok(answer(&request.uid, Ok(None)));
         };
-        let verdict = request.in_version(&kind).and_then(|()| {
+        let result = request.in_version(&kind).and_then(|()| {
             let mut object = request.object.clone();
-            self.rules.fill_in(request.subject(&kind), &mut object, request.old())?;
+            self.rules.apply_defaults(request.subject(&kind), &mut object, request.old())?;
             let mut patch = Vec::new();
             differences(&request.object, &object, "", &mut patch);
             Ok(Some(patch).filter(|patch| !patch.is_empty()))
         });
-        Ok(answer(&request.uid, verdict))
+        Ok(answer(&request.uid, result))
     }
 
-    /// Lets a request pass or refuses it.
-    pub async fn validate(&self, review: Value) -> Result<Value, NoReview> {
+    pub async fn validate(&self, review: Value) -> Result<Value, NotAReview> {
         let request = Request::read(review)?;
-        let Some(kind) = self.judged(&request) else { return Ok(answer(&request.uid, Ok(None))) };
+        let Some(kind) = self.kind_with_rules(&request) else { return Ok(answer(&request.uid, Ok(None))) };
         let subject = request.subject(&kind);
         let others = Read(&self.client);
-        let verdict = match request.sub_resource.as_str() {
+        let result = match request.sub_resource.as_str() {
             "" => match request.in_version(&kind) {
                 Ok(()) => self.rules.validate(subject, &request.object, request.old(), &others).await,
                 Err(status) => Err(status),
             },
             "scale" => {
-                let verdict = self.rules.validate_scale(subject, &request.object, &others).await;
-                verdict.map_err(|why| Status::forbidden(kind.group, kind.plural, subject.name, why))
+                let result = self.rules.validate_scale(subject, &request.object, &others).await;
+                result.map_err(|why| Status::forbidden(kind.group, kind.plural, subject.name, why))
             }
             _ => Ok(()),
         };
-        Ok(answer(&request.uid, verdict.map(|()| None)))
+        Ok(answer(&request.uid, result.map(|()| None)))
     }
 
-    /// Converts the objects of a review.
-    pub fn convert(&self, mut review: Value) -> Result<Value, NoReview> {
-        let unknown = || NoReview("ConversionReview");
+    pub fn convert(&self, mut review: Value) -> Result<Value, NotAReview> {
+        let unknown = || NotAReview("ConversionReview");
         if review["apiVersion"] != "apiextensions.k8s.io/v1" || review["kind"] != "ConversionReview" {
             return Err(unknown());
         }
@@ -170,7 +167,7 @@ impl Reviewer {
         let (uid, wanted) = (&request["uid"], request["desiredAPIVersion"].as_str());
         let version = wanted.and_then(|wanted| wanted.rsplit('/').next()).ok_or_else(unknown)?;
         let objects = request["objects"].as_array().ok_or_else(unknown)?;
-        if objects.len() > MOST_OBJECTS {
+        if objects.len() > MAX_OBJECTS {
             return Err(unknown());
         }
         let converted: Result<Vec<Value>, _> =
@@ -188,11 +185,11 @@ impl Reviewer {
     }
 }
 
-/// A review with a verdict: allowed, with a patch if there is one, or refused.
-fn answer(uid: &str, verdict: Result<Option<Vec<Value>>, Status>) -> Value {
+/// A review response: allowed, with a patch if there is one, or rejected.
+fn answer(uid: &str, result: Result<Option<Vec<Value>>, Status>) -> Value {
     let mut response = Map::from_iter([("uid".to_owned(), uid.into())]);
-    response.insert("allowed".to_owned(), verdict.is_ok().into());
-    match verdict {
+    response.insert("allowed".to_owned(), result.is_ok().into());
+    match result {
         Ok(None) => {}
         Ok(Some(patch)) => {
             response.insert("patchType".to_owned(), "JSONPatch".into());
@@ -210,7 +207,7 @@ fn base64(value: &Value) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(value.to_string())
 }
 
-/// The JSON patch from one object to another that has more or other fields; lists are replaced as a whole.
+/// The JSON patch between two objects; lists are replaced as a whole.
 fn differences(from: &Value, to: &Value, path: &str, patch: &mut Vec<Value>) {
     let (Value::Object(from), Value::Object(to)) = (from, to) else {
         if from != to {
@@ -231,10 +228,10 @@ fn differences(from: &Value, to: &Value, path: &str, patch: &mut Vec<Value>) {
     }
 }
 
-/// Other objects, read from the API server.
+/// Reads other objects from the API server.
 struct Read<'a>(&'a Client);
 
-impl Others for Read<'_> {
+impl RelatedObjects for Read<'_> {
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         Box::pin(async move {
             let reply = self.0.get_raw(&(*kind).into(), key).await;

@@ -1,4 +1,4 @@
-//! Defaults and rules of the kinds, as requests meet them: the same in process and behind a webhook.
+//! Defaulting and validation of requests: the same in process and behind a webhook.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,24 @@ use serde_json::Value;
 
 use crate::controllers::Group;
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Group of the resource.
     pub group: &'a str,
-    /// Kind of the resource, also where the body is a `Scale` of it.
+    /// Kind of the resource, also if the body is its `Scale`.
     pub kind: &'a str,
-    /// Namespace.
     pub namespace: &'a str,
-    /// Name, or what the name will begin with.
+    /// Name, or generateName.
     pub name: &'a str,
 }
 
-/// Other objects that a rule asks for.
-pub trait Others: Send + Sync {
-    /// An object in the version of `kind`; `None` if there is none.
+/// Access to other objects for rules.
+pub trait RelatedObjects: Send + Sync {
+    /// An object in the version of `kind`.
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
 }
 
-/// Defaults and rules of kinds.
+/// Defaulting and validation of kinds.
 #[derive(Clone)]
 pub struct Rules {
     features: Features,
@@ -40,14 +38,14 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// Of all kinds of Cluster API.
+    /// All kinds of Cluster API.
     fn default() -> Self {
         Self::for_groups(&Group::ALL.into())
     }
 }
 
 impl Rules {
-    /// Of the kinds that groups of controllers look after.
+    /// The kinds of groups of controllers.
     pub fn for_groups(groups: &BTreeSet<Group>) -> Self {
         let known = admission::all().into_iter();
         let known =
@@ -55,19 +53,18 @@ impl Rules {
         Self { features: Features::default(), known: known.collect() }
     }
 
-    /// With those of other kinds, such as a provider's.
+    /// Adds rules of other kinds, such as a provider's.
     #[must_use]
     pub fn with(mut self, others: impl IntoIterator<Item = admission::Rules>) -> Self {
         self.known.extend(others);
         self
     }
 
-    /// The kinds there are rules for, in the version that objects must be in.
+    /// The kinds with rules, in the version that objects must have.
     pub fn kinds(&self) -> Vec<Kind> {
         self.known.iter().map(|rules| rules.kind).collect()
     }
 
-    /// The kind of a resource, if there are rules for it.
     pub(crate) fn kind_of(&self, group: &str, plural: &str) -> Option<Kind> {
         self.kinds().into_iter().find(|kind| (kind.group, kind.plural) == (group, plural))
     }
@@ -78,8 +75,8 @@ impl Rules {
         self.known.iter().find(is_it)
     }
 
-    /// Fills in what was left out; whether there was anything.
-    pub fn fill_in(
+    /// Applies defaults; returns whether anything changed.
+    pub fn apply_defaults(
         &self,
         subject: Subject<'_>,
         object: &mut Value,
@@ -89,17 +86,17 @@ impl Rules {
         (rules.default)(object, old).map_err(|error| subject.refused(error))
     }
 
-    /// Lets an object pass, or says what is wrong with it or with changing `old` into it.
+    /// Validates an object, or the update from `old` to it.
     pub async fn validate(
         &self,
         subject: Subject<'_>,
         object: &Value,
         old: Option<&Value>,
-        others: &dyn Others,
+        others: &dyn RelatedObjects,
     ) -> Result<(), Status> {
         let Some(rules) = self.of(subject) else { return Ok(()) };
-        let verdict = (rules.validate)(object, old, &self.features);
-        let mut errors = verdict.map_err(|error| subject.refused(error))?;
+        let result = (rules.validate)(object, old, &self.features);
+        let mut errors = result.map_err(|error| subject.refused(error))?;
         let addresses = IPAddress::KIND;
         if old.is_none() && (subject.group, subject.kind) == (addresses.group, addresses.kind) {
             errors.extend(from_another_pool(subject, object, others).await?);
@@ -110,12 +107,12 @@ impl Rules {
         }
     }
 
-    /// Lets a `Scale` pass, or says why the object is not to have that size.
+    /// Validates a `Scale`.
     pub async fn validate_scale(
         &self,
         subject: Subject<'_>,
         scale: &Value,
-        others: &dyn Others,
+        others: &dyn RelatedObjects,
     ) -> Result<(), &'static str> {
         let kind = KubeadmControlPlane::KIND;
         if (subject.group, subject.kind) != (kind.group, kind.kind) {
@@ -130,11 +127,11 @@ impl Rules {
     }
 }
 
-/// An address whose claim asks another pool.
+/// An IPAddress whose claim references another pool.
 async fn from_another_pool(
     subject: Subject<'_>,
     object: &Value,
-    others: &dyn Others,
+    others: &dyn RelatedObjects,
 ) -> Result<Option<FieldError>, Status> {
     let Ok(address) = IPAddress::deserialize(object) else { return Ok(None) };
     let key = Key::new(subject.namespace, address.spec.claim_ref.name.as_str());

@@ -1,10 +1,10 @@
-//! What holds of every provider's kinds: what is set once stays.
+//! Validation that all providers' kinds have in common: immutable fields.
 
 use capstan_capi_types::admission::{FieldError, IMMUTABLE, validate_template_meta};
 use capstan_capi_types::core::{APIEndpoint, TemplateMeta};
 use capstan_object::Object;
 
-/// An endpoint is a host and a port, and stays where it is.
+/// An endpoint has a host and a port, and is immutable once set.
 pub fn validate_endpoint(endpoint: &APIEndpoint, old: Option<&APIEndpoint>, errors: &mut Vec<FieldError>) {
     let path = "spec.controlPlaneEndpoint";
     if old.is_some_and(|old| *old != APIEndpoint::default() && old != endpoint) {
@@ -15,8 +15,8 @@ pub fn validate_endpoint(endpoint: &APIEndpoint, old: Option<&APIEndpoint>, erro
     }
 }
 
-/// A machine is made once: its specification stays, but for the provider id, which is written once.
-pub fn validate_machine_stays<S: Clone + PartialEq>(
+/// The spec of a machine is immutable, except that the provider id is set once.
+pub fn validate_machine_immutable<S: Clone + PartialEq>(
     spec: &S,
     old: Option<&S>,
     provider_id: fn(&mut S) -> &mut String,
@@ -34,7 +34,7 @@ pub fn validate_machine_stays<S: Clone + PartialEq>(
     }
 }
 
-/// What objects are made from does not change under those that were made. `changed` says whether `spec.template.spec` did.
+/// A template is immutable. `changed` is whether `spec.template.spec` changed.
 pub fn validate_template<T: Object>(metadata: &TemplateMeta, changed: bool, errors: &mut Vec<FieldError>) {
     validate_template_meta(metadata, "spec.template.metadata", errors);
     if changed {
@@ -45,8 +45,8 @@ pub fn validate_template<T: Object>(metadata: &TemplateMeta, changed: bool, erro
     }
 }
 
-/// No two machines have one identity, so a template has none.
-pub fn validate_template_has_no_id(provider_id: &str, errors: &mut Vec<FieldError>) {
+/// A template has no provider id, which is unique to a machine.
+pub fn validate_template_without_id(provider_id: &str, errors: &mut Vec<FieldError>) {
     if !provider_id.is_empty() {
         errors.push(FieldError::forbidden("spec.template.spec.providerID", "cannot be set in templates"));
     }

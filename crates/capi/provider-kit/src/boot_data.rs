@@ -12,33 +12,30 @@ use capstan_object::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Largest boot data that a machine takes: what an API server keeps in a Secret.
+/// Maximum size of boot data: what fits into a Secret.
 const MOST_BOOT_DATA: usize = 1 << 20;
-/// The key of the Secret that holds boot data; contract with bootstrap providers.
+/// The key of boot data in its Secret; part of the bootstrap provider contract.
 const KEY: &str = "value";
-/// What the Secret's key `format` says of boot data for Ignition.
+/// Value of the Secret's key `format` for Ignition.
 const IGNITION: &[u8] = b"ignition";
 
-/// One version of the boot data in a Secret. Holds none of the data: it may be journaled and shown.
+/// One version of the boot data in a Secret. Contains none of the data: it may be journaled and logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BootDataRef {
     /// Name of the Secret, in the namespace of the object that refers to it.
     pub secret: String,
-    /// Key of the data.
     pub key: String,
-    /// Identity of the Secret.
+    /// Uid of the Secret.
     pub uid: String,
-    /// Version of the Secret.
     pub resource_version: String,
 }
 
-/// What a decision may know of boot data.
+/// What a decision may know about boot data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootData {
-    /// Where it is.
     pub reference: BootDataRef,
-    /// It is for Ignition, which does not read compressed data; otherwise it is for cloud-init.
+    /// It is for Ignition, which does not support compression; otherwise it is for cloud-init.
     pub ignition: bool,
 }
 
@@ -48,13 +45,13 @@ pub enum BootDataError {
     /// The Secret is not the version that the order refers to.
     #[error("Secret {0} changed after the order was decided; the machine is ordered anew")]
     Stale(Key),
-    /// The Secret is missing or holds no boot data.
+    /// The Secret is missing or has no boot data.
     #[error("{0}")]
     Unreadable(String),
 }
 
 impl BootDataError {
-    /// The end of a call that could not be made: a conflict if the order is stale, else a failure with this code.
+    /// The outcome of a call that could not be made: a conflict if the order is stale, else a failure with this code.
     pub fn outcome(&self, code: Code) -> Outcome {
         let code = match self {
             Self::Stale(_) => catalogue::API_CONFLICT,
@@ -78,7 +75,7 @@ impl BootData {
 }
 
 impl BootDataRef {
-    /// The data of exactly this version.
+    /// Reads the data of exactly this version.
     pub async fn read(&self, namespace: &str, view: &View) -> Result<Vec<u8>, BootDataError> {
         let secret = Key::new(namespace, self.secret.as_str());
         let (observed, data) = boot_data(&secret, view).await?;
@@ -90,7 +87,7 @@ impl BootDataRef {
     }
 }
 
-/// The boot data in a Secret as it is now.
+/// Reads the current boot data in a Secret.
 pub async fn boot_data(secret: &Key, view: &View) -> Result<(BootData, Vec<u8>), BootDataError> {
     let wrong = BootDataError::Unreadable;
     let secrets = KindName::namespaced("", "v1", "Secret", "secrets");
@@ -128,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_names_the_version_and_holds_none_of_the_data() {
+    fn a_reference_has_the_version_and_none_of_the_data() {
         let key = Key::new("ns", "m");
         let data = json!({"value": STANDARD.encode("token"), "format": STANDARD.encode("ignition")});
         let (observed, data) = parse(&key, &secret(data)).expect("boot data");
@@ -141,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_without_boot_data_is_named() {
+    fn a_secret_without_boot_data_is_reported() {
         let key = Key::new("ns", "m");
         for data in [json!({}), json!({"value": "?"}), json!({"other": STANDARD.encode("x")})] {
             let error = parse(&key, &secret(data)).expect_err("no data");

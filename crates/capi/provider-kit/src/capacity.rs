@@ -1,4 +1,4 @@
-//! Whether a cloud has what a plan takes: the provider's part of `capstan plan`.
+//! Capacity of a cloud for a plan: the provider's part of `capstan plan`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,85 +10,80 @@ use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// How large a machine is.
+/// The size of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Size {
-    /// Cores.
     pub cpus: u64,
-    /// Memory in MiB.
     #[serde(rename = "memoryMiB")]
     pub memory_mib: u64,
 }
 
 impl Size {
-    /// The size that an infrastructure machine has in its own `spec.cpus` and `spec.memoryMiB`.
+    /// From `spec.cpus` and `spec.memoryMiB` of an infrastructure machine.
     pub fn in_spec(object: &Value) -> Option<Self> {
-        let said = |field: &str| object["spec"][field].as_u64();
-        Some(Self { cpus: said("cpus")?, memory_mib: said("memoryMiB")? })
+        let field = |field: &str| object["spec"][field].as_u64();
+        Some(Self { cpus: field("cpus")?, memory_mib: field("memoryMiB")? })
     }
 }
 
-/// How `plan` simulates a provider's machines: as any provider's, by the contract, with what differs said here. A provider
-/// without a model is simulated with [`Size::in_spec`] and provider ids named after the kind.
+/// How `plan` simulates a provider's machines: by the contract, with these differences. A provider without a model is
+/// simulated with [`Size::in_spec`] and provider ids derived from the kind.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineModel {
     /// The kind of infrastructure machine, such as `KVMMachine`.
     pub kind: &'static str,
-    /// What a provider id begins with, such as `kvm:///`.
+    /// Prefix of provider ids, such as `kvm:///`.
     pub provider_id_prefix: &'static str,
-    /// How large the machine of an object is, where the object says so itself.
+    /// The size of an object's machine, if the object determines it.
     pub size: fn(&Value) -> Option<Size>,
 }
 
-/// Asks clouds about machines that a plan would order. Nothing is ordered or changed.
+/// Asks clouds about the machines of a plan, read-only.
 pub trait Capacity: Send + Sync {
-    /// Answers for the provider's own machines and is silent about all others. Bounds its own waiting: a cloud that does
-    /// not answer within seconds is a quota that is not known.
+    /// Answers for the provider's own machines only. Must limit its own waiting: a cloud that does not respond within
+    /// seconds is reported as a quota that is not known.
     fn answer<'a>(&'a self, question: CapacityQuestion<'a>) -> BoxFuture<'a, CapacityAnswer>;
 }
 
-/// What a plan would do.
+/// The plan.
 #[derive(Clone, Copy)]
 pub struct CapacityQuestion<'a> {
     /// The management cluster, for Secrets with credentials.
     pub client: &'a Client,
-    /// Objects that would be applied; they go before those that are there.
+    /// Objects that would be applied; they take precedence over existing ones.
     pub manifest: &'a [Value],
-    /// All objects but Secrets, as they are when the plan is done.
+    /// All objects except Secrets, at the end of the plan.
     pub objects: &'a [Value],
-    /// Machines that are there, and those that would be created, each once.
+    /// Existing machines and those that would be created.
     pub machines: &'a [PlannedMachine],
 }
 
-/// A machine of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedMachine {
-    /// Namespace and name; those of new machines are the plan's.
+    /// Namespace and name; new machines have the plan's names.
     pub key: Key,
-    /// Name of its cluster.
     pub cluster: String,
-    /// `Kind/name` of what it is a replica of; empty if it is of nothing.
+    /// `Kind/name` of its owner, such as its MachineDeployment; empty if it has none.
     pub of: String,
-    /// Kubernetes version.
     pub version: String,
-    /// Failure domain; empty if the provider chooses.
+    /// Empty if the provider chooses.
     pub failure_domain: String,
-    /// It is yet to be created.
+    /// It does not exist yet.
     pub new: bool,
-    /// The object that stands for it at its provider.
+    /// Its infrastructure object.
     pub infrastructure: Arc<Value>,
 }
 
 impl PlannedMachine {
-    /// Whether it is made from objects of a kind of infrastructure.
+    /// Whether its infrastructure object has this kind.
     pub fn is_of(&self, kind: &str) -> bool {
         is_infrastructure(&self.infrastructure, kind)
     }
 }
 
 impl CapacityQuestion<'_> {
-    /// An object of Cluster API or a provider by kind and name, as it is when the plan is done.
+    /// An object by kind and name, at the end of the plan.
     pub fn object(&self, kind: &str, key: &Key) -> Option<&Value> {
         self.objects.iter().find(|object| {
             let meta = &object["metadata"];
@@ -98,7 +93,7 @@ impl CapacityQuestion<'_> {
         })
     }
 
-    /// A Secret of the manifest, which will be there, or else one that is there.
+    /// A Secret of the manifest, or an existing one.
     pub async fn secret(&self, key: &Key) -> Result<Option<Secret>, ApiError> {
         match applied(self.manifest, key) {
             Some(secret) => Ok(Some(secret)),
@@ -131,49 +126,44 @@ fn is_infrastructure(object: &Value, kind: &str) -> bool {
         && object["apiVersion"].as_str().is_some_and(|api| api.contains("cluster.x-k8s.io/"))
 }
 
-/// What clouds say.
+/// The answers of clouds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CapacityAnswer {
-    /// Limits that hold for machines of the plan.
+    /// Limits that apply to machines of the plan.
     pub quotas: Vec<Quota>,
     /// Sizes that only the cloud knows, by machine.
     pub sizes: BTreeMap<Key, Size>,
-    /// Why orders would fail: the code, what, and the fix.
+    /// Why orders would fail: error code, problem, and fix.
     pub warnings: Vec<String>,
 }
 
 /// The limits of one account, project or host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quota {
-    /// Whose limits these are, as in "CloudStack project demo".
+    /// Owner of the limits, such as "CloudStack project demo".
     pub scope: String,
     /// The machines that count, by the plan's names.
     pub machines: BTreeSet<Key>,
-    /// What is left now, or why that is not known.
+    /// What is left now, or why that is unknown.
     pub left: Result<Left, String>,
-    /// The code of a plan that needs more.
+    /// Error code if the plan needs more.
     pub exceeded: Code,
 }
 
-/// What is left of limits; absent where the cloud does not say.
+/// What is left of limits; `None` if the cloud does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Left {
-    /// Machines.
     pub machines: Option<Amount>,
-    /// Cores.
     pub cpus: Option<Amount>,
-    /// Memory in MiB.
     #[serde(rename = "memoryMiB")]
     pub memory_mib: Option<Amount>,
 }
 
-/// How much of something may be had. Limits that were lowered leave less than nothing.
+/// A remaining amount; negative if a limit was lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
     Limited(i64),
-    /// Without bound.
     Unlimited,
 }
 
@@ -193,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_the_manifest_are_used_before_they_are_there() {
+    fn secrets_of_the_manifest_are_used_before_they_exist() {
         let manifest = [json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
             "data": {"api-key": "YQ=="}, "stringData": {"secret-key": "s"}})];
         let keys = applied(&manifest, &Key::new("default", "keys")).expect("applied");

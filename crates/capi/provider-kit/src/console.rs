@@ -1,13 +1,13 @@
-//! A line of a machine's console, as it may be shown in a condition.
+//! A line of a machine's console, redacted for conditions.
 
-/// Longest line that is shown.
+/// Maximum length of a line.
 const LONGEST: usize = 512;
 
-/// What stands for what is not shown.
+/// Replacement for redacted words.
 const HIDDEN: &str = "(hidden)";
 
-/// A line without control characters, of bounded length, and without what looks like a secret. A machine prints
-/// what it is told to print, so nothing is taken on trust.
+/// A line without control characters, of limited length, and with redacted secrets. User data controls the output of
+/// a machine, so it is not trusted.
 pub fn shown(line: &str) -> String {
     let clean: String =
         line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(4 * LONGEST).collect();
@@ -31,7 +31,7 @@ fn is_token(part: &str) -> bool {
     let lower = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    // Found inside a word too, such as `--token=…`.
+    // Also inside a word, such as `--token=…`.
     let tail = part.rsplit('=').next().unwrap_or(part);
     tail.split_once('.').is_some_and(|(id, secret)| lower(id, 6) && lower(secret, 16))
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_not_shown() {
+    fn words_that_look_like_secrets_are_redacted() {
         let key = "9a".repeat(32);
         for (line, expected) in [
             ("error execution phase preflight: no swap", "error execution phase preflight: no swap"),

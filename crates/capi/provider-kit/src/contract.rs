@@ -1,13 +1,13 @@
-//! The fields that the contract v1beta2 gives a provider's objects, so that what all providers do with them is written once.
+//! The fields of the v1beta2 contract in a provider's objects, for code that all providers have in common.
 
 use capstan_capi_types::core::{APIEndpoint, MachineAddress};
 use capstan_object::{Condition, Object};
 
 capstan_capi_types::wire::wire! {
-    /// Milestones on the way to being usable; contract with the core.
+    /// Initialization status; part of the provider contract.
     #[schemars(extend("minProperties" = 1))]
     pub struct InitializationStatus {
-        /// The infrastructure is there; contract with the core.
+        /// The infrastructure is provisioned; part of the provider contract.
         pub provisioned: Option<bool>,
     }
 }
@@ -16,7 +16,7 @@ capstan_capi_types::wire::wire! {
 pub trait Infrastructure: Object + PartialEq {
     /// `status.initialization.provisioned`.
     fn provisioned(&self) -> Option<bool>;
-    /// The same, to change. Never taken back once it is true.
+    /// Mutable access. Never reset once it is true.
     fn provisioned_mut(&mut self) -> &mut Option<bool>;
     /// `status.conditions`.
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
@@ -24,21 +24,21 @@ pub trait Infrastructure: Object + PartialEq {
 
 /// The infrastructure of a cluster.
 pub trait InfrastructureCluster: Infrastructure {
-    /// `spec.controlPlaneEndpoint`, to change.
+    /// Mutable access to `spec.controlPlaneEndpoint`.
     fn endpoint_mut(&mut self) -> &mut APIEndpoint;
 }
 
 /// The infrastructure of a machine.
 pub trait InfrastructureMachine: Infrastructure {
-    /// `spec.providerID`, to change: written once, before the machine is made.
+    /// Mutable access to `spec.providerID`: set once, before the machine is created.
     fn provider_id_mut(&mut self) -> &mut String;
     /// `status.addresses`.
     fn addresses(&self) -> &[MachineAddress];
-    /// The same, to change.
+    /// Mutable access to `status.addresses`.
     fn addresses_mut(&mut self) -> &mut Vec<MachineAddress>;
 }
 
-/// Says that a kind has its contract fields where all have them.
+/// Implements the traits for a kind with its contract fields in the standard locations.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! infrastructure {

@@ -1,4 +1,4 @@
-//! What every provider decides in the same way about its clusters and machines.
+//! Decisions about clusters and machines that all providers have in common.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use capstan_object::Object as _;
 
 use crate::{Infrastructure, InfrastructureCluster, InfrastructureMachine, console};
 
-/// Names shown of machines that are waited for.
+/// Maximum number of machines in a message.
 const SHOWN: usize = 3;
-/// How soon a machine that cannot be ordered is looked at again.
+/// Requeue interval of a machine that cannot be ordered.
 const IMPOSSIBLE: Duration = Duration::from_secs(10);
 
-/// Sets the condition Ready.
+/// Sets the `Ready` condition.
 pub fn ready<C: Controller<Kind: Infrastructure>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
@@ -25,11 +25,11 @@ pub fn ready<C: Controller<Kind: Infrastructure>>(
     reason: &str,
     message: impl Into<String>,
 ) {
-    let verdict = ConditionState::new(status, reason, message);
-    set_state(look, decision.object.conditions_mut(), condition::READY, verdict, None);
+    let state = ConditionState::new(status, reason, message);
+    set_state(look, decision.object.conditions_mut(), condition::READY, state, None);
 }
 
-/// What must be there before a machine is made: a reason and words for it.
+/// What must exist before a machine is created: a reason and a message.
 pub fn waits_for(machine: &Machine, cluster: &Cluster) -> Option<(&'static str, &'static str)> {
     let done = &cluster.status.initialization;
     let named = machine.spec.bootstrap.data_secret_name.as_ref().is_some_and(|name| !name.is_empty());
@@ -49,77 +49,70 @@ pub fn waits_for(machine: &Machine, cluster: &Cluster) -> Option<(&'static str, 
     Some((reason::WAITING_FOR_BOOTSTRAP_DATA, "the boot data of the machine"))
 }
 
-/// A machine as its cloud or host has it.
+/// The actual machine in its cloud or on its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// The identity that its Node reports.
+    /// The provider id that its Node reports.
     pub provider_id: String,
     /// Host name.
     pub name: String,
-    /// Address inside the cluster's network.
+    /// Address in the cluster's network.
     pub address: String,
-    /// What it does.
     pub phase: InstancePhase,
 }
 
-/// What a machine does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstancePhase {
-    /// It executes its user data.
+    /// Executing its user data.
     Booting,
-    /// It has done so.
+    /// Its user data has finished.
     Running,
-    /// It is off: a reason, and a sentence.
+    /// Powered off: a reason and a message.
     Off(&'static str, &'static str),
-    /// Its user data failed; the last line of its console.
+    /// Its user data failed; contains the last line of its console.
     Failed(String),
 }
 
-/// What was found of a machine that is to be.
+/// The result of looking up a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing, or something that was begun and can be made on.
+    /// It does not exist, or its creation has not finished and can continue.
     Nothing,
-    /// Something of the id that does not carry our ownership mark.
-    Foreign {
-        /// Its id.
-        id: String,
-    },
-    /// Our machine.
+    /// It exists without our ownership mark.
+    Foreign { id: String },
+    /// It exists and is ours.
     Ours(Instance),
 }
 
-/// How a machine is ordered, once nothing is waited for.
+/// The order of a machine, once all dependencies exist.
 pub enum MachineOrder<K> {
-    /// What it takes was not observed: the next look has it.
+    /// Its inputs were not observed: the next reconcile observes them.
     Unobserved,
-    /// It cannot be ordered. Looked at again after a while: nobody tells when it can.
+    /// It cannot be ordered. Retried after a while: there is no event when it can.
     Impossible {
-        /// Why, in one word for the wait.
+        /// Reason of the wait.
         reason: &'static str,
-        /// The code of the condition.
+        /// Error code of the condition.
         code: Code,
-        /// Why.
         why: String,
     },
-    /// Everything that the call takes is in it.
+    /// The call contains everything it needs.
     Complete {
-        /// The call.
         call: K,
-        /// Names the machine in events.
+        /// Id of the machine in events.
         id: String,
-        /// Written into the specification with the intent, so that it survives `clusterctl move`.
+        /// Written to the spec with the intent, so that it survives `clusterctl move`.
         provider_id: String,
     },
 }
 
-/// Whether a call that created the machine has come to its end: evidence that survives a move, which drops status.
+/// Whether a call that creates the machine has completed: evidence that survives a move, which drops status.
 pub fn was_created<C: Controller>(look: &Look<C>, creates: impl Fn(&C::Call) -> bool) -> bool {
     look.concluded.iter().any(|known| known.result.is_some() && creates(&known.call))
 }
 
-/// Decides about a machine that is wanted: makes it once what it waits for is there, and reports what it does. One that was
-/// there and is gone is never made a second time.
+/// Creates a machine once its dependencies exist, and reports its state. A machine that existed and is gone is never
+/// created again.
 pub fn keep_machine<C: Controller<Kind: InfrastructureMachine>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
@@ -159,7 +152,7 @@ fn create<C: Controller<Kind: InfrastructureMachine>>(
         }
         MachineOrder::Complete { call, id, provider_id } => {
             *decision.object.provider_id_mut() = provider_id;
-            // The order may differ from that of the try before: it is the same effect.
+            // The order may differ from the previous attempt: it is the same effect.
             let failure = look.failures.iter().find(|failure| failure.effect == call.summary());
             let message = failure.map(|failure| failure.error.to_string()).unwrap_or_default();
             ready(look, decision, False, "Creating", message);
@@ -169,7 +162,7 @@ fn create<C: Controller<Kind: InfrastructureMachine>>(
     }
 }
 
-/// The machine is there: what it is like.
+/// Reports the state of an existing machine.
 fn report<C: Controller<Kind: InfrastructureMachine>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
@@ -196,8 +189,8 @@ fn report<C: Controller<Kind: InfrastructureMachine>>(
     }
 }
 
-/// Decides about an object that goes: `destroy` removes what is left of ours, `None` once nothing is.
-pub fn let_go<C: Controller<Kind: Infrastructure>>(
+/// Deletes an object: `destroy` returns the calls that remove what is left, `None` once nothing is.
+pub fn delete_object<C: Controller<Kind: Infrastructure>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
     finalizer: &str,
@@ -217,8 +210,8 @@ pub fn let_go<C: Controller<Kind: Infrastructure>>(
     }
 }
 
-/// The same for the infrastructure of a cluster, where `what` stays until the machines are gone.
-pub fn let_cluster_go<C: Controller<Kind: InfrastructureCluster>>(
+/// Like [`delete_object`] for the infrastructure of a cluster, where `what` stays until the machines are gone.
+pub fn delete_cluster<C: Controller<Kind: InfrastructureCluster>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
     finalizer: &str,
@@ -227,16 +220,15 @@ pub fn let_cluster_go<C: Controller<Kind: InfrastructureCluster>>(
 ) {
     let held = look.object.metadata().finalizers.iter().any(|name| name == finalizer);
     if machines.is_empty() || !held {
-        return let_go(look, decision, finalizer, destroy);
+        return delete_object(look, decision, finalizer, destroy);
     }
     let message = format!("{what} stays until these machines are gone: {}", shortened(machines, SHOWN));
     decision.wait(Wait::on("WaitingForMachines", message.as_str()));
     ready(look, decision, False, reason::DELETING, message);
 }
 
-/// Writes the endpoint that `holder` has into a specification without one. One that names another is reported, and the
-/// answer is no.
-pub fn place_endpoint<C: Controller<Kind: InfrastructureCluster>>(
+/// Sets the endpoint of `holder` if the spec has none. Reports a different one and returns false.
+pub fn set_endpoint<C: Controller<Kind: InfrastructureCluster>>(
     look: &Look<C>,
     decision: &mut Decision<C>,
     holder: &str,
@@ -256,13 +248,13 @@ pub fn place_endpoint<C: Controller<Kind: InfrastructureCluster>>(
     true
 }
 
-/// The infrastructure of a cluster is there.
+/// Reports that the infrastructure of a cluster is provisioned.
 pub fn provisioned<C: Controller<Kind: InfrastructureCluster>>(look: &Look<C>, decision: &mut Decision<C>) {
     *decision.object.provisioned_mut() = Some(true);
     ready(look, decision, True, reason::PROVISIONED, "");
 }
 
-/// Why a call failed last, if it did.
+/// The last failure of a call.
 pub fn failure<C: Controller>(look: &Look<C>, call: &C::Call) -> String {
     look.failure_of(call).map(|failure| failure.error.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions of providers' kinds.
+//! CustomResourceDefinitions of providers.
 
 use capstan_capi_types::definitions::{
     CLUSTER_LABEL, CLUSTERCTL, Column, Definition, Version, age, paused, text,
@@ -7,8 +7,8 @@ use capstan_object::Object;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// The labels of a provider's definitions: its name in clusterctl's inventory, and the version that follows the contract
-/// v1beta2.
+/// The labels of a provider's definitions: its name in clusterctl's inventory, and the version that follows the
+/// v1beta2 contract.
 pub const fn labels(inventory: &'static str, version: &'static str) -> [(&'static str, &'static str); 3] {
     [CLUSTERCTL, ("cluster.x-k8s.io/provider", inventory), ("cluster.x-k8s.io/v1beta2", version)]
 }
@@ -26,13 +26,13 @@ fn end() -> [Column; 4] {
     [ready(), text("Provisioned", ".status.initialization.provisioned"), paused(), age()]
 }
 
-/// The infrastructure of a cluster; `own` columns stand after those that all have.
+/// A version of cluster infrastructure; `own` columns follow the common ones.
 pub fn cluster_version<T: Object + JsonSchema>(own: Vec<Column>) -> Version {
     let first = [text("Cluster", CLUSTER_LABEL), text("Endpoint", ".spec.controlPlaneEndpoint.host")];
     Version::of::<T>(first.into_iter().chain(own).chain(end()).collect()).with_status()
 }
 
-/// The infrastructure of a machine.
+/// A version of machine infrastructure.
 pub fn machine_version<T: Object + JsonSchema>() -> Version {
     let first = [
         text("Cluster", CLUSTER_LABEL),
@@ -44,7 +44,7 @@ pub fn machine_version<T: Object + JsonSchema>() -> Version {
     Version::of::<T>(first.into_iter().chain(end()).collect()).with_status()
 }
 
-/// What others are made from.
+/// A version of a template.
 pub fn template_version<T: Object + JsonSchema>() -> Version {
     Version::of::<T>(vec![age()])
 }

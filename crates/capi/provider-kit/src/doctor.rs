@@ -1,44 +1,38 @@
-//! What `capstan doctor` reports.
+//! Findings of `capstan doctor`.
 
 use serde::Serialize;
 
-/// How bad a finding is. Something bad makes `doctor` fail.
+/// Severity of a finding. `doctor` fails on [`Self::Bad`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// In order.
     Fine,
-    /// Works, and will not for ever.
+    /// Works now, but needs attention.
     Warning,
-    /// Does not work.
     Bad,
 }
 
-/// What was found, and the fix. Never carries a secret.
+/// A finding and its fix. Never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
     #[serde(rename = "health")]
     pub severity: Severity,
-    /// What was found, the object's name in it.
+    /// What was found, including the object's name.
     pub what: String,
-    /// The fix; empty where nothing is to be done.
+    /// The fix; empty if none is needed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mend: String,
 }
 
 impl Finding {
-    /// Something is in order.
     pub fn fine(what: impl Into<String>) -> Self {
         Self { severity: Severity::Fine, what: what.into(), mend: String::new() }
     }
 
-    /// Something needs attention soon.
     pub fn warning(what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, what: what.into(), mend: mend.into() }
     }
 
-    /// Something does not work.
     pub fn bad(what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { severity: Severity::Bad, what: what.into(), mend: mend.into() }
     }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// Why a provider could not do what the program asked of it: a message with its causes. Carries no secret.
+/// Why a provider failed: a message with its causes. Contains no secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
@@ -11,12 +11,12 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
-    /// Says what failed, on which object or flag, and the fix.
+    /// `message` has what failed, on which object or flag, and the fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), source: None }
     }
 
-    /// The same with a cause, which is printed after the message.
+    /// Like [`Self::new`], with a cause, which is printed after the message.
     pub fn caused_by(message: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { message: message.into(), source: Some(source.into()) }
     }

@@ -1,4 +1,4 @@
-//! What every decision about a provider's object begins and ends with.
+//! The common frame of decisions about a provider's objects.
 
 use capstan_capi_core::conditions::set_state;
 use capstan_capi_core::paused;
@@ -6,8 +6,7 @@ use capstan_capi_types::core::{annotation, condition};
 use capstan_controller::{Controller, Decision, Look, Wait};
 use capstan_object::{Condition, Object as _};
 
-/// Decides about the infrastructure of a cluster, which somebody else altogether may look after: then not even its status
-/// is ours.
+/// Decides about cluster infrastructure. If it is externally managed, nothing is written, not even its status.
 pub fn decide_cluster<C: Controller>(
     look: &Look<C>,
     conditions: fn(&mut C::Kind) -> &mut Vec<Condition>,
@@ -20,7 +19,7 @@ pub fn decide_cluster<C: Controller>(
     decide(look, "the Cluster that this is the infrastructure of", conditions, delete, keep)
 }
 
-/// Decides about the infrastructure of a machine.
+/// Decides about machine infrastructure.
 pub fn decide_machine<C: Controller>(
     look: &Look<C>,
     conditions: fn(&mut C::Kind) -> &mut Vec<Condition>,
@@ -30,7 +29,8 @@ pub fn decide_machine<C: Controller>(
     decide(look, "the Machine that this is the infrastructure of", conditions, delete, keep)
 }
 
-/// Nothing while it is paused; an object that goes is deleted, one with an owner kept, and one without waits for it.
+/// Does nothing while paused; deletes a deleted object, reconciles one with an owner, and waits for the owner
+/// otherwise.
 fn decide<C: Controller>(
     look: &Look<C>,
     owner: &str,
@@ -49,7 +49,7 @@ fn decide<C: Controller>(
             return decision;
         }
     }
-    let verdict = paused::condition(look.paused.as_deref());
-    set_state(look, conditions(&mut decision.object), condition::PAUSED, verdict, None);
+    let state = paused::condition(look.paused.as_deref());
+    set_state(look, conditions(&mut decision.object), condition::PAUSED, state, None);
     decision
 }

@@ -3,21 +3,19 @@
 use capstan_capi_types::clusterctl::{Provider, ProviderType, label};
 use capstan_object::ObjectMeta;
 
-/// A provider that this program is.
+/// A provider in this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// Its name among providers of its type.
     pub name: &'static str,
-    /// What it provides.
     pub kind: ProviderType,
-    /// Namespace the entry lives in.
+    /// Namespace of the entry.
     pub namespace: &'static str,
-    /// Version.
     pub version: String,
 }
 
 impl Installed {
-    /// An infrastructure provider of this program's version.
+    /// An infrastructure provider with this program's version.
     pub fn infrastructure(name: &'static str, namespace: &'static str) -> Self {
         Self {
             name,
@@ -27,7 +25,7 @@ impl Installed {
         }
     }
 
-    /// The label and the name of the entry, by clusterctl's rule.
+    /// The label and name of the entry, as clusterctl derives them.
     pub fn label(&self) -> String {
         match self.kind {
             ProviderType::Bootstrap => format!("bootstrap-{}", self.name),
@@ -40,7 +38,6 @@ impl Installed {
         }
     }
 
-    /// The entry.
     pub fn entry(&self) -> Provider {
         let mut metadata = ObjectMeta::named(self.namespace, self.label());
         for (key, value) in [

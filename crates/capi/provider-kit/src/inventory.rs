@@ -1,4 +1,4 @@
-//! What a cloud has beside what is recorded: the provider's part of `capstan orphans`.
+//! Differences between a cloud and the records: the provider's part of `capstan orphans`.
 
 use capstan_controller::{ApiError, Client, ListOptions};
 use capstan_object::Object;
@@ -9,9 +9,9 @@ use crate::ProviderError;
 
 /// Compares a cloud with the records of a management cluster.
 pub trait Inventory: Send + Sync {
-    /// Compares the objects of a namespace, or of all if it is empty, with the clouds that they name. Changes nothing.
-    /// Reads records of all namespaces where several can share an account: what another namespace has recorded is no
-    /// orphan. A cloud that cannot be asked is a difference of [`DifferenceKind::Unknown`], no error.
+    /// Compares the objects of a namespace, or of all if it is empty, with the clouds that they name, read-only.
+    /// Reads records of all namespaces if several can share an account: a resource that another namespace has
+    /// recorded is not an orphan. An unreachable cloud is a [`DifferenceKind::Unknown`], not an error.
     fn compare<'a>(
         &'a self,
         client: &'a Client,
@@ -19,56 +19,52 @@ pub trait Inventory: Send + Sync {
     ) -> BoxFuture<'a, Result<Drift, ProviderError>>;
 }
 
-/// How records and reality differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DifferenceKind {
-    /// It is there and in no record.
+    /// It exists but is not recorded.
     Unrecorded,
-    /// It is recorded and not there.
+    /// It is recorded but does not exist.
     Gone,
-    /// It could not be looked at.
+    /// It could not be checked.
     Unknown,
 }
 
-/// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Difference {
-    /// How.
     pub how: DifferenceKind,
-    /// `Kind/name` of what differs.
+    /// `Kind/name` of the object or resource.
     pub what: String,
-    /// Where it was looked for.
+    /// The cloud account, project or zone.
     pub place: String,
     /// A sentence about it.
     pub says: String,
 }
 
-/// How a cloud differs from the records.
+/// The differences between a cloud and the records.
 #[derive(Default)]
 pub struct Drift {
-    /// All differences.
     pub differences: Vec<Difference>,
-    /// What `--delete` may remove, an entry per account. Nothing is in two of them.
+    /// What `--delete` may remove, one entry per account, without overlap.
     pub unrecorded: Vec<Box<dyn Unrecorded>>,
 }
 
-/// What of one account carries our ownership mark and is in no record.
+/// Unrecorded resources of one account that have our ownership mark.
 pub trait Unrecorded: Send + Sync {
-    /// How many things of each kind, kinds without any included: `("network", 0)`.
+    /// Number of resources by kind, including kinds without any: `("network", 0)`.
     fn counts(&self) -> Counted;
 
-    /// Removes them. Looks at the marks once more: what does not carry them stays, whoever asks. What the cloud refuses
-    /// to remove is kept, no error; an error is a cloud that cannot be asked.
+    /// Removes them. Checks the marks again: resources without a mark stay. A resource that the cloud refuses to
+    /// remove is kept, which is not an error; an unreachable cloud is an error.
     fn remove(&self) -> BoxFuture<'_, Result<Removed, ProviderError>>;
 }
 
-/// Things by kind, in the order in which they were first counted.
+/// Resources by kind, in the order of the first count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted(Vec<(&'static str, usize)>);
 
 impl Counted {
-    /// Adds things of a kind; none is worth saying too.
+    /// Adds a count of a kind; also zero.
     pub fn add(&mut self, kind: &'static str, count: usize) {
         match self.0.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, sum)) => *sum += count,
@@ -76,17 +72,15 @@ impl Counted {
         }
     }
 
-    /// Adds all of another.
     pub fn extend(&mut self, other: &Self) {
         other.0.iter().for_each(|(kind, count)| self.add(kind, *count));
     }
 
-    /// How many in all.
     pub fn sum(&self) -> usize {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// The same kinds, and none of them.
+    /// The same kinds with zero counts.
     #[must_use]
     pub fn none_of(&self) -> Self {
         Self(self.0.iter().map(|(kind, _)| (*kind, 0)).collect())
@@ -112,25 +106,23 @@ impl std::fmt::Display for Counted {
     }
 }
 
-/// What became of a removal.
+/// The result of a removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// What is gone, or on its way out.
+    /// Removed, or being removed.
     pub gone: Counted,
-    /// What is still there.
     pub kept: Vec<Kept>,
 }
 
-/// Something that was not removed.
+/// A resource that was not removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Its name and id, as the cloud has them.
+    /// Its name and id in the cloud.
     pub what: String,
-    /// Why.
     pub why: String,
 }
 
-/// All objects of a kind; `None` if the server does not serve the kind, as where a provider is not installed.
+/// All objects of a kind; `None` if the server does not serve the kind, such as if the provider is not installed.
 pub async fn served<T: Object>(client: &Client, namespace: &str) -> Result<Option<Vec<T>>, ApiError> {
     match client.list_all(namespace, &ListOptions::default()).await {
         Ok(all) => Ok(Some(all)),
@@ -144,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_is_counted_in_words() {
+    fn counts_are_formatted_as_text() {
         let counted = |counts: &[(&'static str, usize)]| Counted(counts.to_vec()).to_string();
         assert_eq!(counted(&[("virtual machine", 1), ("network", 0)]), "1 virtual machine and 0 networks");
         assert_eq!(counted(&[("virtual machine", 3), ("network", 1)]), "3 virtual machines and 1 network");
@@ -156,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn things_of_several_clouds_are_counted_together() {
+    fn counts_of_several_clouds_are_added() {
         let mut sum = Counted::from([("network", 1)]);
         sum.extend(&Counted::from([("berth", 2), ("network", 4)]));
         assert_eq!((sum.to_string().as_str(), sum.sum()), ("5 networks and 2 berths", 7));

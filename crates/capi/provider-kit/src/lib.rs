@@ -1,16 +1,17 @@
-//! What an infrastructure provider is to the program, and what every provider needs.
+//! The interface of infrastructure providers to the program, and code that providers have in common.
 //!
 //! ```text
-//! capstan (the binary) ── a list of Plugin ──▶ Provider: kinds, rules, codes, flags, what `plan`, `orphans`, `doctor` ask
+//! capstan (the binary) ── a list of Plugin ──▶ Provider: kinds, rules, error codes, flags; for `plan`, `orphans`,
+//! `doctor`
 //!                                    │             └─ open ──▶ RunningProvider: controllers, metrics, dialling
 //!                                    └────────▶ Simulator: `capstan sim <name>`, the cloud of `capstan demo`
 //! ```
 //!
-//! The rest is what the controllers of every provider need: the [`Infrastructure`] contract, [`decisions`] that all make in
-//! the same way, who belongs to whom, boot data, [`definitions`], [`admission`], and `testing` for their tests.
+//! The rest is for the controllers of providers: the [`Infrastructure`] contract, common [`decisions`], owner
+//! relations, boot data, [`definitions`], [`admission`], and `testing` for their tests.
 //!
-//! A cloud implements [`Provider`] and stands in the list; the program names no cloud anywhere else. `docs/dev/providers.md`
-//! walks through writing one. No cloud and no simulator is imported here.
+//! A cloud implements [`Provider`] and is added to the list; the program names it nowhere else.
+//! `docs/dev/providers.md` shows how to write one. This crate imports no cloud and no simulator.
 
 pub mod admission;
 mod boot_data;

@@ -1,8 +1,8 @@
-//! Orders in the journal: everything that the call which makes a machine needs, with the version of their form.
+//! Orders in the journal: the complete input of the call that creates a machine, with a format version.
 //!
-//! An order is complete when it is decided, and the intent of the call holds all of it. What was written by another
-//! release reads as `None` if its form is not known here: an intent is resolved by looking up the name or id that the
-//! call carries beside its order, so it never depends on reading the order.
+//! An order is complete when it is decided, and the intent of the call contains all of it. An order of another
+//! release with an unknown format is read as `None`: an intent is resolved by the name or id in the call, so it never
+//! depends on reading the order.
 //!
 //! For fields of calls: `#[serde(default, skip_serializing_if = "Option::is_none", with = "order")]`.
 
@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// Names the form of an order in the journal.
+/// Field of the format version in the journal.
 const VERSION: &str = "v";
 
-/// What is put into the journal with the call that carries it out. Must hold no secrets and read back as it was
-/// written: the runtime compares calls with what the journal says.
+/// Recorded in the journal with its call. Must contain no secrets and must round-trip: the runtime compares calls
+/// with the journal.
 pub trait Order: Serialize + DeserializeOwned {
-    /// Changes when a release can no longer read what the one before it wrote.
+    /// Incremented when older orders can no longer be read.
     const VERSION: u32;
 }
 
@@ -28,7 +28,7 @@ pub fn serialize<T: Order, S: Serializer>(order: &Option<Box<T>>, serializer: S)
     value.serialize(serializer)
 }
 
-/// Reads an order; `None` if its version is another.
+/// Reads an order; `None` if its version differs.
 pub fn deserialize<'de, T: Order, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<T>>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let known = value[VERSION] == T::VERSION;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_carries_its_version_and_reads_back_as_it_was_written() {
+    fn an_order_has_its_version_and_round_trips() {
         let call = bake(Some(Bread { loaves: 3 }));
         let written = serde_json::to_value(&call).expect("JSON");
         assert_eq!(written, json!({"verb": "bake", "name": "b", "order": {"v": 2, "loaves": 3}}));

@@ -1,4 +1,4 @@
-//! What the program knows of a cloud.
+//! The interface of a cloud to the program.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,21 +13,18 @@ use crate::{
     Capacity, Finding, Installed, Inventory, MachineModel, ProviderError, ProviderVersions, Simulator,
 };
 
-/// An entry of the program's list of clouds.
+/// An entry in the program's list of clouds.
 pub struct Plugin {
-    /// The provider.
     pub provider: Arc<dyn Provider>,
-    /// A simulated cloud of its kind, if there is one. Beside the provider, which must not know it.
+    /// A simulator of its cloud, if there is one. Separate from the provider, which must not depend on it.
     pub simulator: Option<Arc<dyn Simulator>>,
 }
 
 impl Plugin {
-    /// A cloud without a simulator.
     pub fn new(provider: impl Provider + 'static) -> Self {
         Self { provider: Arc::new(provider), simulator: None }
     }
 
-    /// The same with one.
     #[must_use]
     pub fn simulated_by(mut self, simulator: impl Simulator + 'static) -> Self {
         self.simulator = Some(Arc::new(simulator));
@@ -35,16 +32,16 @@ impl Plugin {
     }
 }
 
-/// What [`Provider::open`] gives: `None` if the provider is not wanted.
+/// The result of [`Provider::open`]: `None` if the provider is not enabled.
 pub type OpenedProvider = Result<Option<Arc<dyn RunningProvider>>, ProviderError>;
 
-/// An infrastructure provider, before anything of it runs. Everything here works without credentials and from any machine,
-/// but for what asks clouds: those methods have a client of the management cluster, and read credentials there.
+/// An infrastructure provider that is not running. Its methods work without credentials and on any machine, except
+/// those that call clouds: they get a client of the management cluster and read credentials there.
 pub trait Provider: Send + Sync {
     /// Its name in clusterctl's inventory and in flags, such as `cloudstack`.
     fn name(&self) -> &'static str;
 
-    /// What people call it, such as `CloudStack`: a heading of the catalogue of errors.
+    /// Its display name, such as `CloudStack`; a heading in the list of error codes.
     fn title(&self) -> &'static str;
 
     /// The CustomResourceDefinitions of its kinds.
@@ -73,10 +70,10 @@ pub trait Provider: Send + Sync {
         command
     }
 
-    /// Opens what must be open before controllers run, if its flags say that it is wanted. Changes nothing outside.
+    /// Opens what controllers need, if flags enable the provider. Must change nothing outside the process.
     fn open<'a>(&'a self, matches: &'a ArgMatches, env: &'a Env) -> BoxFuture<'a, OpenedProvider>;
 
-    /// Further commands of the program, such as processes that the provider starts itself.
+    /// Additional commands of the program, such as processes that the provider starts itself.
     fn commands(&self) -> Vec<Subcommand> {
         Vec::new()
     }
@@ -86,43 +83,43 @@ pub trait Provider: Send + Sync {
         None
     }
 
-    /// What `plan` asks its clouds.
+    /// Capacity for `plan`.
     fn capacity(&self) -> Option<&dyn Capacity> {
         None
     }
 
-    /// What `orphans` compares.
+    /// Inventory for `orphans`.
     fn inventory(&self) -> Option<&dyn Inventory> {
         None
     }
 
-    /// What `doctor` reports: whether the credentials that objects name are accepted, above all. Bounds its own waiting.
+    /// Findings for `doctor`, above all whether the credentials are accepted. Must limit its own waiting.
     fn check<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
         Box::pin(ready(Vec::new()))
     }
 
-    /// How `console` reads what a machine has printed.
+    /// Reads consoles for `console`.
     fn console(&self) -> Option<&dyn ConsoleReader> {
         None
     }
 }
 
-/// A provider whose controllers can be started. Dropping it gives up what it opened, not what it made.
+/// A provider whose controllers can be started. Dropping it closes what it opened and deletes nothing.
 pub trait RunningProvider: Send + Sync {
     /// Adds its controllers.
     fn add_controllers(&self, runtime: &mut Runtime);
 
-    /// What it counts, in Prometheus' text format; names begin with the provider's.
+    /// Metrics in Prometheus' text format; names begin with the provider's.
     fn metrics(&self) -> String {
         String::new()
     }
 
-    /// How workload clusters are reached, if not as `otherwise` does.
+    /// Dials workload clusters; defaults to `otherwise`.
     fn dial(&self, otherwise: Arc<dyn Dial>) -> Arc<dyn Dial> {
         otherwise
     }
 
-    /// Commands to try first, for whoever has just started a server.
+    /// First commands to try, printed after a server has started.
     fn hint(&self) -> Option<&'static str> {
         None
     }
@@ -138,7 +135,7 @@ pub trait ConsoleReader: Send + Sync {
         command
     }
 
-    /// What a machine of a name has printed since it was switched on; `object` is its infrastructure.
+    /// Console output of a machine since power-on; `object` is its infrastructure object.
     fn read<'a>(
         &'a self,
         machine: &'a str,
@@ -147,18 +144,16 @@ pub trait ConsoleReader: Send + Sync {
     ) -> BoxFuture<'a, Result<String, ProviderError>>;
 }
 
-/// A further command of the program. Logging has been started when it runs; it makes its own Tokio runtime.
+/// An additional command. Logging is set up when it runs; it creates its own Tokio runtime.
 pub struct Subcommand {
-    /// Name, help and flags.
     pub command: Command,
-    /// Runs it to its end.
     pub run: fn(&ArgMatches, &dyn Terminal) -> Result<(), ProviderError>,
 }
 
-/// Whoever started the command.
+/// The terminal of a command.
 pub trait Terminal: Send + Sync {
     /// Prints data to stdout.
-    fn say(&self, text: &str) -> Result<(), ProviderError>;
+    fn print(&self, text: &str) -> Result<(), ProviderError>;
 
     /// Resolves at SIGTERM or Ctrl-C.
     fn stopped(&self) -> BoxFuture<'static, ()>;

@@ -1,4 +1,4 @@
-//! Which of a provider's objects belong to which Cluster and Machine, and what of one wakes the other.
+//! Relations between a provider's objects and their Cluster and Machine, and the resulting watches.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -11,21 +11,21 @@ use capstan_object::{Key, Object, ObjectMeta};
 
 use crate::InfrastructureMachine;
 
-/// The infrastructure that a Cluster refers to, if it is of kind `C`.
+/// The infrastructure of a Cluster, if it has kind `C`.
 pub fn infrastructure_of_cluster<C: Object>(cluster: &Cluster) -> Option<Key> {
     let reference = &cluster.spec.infrastructure_ref;
     let ours = reference.kind == C::KIND.kind && reference.api_group == C::KIND.group;
     ours.then(|| Key::new(cluster.metadata.namespace.as_str(), reference.name.as_str()))
 }
 
-/// The infrastructure that a Machine refers to, if it is of kind `M`.
+/// The infrastructure of a Machine, if it has kind `M`.
 pub fn infrastructure_of_machine<M: Object>(machine: &Machine) -> Option<Key> {
     let reference = &machine.spec.infrastructure_ref;
     let ours = reference.kind == M::KIND.kind && reference.api_group == M::KIND.group;
     ours.then(|| Key::new(machine.metadata.namespace.as_str(), reference.name.as_str()))
 }
 
-/// The Cluster that a provider's machine belongs to, by its Machine or, without one, by its label.
+/// The Cluster of a provider's machine, by its Machine or else by its label.
 pub fn cluster_of_machine(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<Cluster>>, ObserveError> {
     let machine = owners::of::<Machine>(meta, view)?;
     let label = meta.labels.get(label::CLUSTER_NAME);
@@ -35,8 +35,8 @@ pub fn cluster_of_machine(meta: &ObjectMeta, view: &View) -> Result<Option<Arc<C
     view.get(&Key::new(meta.namespace.as_str(), name.as_str()))
 }
 
-/// Has a controller of cluster infrastructure woken by its Cluster, and by machines of kind `M` that come, go, begin to go
-/// or get another address. [`ClusterMembers::observe`] reads what is cached here.
+/// Watches for a controller of cluster infrastructure: its Cluster, and machines of kind `M` that are created,
+/// deleted, being deleted, or change their address. [`ClusterMembers::observe`] reads from these caches.
 pub fn watch_cluster<C: Object, M: InfrastructureMachine>(watches: &mut Watches<C>) {
     watches.read::<Machine>();
     watches.index_label::<M>(label::CLUSTER_NAME);
@@ -47,8 +47,7 @@ pub fn watch_cluster<C: Object, M: InfrastructureMachine>(watches: &mut Watches<
     watches.related::<M>(cluster_of_changed::<C, M>);
 }
 
-/// Has a controller of machine infrastructure woken by what a machine depends on: its Machine's spec and labels, and its
-/// Cluster.
+/// Watches for a controller of machine infrastructure: its Machine's spec and labels, and its Cluster.
 pub fn watch_machine<M: Object>(watches: &mut Watches<M>) {
     watches.index_label::<M>(label::CLUSTER_NAME);
     watches.related::<Machine>(|change, _| match (&change.old, &change.new) {
@@ -60,13 +59,13 @@ pub fn watch_machine<M: Object>(watches: &mut Watches<M>) {
     watches.related::<Cluster>(machines_of_changed::<M>);
 }
 
-/// The infrastructure of the clusters that a changed machine belongs, or belonged, to.
+/// The infrastructure of the current and previous cluster of a changed machine.
 fn cluster_of_changed<C: Object, M: InfrastructureMachine>(change: &Change<M>, caches: &Caches) -> Vec<Key> {
-    let told = |machine: &Arc<M>| {
+    let relevant = |machine: &Arc<M>| {
         let meta = machine.metadata();
         (machine.addresses().to_vec(), meta.is_deleting(), meta.labels.clone(), meta.owner_references.clone())
     };
-    if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+    if change.old.as_ref().map(relevant) == change.new.as_ref().map(relevant) {
         return Vec::new();
     }
     let clusters = change.both().filter_map(|machine| {
@@ -78,7 +77,7 @@ fn cluster_of_changed<C: Object, M: InfrastructureMachine>(change: &Change<M>, c
     clusters.into_iter().collect()
 }
 
-/// A cluster's machines of kind `M`, when something about it changes that they wait for.
+/// A cluster's machines of kind `M`, if the change matters to them.
 fn machines_of_changed<M: Object>(change: &Change<Cluster>, caches: &Caches) -> Vec<Key> {
     let Some(cluster) = change.latest().filter(|_| paused::concerns_members(change)) else {
         return Vec::new();
@@ -90,22 +89,21 @@ fn machines_of_changed<M: Object>(change: &Change<Cluster>, caches: &Caches) -> 
     machines.unwrap_or_default().iter().map(|machine| machine.key()).collect()
 }
 
-/// What a decision about cluster infrastructure depends on beside the cloud.
+/// What a decision about cluster infrastructure is based on, besides the cloud.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterMembers {
     /// The Cluster that owns it.
     pub cluster: Option<Arc<Cluster>>,
     /// Names of the cluster's machines of this provider.
     pub machines: Vec<String>,
-    /// Addresses of those that belong to the control plane and stay.
+    /// Addresses of control plane machines that are not being deleted.
     pub control_plane: BTreeSet<Ipv4Addr>,
 }
 
 impl ClusterMembers {
-    /// Reads them for the infrastructure with this metadata.
     pub fn observe<M: InfrastructureMachine>(meta: &ObjectMeta, view: &View) -> Result<Self, ObserveError> {
         let mut seen = Self { cluster: owners::of::<Cluster>(meta, view)?, ..Self::default() };
-        // The label outlives the owner: who is deleted without its Cluster still waits for its machines.
+        // The label outlives the owner: an object that is deleted without its Cluster still waits for its machines.
         let label = meta.labels.get(label::CLUSTER_NAME);
         let Some(cluster) = seen.cluster.as_ref().map(|cluster| &cluster.metadata.name).or(label) else {
             return Ok(seen);
@@ -121,7 +119,7 @@ impl ClusterMembers {
     }
 }
 
-/// The contract puts the label on Machines; most who clone put it on the infrastructure too.
+/// The contract puts the label on Machines; most clones have it on the infrastructure too.
 fn is_control_plane(meta: &ObjectMeta, view: &View) -> Result<bool, ObserveError> {
     if meta.labels.contains_key(label::CONTROL_PLANE) {
         return Ok(true);

@@ -9,44 +9,43 @@ use tokio::net::TcpListener;
 
 use crate::{ProviderError, Terminal};
 
-/// Serves a simulated cloud. Lives apart from the cloud's provider, which never imports it: they meet on the wire.
+/// Serves a simulated cloud. Separate from the cloud's provider, which never imports it: they communicate only over
+/// the cloud's API.
 pub trait Simulator: Send + Sync {
     /// Name, help and flags of `capstan sim <name>`.
     fn command(&self) -> Command;
 
-    /// Serves until [`Terminal::stopped`] resolves. Says where, and with which credentials, before it does.
+    /// Serves until [`Terminal::stopped`] resolves. First prints its address and credentials.
     fn run<'a>(
         &'a self,
         matches: &'a ArgMatches,
         terminal: &'a dyn Terminal,
     ) -> BoxFuture<'a, Result<(), ProviderError>>;
 
-    /// Opens a cloud for another command, which keeps it; not all can be.
+    /// Opens a cloud for another command; not all simulators support it.
     fn open(&self, _: SimulatorOptions) -> Result<OpenSimulator, ProviderError> {
         Err(ProviderError::new("this simulator runs by `capstan sim` only"))
     }
 }
 
-/// How a cloud is opened.
 pub struct SimulatorOptions {
-    /// Where its API listens.
+    /// Listener of its API.
     pub api: TcpListener,
-    /// Where the API servers of clusters on it listen.
+    /// Listener of the API servers of its clusters.
     pub endpoints: TcpListener,
-    /// Kubernetes versions that there are images of.
+    /// Kubernetes versions with images.
     pub kubernetes: Vec<String>,
-    /// How many times faster than small virtual machines its machines boot and join.
+    /// Factor by which its machines boot and join faster than small virtual machines.
     pub speed: f64,
-    /// What is deleted is gone at once, where a stock cloud would keep it for a while.
+    /// Deleted resources are gone at once; a stock cloud keeps them for a while.
     pub prompt_deletion: bool,
 }
 
-/// A cloud that is ready to serve.
 pub struct OpenSimulator {
-    /// Where its API answers.
+    /// Address of its API.
     pub address: SocketAddr,
-    /// Fields of the Secret with which a provider reaches it.
+    /// Fields of the provider's credentials Secret.
     pub credentials: BTreeMap<String, String>,
-    /// Serves for as long as it is polled.
+    /// Serves while polled.
     pub serve: BoxFuture<'static, ()>,
 }

@@ -1,4 +1,4 @@
-//! For tests of decisions.
+//! Helpers for tests of decisions.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use serde_json::Value;
 
 use crate::Infrastructure;
 
-/// The moment at which tests look.
+/// The time of tests.
 ///
 /// # Panics
 ///
-/// Never: it is within what a timestamp holds.
+/// Never: the value is in range.
 #[expect(clippy::expect_used, reason = "a constant within range")]
 pub fn now() -> Timestamp {
     Timestamp::from_second(1_000_000_000).expect("a moment")
 }
 
-/// A look at an object [`now`].
+/// A look at an object at [`now`].
 pub fn look<C: Controller>(object: C::Kind, seen: C::Seen) -> Look<C> {
     Look::new(Arc::new(object), seen, now())
 }
 
-/// The object, deleted.
+/// The object with a deletion timestamp.
 pub fn deleted<T: capstan_object::Object>(mut object: T) -> T {
     object.metadata_mut().deletion_timestamp = Some(now().into());
     object
 }
 
-/// The calls that were decided.
+/// The decided calls.
 ///
 /// # Panics
 ///
-/// If anything but calls was.
+/// If there are other effects than calls.
 #[expect(clippy::panic, reason = "for tests")]
 pub fn calls<C: Controller>(decision: &Decision<C>) -> Vec<C::Call> {
     let call = |effect: &Effect<C::Call>| match effect {
@@ -45,12 +45,12 @@ pub fn calls<C: Controller>(decision: &Decision<C>) -> Vec<C::Call> {
     decision.effects.iter().map(|planned| call(&planned.effect)).collect()
 }
 
-/// Everything that was decided, in a few words each.
+/// Summaries of all effects.
 pub fn effects<C: Controller>(decision: &Decision<C>) -> Vec<String> {
     decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
-/// The condition Ready that was decided.
+/// The decided `Ready` condition.
 ///
 /// # Panics
 ///
@@ -60,14 +60,14 @@ pub fn ready<C: Controller<Kind: Infrastructure>>(decision: &Decision<C>) -> Con
     decision.object.clone().conditions_mut().condition("Ready").expect("Ready").clone()
 }
 
-/// A Machine `ns/m` whose boot data is there.
+/// A Machine `ns/m` with boot data.
 pub fn machine() -> Machine {
     let mut machine = Machine { metadata: ObjectMeta::named("ns", "m"), ..Machine::default() };
     machine.spec.bootstrap.data_secret_name = Some("m-data".to_owned());
     machine
 }
 
-/// A Cluster whose infrastructure is there and whose control plane is initialized.
+/// A Cluster with provisioned infrastructure and an initialized control plane.
 pub fn cluster() -> Cluster {
     let mut cluster = Cluster::default();
     cluster.status.initialization.infrastructure_provisioned = Some(true);
@@ -75,11 +75,11 @@ pub fn cluster() -> Cluster {
     cluster
 }
 
-/// Checks what clusterctl and the core expect of a provider's definitions.
+/// Checks the contract requirements of a provider's definitions.
 ///
 /// # Panics
 ///
-/// If it does not hold.
+/// If one is violated.
 pub fn assert_follow_the_contract(definitions: &[Value], version: &str, plurals: &[&str]) {
     let names: Vec<&str> =
         definitions.iter().filter_map(|definition| definition["metadata"]["name"].as_str()).collect();

@@ -6,14 +6,13 @@ use serde_json::Value;
 /// Converts the objects of a provider whose kinds are served in several versions.
 #[derive(Clone)]
 pub struct ProviderVersions {
-    /// Groups and kinds.
     pub kinds: Vec<(&'static str, &'static str)>,
-    /// An object of one of them in another version.
+    /// Converts an object to another version.
     pub convert: fn(Value, &str) -> Result<Value, ConversionError>,
 }
 
 impl ProviderVersions {
-    /// Whether an object is of one of the kinds.
+    /// Whether an object has one of the kinds.
     pub fn know(&self, object: &Value) -> bool {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);

@@ -68,11 +68,11 @@ wire! {
         pub name: String,
         /// Value; `$(OTHER)` stands for another variable.
         pub value: String,
-        /// Where the value comes from instead.
+        /// Source of the value.
         pub value_from: Option<EnvVarSource>,
     }
 
-    /// Where the value of an environment variable comes from.
+    /// Source of the value of an environment variable.
     pub struct EnvVarSource {
         /// A field of the pod.
         pub field_ref: Option<ObjectFieldSelector>,
@@ -142,7 +142,7 @@ wire! {
 
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// What a node says about its system. All fields but `swap` are required and may be empty, so they are always
+/// A node's system information. All fields but `swap` are required and may be empty, so they are always
 /// written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -1,19 +1,19 @@
-//! The kinds of Cluster API: their shape, their definitions, their rules.
+//! The kinds of Cluster API: types, definitions, admission rules.
 //!
 //! ```text
 //! core  bootstrap  controlplane  addons  ipam  clusterctl     one folder per API group, one file per kind
-//!   └──────┴───────────┴───────────┴──────┴───────┴── wire (how fields are written), schema (what may be in them)
-//! definitions  CustomResourceDefinitions made from the types      admission  defaults and rules
-//! v1beta1      the earlier version's shape                         conversion  each version into the other
+//!   └──────┴───────────┴───────────┴──────┴───────┴── wire (serialization), schema (constraints)
+//! definitions  CustomResourceDefinitions from the types            admission  defaulting and validation
+//! v1beta1      types of the earlier version                        conversion  between the versions
 //! ```
 //!
-//! Typed values follow the wire: a plain field that is empty, zero or all default is absent, as upstream writes
-//! it; `Option` is used where absent and zero mean different things. Reading never fails for a missing field:
-//! what is required is said by the schema and checked by the API server.
+//! Typed values follow the wire format: a field that is empty, zero or default is absent, as upstream writes it;
+//! `Option` is used where absent and zero differ. Decoding never fails for a missing field: required fields are in
+//! the schema and checked by the API server.
 //!
 //! No client, no server, no clock here.
 
-// What the macros of `wire` write must mean the same here and in other crates.
+// The macros of `wire` are also used in other crates.
 extern crate self as capstan_capi_types;
 
 pub mod addons;

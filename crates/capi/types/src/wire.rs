@@ -1,11 +1,11 @@
-//! How structs and enums of Cluster API are written on the wire, here and in the crates of providers.
+//! Serialization of Cluster API's structs and enums, here and in provider crates.
 
-/// A field with this value is left out.
+/// Whether a field has its default value and is omitted.
 pub fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Structs of the API: camel case, every field may be missing, and one with its default value is not written.
+/// API structs: camel case, every field optional, defaults are not written.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! wire {
@@ -31,7 +31,7 @@ macro_rules! wire {
     )*};
 }
 
-/// An enum of the API: one of a few words.
+/// API enums: one of a few strings.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! choice {
@@ -55,7 +55,7 @@ macro_rules! choice {
         }
 
         impl $name {
-            /// The word on the wire.
+            /// The string on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*

@@ -1,8 +1,8 @@
-//! What a user may say about the kinds, and what may not change.
+//! Validation of the kinds, and immutable fields.
 
 use capstan_capi_types::admission::{Admission, Features, FieldError, IMMUTABLE, Rules};
 use capstan_provider_kit::admission::{
-    validate_endpoint, validate_machine_stays, validate_template, validate_template_has_no_id,
+    validate_endpoint, validate_machine_immutable, validate_template, validate_template_without_id,
 };
 
 use crate::backend::Subnet;
@@ -40,7 +40,7 @@ impl Admission for KVMMachine {
         let mut errors = Vec::new();
         validate_machine(&self.spec, "spec", &mut errors);
         let before = old.map(|old| &old.spec);
-        validate_machine_stays(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
+        validate_machine_immutable(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
         errors
     }
 }
@@ -50,14 +50,14 @@ impl Admission for KVMMachineTemplate {
         let mut errors = Vec::new();
         let template = &self.spec.template;
         validate_machine(&template.spec, "spec.template.spec", &mut errors);
-        validate_template_has_no_id(&template.spec.provider_id, &mut errors);
+        validate_template_without_id(&template.spec.provider_id, &mut errors);
         let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
         validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
     }
 }
 
-/// A path from the root that does not climb.
+/// An absolute path without `..`.
 fn is_plain_path(path: &str) -> bool {
     path.starts_with('/') && !path.chars().any(char::is_control) && !path.split('/').any(|part| part == "..")
 }
@@ -90,7 +90,7 @@ fn validate_machine(spec: &KVMMachineSpec, path: &str, errors: &mut Vec<FieldErr
             errors.push(FieldError::invalid(field, server.as_str(), "must be an IP address"));
         }
     }
-    // They end up on a command line.
+    // They become command line arguments.
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
     for (key, value) in &spec.node_labels {
         if !key.chars().chain(value.chars()).all(word) {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_once_stays_and_what_reaches_the_host_is_plain() {
+    fn immutable_fields_and_host_paths_are_validated() {
         let spec = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
         let template = |spec: Value| json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": spec}}});
         let here = json!({"controlPlaneEndpoint": {"host": "10.89.0.1", "port": 6443}});

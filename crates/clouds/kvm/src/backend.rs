@@ -1,7 +1,7 @@
-//! What a controller asks of whatever makes machines on this host: the seam between kinds of machines.
+//! The interface between the controllers and the host.
 //!
-//! Everything is found again by its id, so a process that starts anew asks and is answered; ids come from the
-//! uids of objects and are never used twice.
+//! Everything is looked up by id, so a restarted process finds what exists. Ids come from uids of objects and are
+//! never reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,16 +12,15 @@ use std::str::FromStr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-/// Longest id and longest host name.
+/// Maximum length of ids and host names.
 const LONGEST: usize = 63;
 
-/// Names a machine or a network on this host. Safe in paths and names of interfaces.
+/// Id of a machine or network on this host. Safe in paths and interface names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Id(String);
 
 impl Id {
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,33 +52,30 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// Addresses of a network: the first is the gateway's, the last this host's, those between are machines'.
+/// Addresses of a network: the first is the gateway's, the last the host's, the others are for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Subnet(Ipv4Net);
 
 impl Subnet {
-    /// Length of the prefix.
     pub fn prefix(self) -> u8 {
         self.0.prefix_len()
     }
 
-    /// The network in CIDR notation.
     pub fn net(self) -> Ipv4Net {
         self.0
     }
 
-    /// The gateway's address, where the API is reached too.
+    /// The gateway's address, which is also the API endpoint's.
     pub fn gateway(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.0.network()) + 1)
     }
 
-    /// This host's address in the network.
+    /// The host's address in the network.
     pub fn host(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.0.broadcast()) - 1)
     }
 
-    /// Addresses for machines.
     pub fn machines(self) -> impl Iterator<Item = Ipv4Addr> {
         (u32::from(self.gateway()) + 1..u32::from(self.host())).map(Ipv4Addr::from)
     }
@@ -121,124 +117,101 @@ impl FromStr for Subnet {
     }
 }
 
-/// A network as it is.
+/// The actual state of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Its addresses.
     pub subnet: Subnet,
-    /// Where the balancer is reached.
+    /// Address of the load balancer.
     pub endpoint: (Ipv4Addr, u16),
-    /// Where it leads.
+    /// Members of the load balancer.
     pub members: BTreeSet<Ipv4Addr>,
-    /// Everything of it is there and the balancer runs.
-    pub whole: bool,
+    /// All of it exists and the load balancer runs.
+    pub complete: bool,
 }
 
-/// A machine to be.
+/// A machine to create.
 #[derive(Debug, Clone)]
 pub struct MachineSpec {
-    /// Its id.
     pub id: Id,
-    /// The network it is in.
     pub network: Id,
-    /// Its host name.
+    /// Host name.
     pub name: String,
-    /// Identity of its Node.
     pub provider_id: String,
-    /// Name of its image.
     pub image: String,
-    /// What it executes at its first boot.
+    /// User data of the first boot.
     pub user_data: Vec<u8>,
-    /// Cores it may use.
+    /// CPU limit.
     pub cpus: Option<u32>,
-    /// Memory it may use, in MiB.
+    /// Memory limit in MiB.
     pub memory_mib: Option<u64>,
-    /// Name servers it asks.
     pub dns_servers: Vec<String>,
-    /// Directories of the host: host path, path in the machine, read only.
+    /// Host directories: host path, path in the machine, read-only.
     pub host_volumes: Vec<(PathBuf, PathBuf, bool)>,
-    /// Labels of its Node.
     pub node_labels: BTreeMap<String, String>,
-    /// Taints of its Node, as the kubelet takes them.
+    /// Taints of its Node, in the kubelet's format.
     pub node_taints: Vec<String>,
 }
 
-/// A machine as it is.
+/// The actual state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id.
     pub id: Id,
-    /// Its host name.
+    /// Host name.
     pub name: String,
-    /// Its address.
     pub address: Ipv4Addr,
-    /// What it does.
     pub phase: Phase,
-    /// Where its console is written to.
+    /// Console log file.
     pub console: PathBuf,
 }
 
-/// What a machine does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// It executes its user data.
+    /// Executing its user data.
     Booting,
-    /// It has executed its user data, and the sign that bootstrap succeeded is there.
+    /// Its user data has finished and the bootstrap sentinel file exists.
     Booted,
-    /// It has executed its user data in vain: the last line of its console.
+    /// Its user data has failed. Contains the last line of its console.
     Failed(String),
-    /// It does not run.
     Stopped,
 }
 
-/// Why something cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// What was asked for makes no sense here.
+    /// The request is invalid.
     #[error("{0}")]
     Refused(String),
-    /// This host lacks something.
+    /// The host does not meet the requirements.
     #[error("this host cannot run machines: {}", .0.join("; "))]
     Needs(Vec<String>),
     /// A program failed.
     #[error("{what}: {why}")]
-    Failed {
-        /// What was done.
-        what: String,
-        /// What it said.
-        why: String,
-    },
+    Failed { what: String, why: String },
     /// A file could not be read or written.
     #[error("{path}: {source}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
 }
 
-/// Makes and unmakes machines and networks on this host. Calls block; each can be repeated.
+/// Creates and removes machines and networks on this host. Calls block and are idempotent.
 pub trait Backend: Send + Sync + 'static {
-    /// A network, if anything of it is there.
+    /// A network, if any part of it exists.
     fn network(&self, id: &Id) -> Result<Option<Network>, BackendError>;
 
-    /// Makes a network with its balancer, or what is missing of them.
+    /// Creates a network with its load balancer, or the missing parts.
     fn ensure_network(&self, id: &Id, subnet: Option<Subnet>) -> Result<Network, BackendError>;
 
-    /// Says where the balancer of a network leads.
+    /// Sets the members of a network's load balancer.
     fn balance(&self, id: &Id, members: &BTreeSet<Ipv4Addr>) -> Result<(), BackendError>;
 
     /// Removes a network and everything of it.
     fn remove_network(&self, id: &Id) -> Result<(), BackendError>;
 
-    /// A machine, if anything of it is there.
+    /// A machine, if any part of it exists.
     fn machine(&self, id: &Id) -> Result<Option<Instance>, BackendError>;
 
-    /// Makes a machine, once: what is there already is left as it is.
+    /// Creates a machine once: what exists is left unchanged.
     fn create(&self, spec: &MachineSpec) -> Result<(), BackendError>;
 
-    /// Removes a machine and everything of it.
+    /// Removes a machine and all of its resources.
     fn destroy(&self, id: &Id) -> Result<(), BackendError>;
 }
 
@@ -247,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_cannot_leave_its_folder() {
+    fn an_id_cannot_escape_its_directory() {
         for (text, good) in
             [("6f1c-2", true), ("", false), ("..", false), ("a/b", false), ("-n", false), ("A", false)]
         {

@@ -10,7 +10,7 @@ use crate::types::{KVMCluster, KVMMachine, KVMMachineTemplate};
 
 const LABELS: [(&str, &str); 3] = labels("infrastructure-kvm", "v1beta1");
 
-/// The CustomResourceDefinition objects of the provider's kinds, in order of their names.
+/// The CustomResourceDefinitions of the provider's kinds, ordered by name.
 pub fn definitions() -> Vec<Value> {
     let network = vec![text("Network", ".status.cidr").wide()];
     vec![

@@ -6,10 +6,10 @@
 //! KVMMachine ── create, destroy ───▶ machine ──────────┘
 //! ```
 //!
-//! [`Kvm`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of them, [`KVMClusters`] and
-//! [`KVMMachines`] the controllers, [`backend`] what they ask of whatever makes machines, [`namespace`] the one that
-//! makes them of Linux namespaces, [`balancer`] what stands before the API servers of a cluster. A machine executes
-//! the boot data it is given and nothing else: what makes it a node is none of this crate's business.
+//! [`Kvm`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] are for the API server,
+//! [`KVMClusters`] and [`KVMMachines`] are the controllers, [`backend`] is their interface to the host, [`namespace`]
+//! implements it with Linux namespaces, [`balancer`] is the load balancer of a cluster's API servers. A machine
+//! executes its boot data and nothing else.
 
 mod admission;
 pub mod backend;
@@ -27,14 +27,14 @@ pub use definitions::definitions;
 pub use machine::{FINALIZER as MACHINE_FINALIZER, KVMMachines};
 pub use plugin::Kvm;
 
-/// Codes of this provider.
+/// Error codes of this provider.
 pub mod code {
     capstan_controller::codes! {
         BOOT_DATA = "E-KVM-BOOT-DATA", Cluster,
-            "the boot data of a machine cannot be read",
-            "check that the Secret named by the Machine is there and has a key `value`";
+            "the bootstrap data of a machine cannot be read",
+            "check that the Secret in spec.bootstrap.dataSecretName of the Machine exists and has the key `value`";
         HOST = "E-KVM-HOST", Cloud,
-            "this host does not do what is asked of it",
-            "read what it says; it says what is missing";
+            "an operation on this host failed",
+            "the message names what is missing on the host; install or enable it";
     }
 }

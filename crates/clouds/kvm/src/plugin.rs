@@ -1,4 +1,4 @@
-//! The provider as a plug-in: its flags, the balancer process that it starts, and how consoles are read.
+//! The plug-in: its flags, its load balancer process, and its console reader.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,22 +16,22 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::backend::Backend;
-use crate::balancer::{self, Asking};
+use crate::balancer::{self, HealthCheck};
 use crate::machine::SCHEME;
 use crate::namespace::{Namespaces, Settings};
 use crate::{KVMClusters, KVMMachines, code, definitions, rules};
 
-/// The command of the balancer's process.
+/// The command of the load balancer process.
 const BALANCER: &str = "kvm-balancer";
 
-/// Provides machines on this host, where a flag asks for them.
+/// Provides machines on this host if a flag enables them.
 pub struct Kvm;
 
-/// Flags about machines on this host.
 #[derive(clap::Args)]
 #[group(skip)]
 struct Flags {
-    /// Provide machines on this host: KVMCluster, KVMMachine. Takes root; what the host lacks is said at the start
+    /// Provide machines on this host: KVMCluster, KVMMachine. Needs root; unmet requirements are reported at the
+    /// start
     #[arg(long)]
     kvm: bool,
     /// Directory for those machines; they outlive this process
@@ -86,7 +86,7 @@ impl Provider for Kvm {
     }
 }
 
-/// Refuses a host that lacks something, before anything is changed.
+/// Fails before anything is changed if the host does not meet the requirements.
 fn open(matches: &ArgMatches) -> OpenedProvider {
     let flags = Flags::from_arg_matches(matches)
         .map_err(|error| ProviderError::caused_by("the flags of --kvm", error))?;
@@ -104,7 +104,6 @@ fn open(matches: &ArgMatches) -> OpenedProvider {
     Ok(Some(Arc::new(Running { backend: Arc::new(backend) })))
 }
 
-/// A host that makes machines.
 struct Running {
     backend: Arc<dyn Backend>,
 }
@@ -143,7 +142,7 @@ fn console(machine: &str, file: Option<&str>) -> Result<String, ProviderError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Flags of the balancer, which the provider starts in the namespace of a network.
+/// Flags of the load balancer, which the provider starts in the namespace of a network.
 #[derive(clap::Args)]
 #[group(skip)]
 struct BalancerFlags {
@@ -155,7 +154,7 @@ struct BalancerFlags {
     members: PathBuf,
 }
 
-/// Balances until SIGTERM.
+/// Serves until SIGTERM.
 fn balance(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), ProviderError> {
     let flags = BalancerFlags::from_arg_matches(matches)
         .map_err(|error| ProviderError::caused_by("the balancer's flags", error))?;
@@ -163,10 +162,10 @@ fn balance(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), Provider
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| ProviderError::caused_by(format!("listen on {}", flags.listen), error))?;
-        let asking =
-            Asking::new().map_err(|error| ProviderError::caused_by("members cannot be asked", error))?;
+        let health =
+            HealthCheck::new().map_err(|error| ProviderError::caused_by("members cannot be asked", error))?;
         tokio::select! {
-            () = balancer::serve(listener, flags.members, flags.listen.port(), asking) => {}
+            () = balancer::serve(listener, flags.members, flags.listen.port(), health) => {}
             () = terminal.stopped() => {}
         }
         Ok(())

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
+use capstan_env::Env;
+use capstan_pki::Pki;
 
 /// Servers the process has before those that are measured.
 const BEFORE: usize = 1_000;

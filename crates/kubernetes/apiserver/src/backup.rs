@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use capstan_pki::{Keys, Pki, PkiError};
 use capstan_store::{Image, OpenError, RealDisk, Restored, Store};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::Digest;
-use crate::pki::{Keys, Pki, PkiError};
 
 /// Where a running server gives its backup to administrators.
 pub const PATH: &str = "/capstan/v1/backup";
@@ -140,6 +140,11 @@ impl Backup {
             serde_json::from_slice(&keys).map_err(|_| BackupError::Damaged("its keys make no sense"))?;
         keys.check()?;
         Ok(Self { keys, store: capstan_store::Backup::read(input)? })
+    }
+
+    /// What was saved of a server in another way: its keys and its objects.
+    pub fn of(keys: Keys, store: capstan_store::Backup) -> Self {
+        Self { keys, store }
     }
 
     /// The resource version it shows.

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use capstan_env::Env;
+use capstan_pki::PkiError;
 use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
+use capstan_streams::PodStreams;
 
 use crate::admission::Admission;
 use crate::auth::ObjectSource;
 use crate::conversion::Conversions;
 use crate::digest::Digest;
-use crate::env::Env;
-use crate::pki::PkiError;
-use crate::portforward::PodStreams;
+use crate::front::ConnectionLimits;
+use crate::in_flight::InFlightLimits;
 
 /// Options of a server.
 pub struct Config {
@@ -21,6 +23,8 @@ pub struct Config {
     pub(crate) trust_everybody: bool,
     pub(crate) pods: Option<Arc<dyn PodStreams>>,
     pub(crate) kinds: Vec<Arc<dyn Kinds>>,
+    pub(crate) connections: ConnectionLimits,
+    pub(crate) in_flight: InFlightLimits,
     history_bytes: Option<u64>,
     policy: Option<SharedPolicy>,
 }
@@ -64,6 +68,8 @@ impl Config {
             trust_everybody: false,
             pods: None,
             kinds: Vec::new(),
+            connections: ConnectionLimits::default(),
+            in_flight: InFlightLimits::default(),
             history_bytes: None,
             policy: None,
         }
@@ -110,6 +116,20 @@ impl Config {
         self
     }
 
+    /// How many connections are open at once, where it is served on a listener.
+    #[must_use]
+    pub fn with_connections(mut self, limits: ConnectionLimits) -> Self {
+        self.connections = limits;
+        self
+    }
+
+    /// How many requests are answered at once.
+    #[must_use]
+    pub fn with_in_flight(mut self, limits: InFlightLimits) -> Self {
+        self.in_flight = limits;
+        self
+    }
+
     /// Every request is allowed: for tests and servers only their own process can reach.
     #[must_use]
     pub fn trusting_everybody(mut self) -> Self {
@@ -153,10 +173,11 @@ pub(crate) enum Policy {
 
 #[cfg(test)]
 mod tests {
+    use capstan_pki::Pki;
+
     use super::*;
     use crate::Server;
     use crate::auth::bucket::CLUSTER_ROLES;
-    use crate::pki::Pki;
 
     #[tokio::test]
     async fn servers_that_share_their_policy_have_it_once_and_all_else_for_themselves() {

@@ -207,7 +207,13 @@ fn openid_reply(content_type: &'static str, value: &serde_json::Value) -> Reply 
 const CHECKS: [&str; 3] = ["ping", "log", "store"];
 
 fn health(server: &ServerParts, head: &request::Parts, kind: &str, rest: &[&str]) -> Reply {
-    let healthy = |check: &str| check != "store" || server.store.health() == Health::Writable;
+    // A restart does not free a full disk, and reads and deletes work: the server is alive, and not ready for writes.
+    let healthy = |check: &str| match server.store.health() {
+        _ if check != "store" => true,
+        Health::Writable => true,
+        Health::Full => kind != "readyz",
+        Health::Failed(_) | Health::Closed => false,
+    };
     match rest {
         [] => {
             let failed: Vec<&str> = CHECKS.into_iter().filter(|c| !healthy(c)).collect();

@@ -2,6 +2,7 @@
 
 use capstan_builtin::decode::Words;
 use capstan_schema::bounded::Texts;
+use capstan_schema::field::{FieldError, FieldErrors};
 use capstan_schema::memory::Undecodable;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -55,6 +56,7 @@ impl Representations for Forms<'_> {
         let no_object = |why: Undecodable| {
             Status::internal(format!("an admission webhook's patch is no {}: {why}", kind.kind))
         };
+        self.expect_kind(&object, kind)?;
         if self.call.subresource() == scale::NAME {
             scale::settle(Words::Decoder, &mut object).map_err(no_object)?;
             return Ok(object);
@@ -66,5 +68,36 @@ impl Representations for Forms<'_> {
             strategy::settle(resource, &mut object, &mut Texts::default()).map_err(no_object)?;
         }
         Ok(object)
+    }
+}
+
+impl Forms<'_> {
+    /// Refuses what a patch has made an object of another kind, as upstream does: where the kind is a type of Go's it
+    /// cannot be converted, a custom resource is invalid.
+    fn expect_kind(&self, object: &Value, kind: &GroupVersionKind) -> Result<()> {
+        let found = GroupVersionKind::of(object);
+        if found == *kind {
+            return Ok(());
+        }
+        if self.call.resource().custom().is_none() || self.call.subresource() == scale::NAME {
+            let package = match kind.group.split('.').next() {
+                None | Some("") => "core",
+                Some(package) => package,
+            };
+            return Err(Status::bad_request(format!(
+                "converting ({}.{}) to ({package}.{}): unknown conversion",
+                found.version, found.kind, kind.kind
+            )));
+        }
+        let mut errors = FieldErrors::new();
+        if found.kind != kind.kind {
+            errors.push(FieldError::invalid("kind", found.kind.as_str(), format!("must be {}", kind.kind)));
+        }
+        if found.api_version() != kind.api_version() {
+            let detail = format!("must be {}", kind.api_version());
+            errors.push(FieldError::invalid("apiVersion", found.api_version(), detail));
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        Err(Status::invalid(&kind.group, &kind.kind, name, errors))
     }
 }

@@ -1,8 +1,9 @@
 //! A Kubernetes API server as a library: HTTP, discovery, admission, authentication, RBAC and watch
 //! over `capstan-store` and `capstan-schema`.
 //!
-//! It knows no Cluster API. Other crates reach it through [`tower_service::Service`], in process or
-//! behind TLS; nothing here opens a socket except the TLS front door and calls to webhooks.
+//! It knows no Cluster API and no controller runtime. Clients of the same process reach it through
+//! [`Transport`](capstan_transport::Transport), others through [`tower_service::Service`] behind TLS; nothing here opens a
+//! socket except the TLS front door and calls to webhooks.
 
 pub mod admission;
 pub mod auth;
@@ -18,12 +19,13 @@ mod digest;
 pub mod discovery;
 mod disruption;
 mod documents;
-pub mod env;
 mod events;
 mod fields;
 mod forms;
 pub mod front;
 mod http;
+mod in_flight;
+mod local;
 mod metrics;
 pub mod negotiation;
 mod object;
@@ -31,7 +33,6 @@ pub mod openapi;
 mod ownership;
 mod parts;
 mod pipeline;
-pub mod pki;
 mod portforward;
 mod quota;
 pub mod registry;
@@ -49,10 +50,10 @@ pub mod table;
 mod verbs;
 mod versions;
 pub mod webhook_client;
-pub mod websocket;
 
 pub use config::Config;
 pub use digest::Digest;
-pub use portforward::{PodStreamError, PodStreams, Stream, spdy};
+pub use in_flight::InFlightLimits;
+pub use local::LocalTransport;
 pub use reply::{Reply, ReplyBody};
 pub use server::Server;

@@ -91,7 +91,7 @@ impl Meta for Value {
 }
 
 /// An owner reference, as far as garbage collection cares.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerRef {
     /// `group/version` of the owner.
     pub api_version: String,

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use capstan_env::Env;
+use capstan_pki::{Pki, PkiError};
 use capstan_store::{Store, Written};
+use capstan_streams::PodStreams;
 use serde_json::Value;
 
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::webhook::Webhooks;
-use crate::admission::{Admission, Warnings};
+use crate::admission::{Admission, CertificateSubjectRestriction, Warnings};
 use crate::auth::rbac::Rbac;
 use crate::auth::{
     AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User,
@@ -20,13 +23,12 @@ use crate::conversion::Conversions;
 use crate::crd::controller::Definitions;
 use crate::digest::Digest;
 use crate::discovery::Discovery;
-use crate::env::Env;
+use crate::front::Connections;
 use crate::http::options::Query;
+use crate::in_flight::RequestsInFlight;
 use crate::metrics::Metrics;
 use crate::negotiation::{Accepted, Encoding, Shape};
 use crate::openapi::OpenApi;
-use crate::pki::{Pki, PkiError};
-use crate::portforward::PodStreams;
 use crate::quota::Turns;
 use crate::registry::{Registry, Resource, build};
 use crate::route::Route;
@@ -56,6 +58,9 @@ pub(crate) struct ServerParts {
     /// Whoever runs Pods, if anybody does.
     pub pods: Option<Arc<dyn PodStreams>>,
     pub metrics: Metrics,
+    /// Open connections, where it is served on a listener.
+    pub connections: Arc<Connections>,
+    pub in_flight: RequestsInFlight,
     /// Who may take of which namespace's quotas.
     pub turns: Turns,
 }
@@ -81,7 +86,8 @@ impl ServerParts {
             Vec::new(),
         ));
         let client = Arc::new(WebhookClient::new(objects.clone(), env.clone()));
-        let mut admission: Vec<Arc<dyn Admission>> = vec![NamespaceLifecycle::new(store.clone())];
+        let mut admission: Vec<Arc<dyn Admission>> =
+            vec![NamespaceLifecycle::new(store.clone()), Arc::new(CertificateSubjectRestriction)];
         let mut conversions = Conversions::new(client.clone(), env.clone());
         for kinds in &config.kinds {
             admission.extend(kinds.admission(&objects));
@@ -103,6 +109,8 @@ impl ServerParts {
             pki,
             pods: config.pods,
             metrics: Metrics::default(),
+            connections: Arc::new(Connections::new(config.connections)),
+            in_flight: RequestsInFlight::new(config.in_flight),
             turns: Turns::default(),
             store,
             env,

@@ -278,6 +278,8 @@ async fn mutate(call: &Call, mut attributes: AdmissionAttributes) -> Result<Valu
     let object = attributes.object.ok_or_else(|| Status::internal("admission took the object away"));
     let mut object = object?;
     strategy::dedup_owners(&mut object, &call.warnings, true);
+    // The request was authorized for this namespace: a webhook cannot move the object to another one.
+    call.place(&mut object)?;
     Ok(object)
 }
 
@@ -322,6 +324,8 @@ impl Call {
         write: impl FnOnce(Stamped) -> Write,
     ) -> Result<Written<Digest>> {
         let resource = self.resource();
+        // What a deletion takes, from its mark to the removal of the last finalizer, works on a full disk.
+        let leads_to_less = object.is_terminating();
         let stored = self.parts.storage_form(resource, object).await?;
         let mut value = object::stamped(stored);
         if let Origin::Custom(custom) = &resource.origin
@@ -342,8 +346,13 @@ impl Call {
                 (bucket.clone(), key.clone())
             }
         };
-        let written = self.parts.store.write(write).await.map_err(|error| match error {
+        let store = &self.parts.store;
+        let written = if leads_to_less { store.reclaim(write).await } else { store.write(write).await };
+        let written = written.map_err(|error| match error {
             WriteError::Conflict { .. } => self.conflict(STALE),
+            WriteError::Full => {
+                Status::insufficient_storage(format!("the object could not be stored: {error}"))
+            }
             other => {
                 tracing::error!(error = %other, "a write failed");
                 Status::unavailable(format!("the object could not be stored: {other}"))

@@ -51,6 +51,11 @@ impl ReplyBody {
 }
 
 impl ReplyBody {
+    /// Whether it is one piece, which is with the transport as soon as it is asked for.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.0, Inner::Full(_))
+    }
+
     /// Its size; none of a stream, which has no end yet.
     pub(crate) fn known_size(&self) -> Option<u64> {
         match &self.0 {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ::http::{HeaderMap, HeaderValue, Method, Request, header, request};
 use ::http_body::Body;
 use bytes::Bytes;
+use capstan_pki::{PeerIdentity, Pki};
 use capstan_store::Store;
 use tokio::net::TcpListener;
 
@@ -25,7 +26,6 @@ use crate::http::options::Query;
 use crate::metrics::Labels;
 use crate::negotiation::{self, Endpoint};
 use crate::parts::ServerParts;
-use crate::pki::{PeerIdentity, Pki};
 use crate::portforward::Upgrade;
 use crate::registry::Resource;
 use crate::reply::{self, Reply};
@@ -80,6 +80,16 @@ impl Server {
     /// The store behind the server.
     pub fn store(&self) -> &Store<Digest> {
         &self.parts.store
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> &ServerParts {
+        &self.parts
+    }
+
+    /// The connections that are open.
+    pub(crate) fn connections(&self) -> &Arc<front::Connections> {
+        &self.parts.connections
     }
 
     /// Shows further families of metrics, in Prometheus' text format, on `/metrics`.
@@ -154,6 +164,10 @@ impl Server {
         if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.parts.authorizer)? {
             request.user = user;
         }
+        let _seat = match self.parts.in_flight.enter(&info, &request.user) {
+            Ok(seat) => seat,
+            Err(too_many) => return Ok(too_many.reply()),
+        };
         self.parts.authorize(&request)?;
         let user = request.user;
 

@@ -241,6 +241,12 @@ impl Status {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
+    /// 507, no space to store it. kube-apiserver answers 500 where etcd has no space; a code of its own lets clients
+    /// and people see what is wrong.
+    pub fn insufficient_storage(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message)
+    }
+
     /// 504 after a time limit.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let message = message.into();

@@ -1,8 +1,8 @@
-//! Typed JSON: what Go's decoder makes of an object of a built-in kind, and what its encoder writes back.
+//! Typed JSON: how Go decodes an object of a built-in kind, and how it encodes it again.
 //!
-//! Unknown and duplicate fields are reported and dropped, values of the wrong type refused in Go's words,
-//! absent fields without `omitempty` added, empty ones with it removed, quantities and times written
-//! canonically. Empty lists and maps are as good as absent: storage in protobuf makes no difference.
+//! Unknown and duplicate fields are reported and dropped, values of the wrong type rejected with Go's messages,
+//! absent fields without `omitempty` added, empty ones with it removed, quantities and times canonicalized. Empty
+//! lists and maps count as absent, as protobuf storage does not distinguish them.
 
 mod base64_text;
 mod visit;
@@ -18,25 +18,25 @@ use visit::{Context, Seed};
 /// A decoded object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// As Kubernetes would write it.
+    /// As Kubernetes would serialize it.
     pub object: Value,
-    /// What strict field validation objects to: `unknown field "spec.foo"`, `duplicate field "data.a"`.
+    /// Errors of strict field validation: `unknown field "spec.foo"`, `duplicate field "data.a"`.
     pub strict: Texts,
 }
 
-/// The message of the 400 that kube-apiserver answers to a malformed object.
+/// The message of kube-apiserver's 400 for a malformed object.
 pub fn bad_request(why: impl std::fmt::Display, version: &str, kind: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
 impl Decoded {
-    /// The text of the error that strict field validation answers, if it objects to anything.
+    /// The error of strict field validation, if any.
     pub fn strict_error(&self) -> Option<String> {
         (!self.strict.is_empty()).then(|| format!("strict decoding error: {}", self.strict.join(", ")))
     }
 }
 
-/// Whose words say that a value does not fit its type.
+/// Which error texts to use for type mismatches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Words {
     /// Go's JSON decoder: bodies, JSON and merge patches.
@@ -56,18 +56,18 @@ pub fn from_slice(id: TypeId, text: &[u8]) -> Result<Decoded, Undecodable> {
     })
 }
 
-/// Decodes a JSON value; its duplicate fields are already lost.
+/// Decodes a JSON value; duplicate fields are already lost.
 pub fn from_value(id: TypeId, value: &Value) -> Result<Decoded, Undecodable> {
     run(id, Words::Decoder, |seed| seed.deserialize(value))
 }
 
-/// Puts in an object's place what Kubernetes would store of it, and says what a strict decoder objects
-/// to. Kinds that are not built in are left alone; a malformed object's error is Go's text.
+/// Replaces an object by what Kubernetes would store, and returns the errors of strict field validation. Other kinds
+/// are unchanged; the error for a malformed object is Go's.
 pub fn settle(group: &str, version: &str, kind: &str, object: &mut Value) -> Result<Texts, Undecodable> {
     settle_with(Words::Decoder, group, version, kind, object)
 }
 
-/// [`settle`], with errors in the given words.
+/// [`settle`] with the given error texts.
 pub fn settle_with(
     words: Words,
     group: &str,
@@ -81,7 +81,7 @@ pub fn settle_with(
     Ok(decoded.strict)
 }
 
-/// How many bytes a base64 text stands for.
+/// Number of bytes in a base64 text.
 pub(crate) fn base64_len(text: &str) -> usize {
     let padding = text.bytes().rev().take(2).filter(|b| *b == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)

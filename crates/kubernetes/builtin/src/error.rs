@@ -1,8 +1,7 @@
-//! Why a body could not be understood.
+//! Errors of protobuf bodies.
 
 use capstan_schema::memory::{TooLarge, Undecodable};
 
-/// What is wrong with a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The protobuf envelope is missing.
@@ -10,28 +9,13 @@ pub enum Error {
     Prefix,
     /// The kind is not built in.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
-    UnknownKind {
-        /// As the envelope says.
-        api_version: String,
-        /// As the envelope says.
-        kind: String,
-    },
-    /// A message is cut off or has a field of the wrong wire type.
+    UnknownKind { api_version: String, kind: String },
+    /// A message is truncated or has a field of the wrong wire type.
     #[error("proto: {message}: {reason}")]
-    Malformed {
-        /// Type of the message.
-        message: &'static str,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// An embedded JSON text is no JSON.
+    Malformed { message: &'static str, reason: &'static str },
+    /// An embedded JSON text is invalid.
     #[error("proto: {message}: embedded json: {reason}")]
-    EmbeddedJson {
-        /// Type of the message.
-        message: &'static str,
-        /// What is wrong.
-        reason: String,
-    },
+    EmbeddedJson { message: &'static str, reason: String },
     /// A quantity is malformed.
     #[error(transparent)]
     Quantity(#[from] crate::quantity::QuantityError),

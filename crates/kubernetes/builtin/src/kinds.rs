@@ -1,4 +1,4 @@
-//! Which built-in resources there are and what they are called, as kube-apiserver's discovery lists them.
+//! The built-in resources and their names, as in kube-apiserver's discovery.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,6 @@ pub struct Kind {
     pub short_names: Vec<&'static str>,
     /// `all`, `api-extensions`
     pub categories: Vec<&'static str>,
-    /// Objects live in namespaces.
     pub namespaced: bool,
     /// Verbs of the resource itself, sorted.
     pub verbs: Vec<&'static str>,
@@ -36,13 +35,11 @@ pub struct Kind {
 pub struct Subresource {
     /// `status`, `scale`…
     pub name: &'static str,
-    /// Group of what it exchanges.
+    /// Group of the exchanged kind.
     pub group: &'static str,
-    /// Version of what it exchanges.
     pub version: &'static str,
-    /// Kind of what it exchanges.
     pub kind: &'static str,
-    /// Discovery names group and version: the kind is of another group than the resource.
+    /// The kind is in another group than the resource, so discovery has group and version.
     pub foreign: bool,
     /// Verbs, sorted.
     pub verbs: Vec<&'static str>,
@@ -63,7 +60,7 @@ impl Kind {
         self.subresources.iter().find(|s| s.name == name)
     }
 
-    /// Objects are kept in the store; the reviews are only answered.
+    /// Objects are stored; reviews are not.
     pub fn stored(&self) -> bool {
         self.verbs.contains(&"list")
     }

@@ -1,8 +1,8 @@
-//! Facts about the built-in Kubernetes kinds: names, fields, wire numbers, schemas. Static and shared by
-//! the whole process; pure functions over `serde_json::Value`, no I/O, no clock.
+//! The built-in Kubernetes kinds: names, fields, protobuf numbers, schemas. Static data shared by the whole process;
+//! pure functions over `serde_json::Value`, no I/O, no clock.
 //!
 //! ```text
-//! table ── the Go types, as facts ──┬── schema    for patches, apply, OpenAPI
+//! table ── the Go types ─────────────┬── schema    for patches, apply, OpenAPI
 //! kinds ── names, verbs             ├── protobuf  wire format ↔ JSON
 //!                                   └── decode    typed JSON: strictness, Go's zero values
 //! ```

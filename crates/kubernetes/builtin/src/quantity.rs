@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Why a text is no quantity, worded as upstream words it.
+/// Why a text is not a quantity, with upstream's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// Not a number and a suffix.
@@ -24,22 +24,22 @@ enum Format {
     BinarySi,
 }
 
-/// An amount: `digits × 10^exponent`, digits without leading or trailing zeros, empty for zero.
+/// `digits × 10^exponent`, digits without leading or trailing zeros, empty for zero.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     negative: bool,
     digits: Vec<u8>,
     exponent: i64,
     format: Format,
-    /// The text as given, where upstream keeps it because it looks canonical.
+    /// The original text, where upstream keeps it because it looks canonical.
     kept: Option<String>,
 }
 
-/// Amounts are kept to a billionth.
+/// Precision: nano.
 const NANO: i64 = -9;
-/// Digits that upstream's fast path takes.
+/// Maximum digits in upstream's fast path.
 const FAST_DIGITS: usize = 18;
-/// Binary amounts are capped at the largest 64-bit integer.
+/// Binary quantities are capped at the largest 64-bit integer.
 const BINARY_CAP: u128 = i64::MAX as u128;
 
 struct Parts<'a> {
@@ -156,7 +156,6 @@ impl Quantity {
         out
     }
 
-    /// A whole number.
     pub fn from_integer(value: i64) -> Self {
         let digits = value.unsigned_abs().to_string().bytes().map(|b| b - b'0').collect();
         let mut out =
@@ -178,32 +177,29 @@ impl Quantity {
         }
     }
 
-    /// Zero.
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
-    /// Below zero.
     pub fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// A whole number.
     pub fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
 
-    /// The amount in thousandths, rounded away from zero; saturates.
+    /// In milli units, rounded away from zero; saturates.
     pub fn milli(&self) -> i64 {
         self.scaled(3)
     }
 
-    /// The amount in whole units, rounded away from zero; saturates.
+    /// In whole units, rounded away from zero; saturates.
     pub fn value(&self) -> i64 {
         self.scaled(0)
     }
 
-    /// The amount rounded away from zero to thousandths; `None` if it needs no rounding.
+    /// Rounded away from zero to milli units; `None` if no rounding is needed.
     pub fn rounded_to_milli(&self) -> Option<Self> {
         const MILLI: i64 = -3;
         if self.exponent >= MILLI {
@@ -217,21 +213,21 @@ impl Quantity {
         Some(out)
     }
 
-    /// The sum, in the format of this amount, or of the other one if this one is nothing.
+    /// The sum, in the format of `self`, or of `other` if `self` is zero.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };
         Self::from_nanos(self.nanos().saturating_add(other.nanos()), format)
     }
 
-    /// The difference, in the format of this amount, or of the other one if this one is nothing.
+    /// The difference, in the format of `self`, or of `other` if `self` is zero.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };
         Self::from_nanos(self.nanos().saturating_sub(other.nanos()), format)
     }
 
-    /// The amount in billionths; saturates.
+    /// In nano units; saturates.
     fn nanos(&self) -> i128 {
         let digits = self.digits.iter();
         let mut out =
@@ -371,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_written_as_upstream_writes_them() {
+    fn quantities_are_formatted_as_upstream() {
         for (given, wanted) in [
             ("0", "0"),
             ("0m", "0"),
@@ -412,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_quantities_are_refused() {
+    fn malformed_quantities_are_rejected() {
         for (given, wanted) in [
             ("", QuantityError::Format),
             ("1x", QuantityError::Format),

@@ -18,8 +18,8 @@ pub fn schema_of(id: TypeId) -> Arc<Schema> {
     Builder { table: table(), open: Vec::new() }.named(id)
 }
 
-/// One slot per type. Structs that contain themselves (only `JSONSchemaProps`) are opaque one level down:
-/// lists of CRD versions are atomic, so neither patches nor apply ever look further.
+/// One slot per type. Recursive structs (only `JSONSchemaProps`) are opaque one level down: lists of CRD versions are
+/// atomic, so neither patches nor apply look further.
 static CACHE: LazyLock<Vec<OnceLock<Arc<Schema>>>> =
     LazyLock::new(|| table().types().map(|_| OnceLock::new()).collect());
 
@@ -68,7 +68,7 @@ impl Builder<'_> {
 
     fn field(&mut self, field: &Field) -> Arc<Schema> {
         let plain = self.expr(&field.expr);
-        // An empty object as default says only that Go writes the struct; it stays shared.
+        // An empty object as default only means that Go writes the struct; the schema stays shared.
         let default = field.default.clone().filter(|d| *d != json!({}));
         let own = default.is_some()
             || field.list_type.is_some()
@@ -126,7 +126,7 @@ fn opaque(kind: Option<TypeName>) -> Schema {
 fn of_special(special: Special) -> Schema {
     match special {
         Special::Time | Special::MicroTime => formatted(TypeName::String, "date-time"),
-        // A scalar that may be written as a number or as a text.
+        // A scalar that may be a number or a string.
         Special::Quantity | Special::IntOrString => Schema { int_or_string: true, ..Schema::default() },
         // Merged and owned as one value.
         Special::RawExtension | Special::Unknown | Special::FieldsV1 => {

@@ -1,6 +1,6 @@
-//! The Go types behind the built-in kinds, as facts: field names, protobuf numbers, JSON and patch
-//! behaviour, list and map types, defaults. Read once per process from a generated text
-//! (`cargo xtask builtin-tables`), whose format is described in the generator.
+//! The Go types of the built-in kinds: field names, protobuf numbers, JSON and patch behavior, list and map types,
+//! defaults. Read once per process from a generated text (`cargo xtask builtin-tables`); the generator documents its
+//! format.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -38,13 +38,13 @@ pub enum Expr {
     Pointer(Box<Expr>),
     /// `[]T`
     List(Box<Expr>),
-    /// `map[K]T`; keys are always texts.
+    /// `map[K]T`; keys are always strings.
     Map(Box<Expr>, Box<Expr>),
     /// A named type.
     Named(TypeId),
 }
 
-/// Types whose JSON form is not the one their Go shape suggests.
+/// Types with a custom JSON format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
     /// `meta/v1.Time`: whole seconds.
@@ -71,28 +71,22 @@ pub enum Special {
     SchemaOrStringArray,
 }
 
-/// What a named type is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// A struct.
     Struct,
-    /// Another name for a type; `message` if protobuf wraps it in a message (`repeated items = 1`).
+    /// An alias; `message` if protobuf wraps it in a message (`repeated items = 1`).
     Alias {
-        /// The type it names.
         under: Expr,
-        /// Wrapped in a protobuf message.
         message: bool,
     },
-    /// A type with a JSON form of its own.
+    /// A type with a custom JSON format.
     Special(Special),
 }
 
-/// A named type.
 #[derive(Debug, Clone)]
 pub struct Type {
     /// Short package and name: `core/v1.Pod`, `meta/v1.ObjectMeta`.
     pub name: &'static str,
-    /// What it is.
     pub shape: Shape,
     /// Fields in Go's order, inlined structs as one field with `inline` set. Empty unless a struct (or
     /// one of the `JSONSchemaPropsOr…` specials, whose fields only protobuf knows).
@@ -107,20 +101,18 @@ pub struct Type {
     by_number: Vec<(u32, u16)>,
 }
 
-/// A field of a struct.
 #[derive(Debug, Clone)]
 pub struct Field {
     /// JSON name; empty for an inlined struct.
     pub json: &'static str,
-    /// The fields of this struct appear among those of its parent.
+    /// The fields of this struct are inlined in its parent.
     pub inline: bool,
-    /// Protobuf field number, 0 if protobuf does not carry it.
+    /// Protobuf field number, 0 if it is not in protobuf.
     pub number: u32,
-    /// Dropped from JSON if empty (false, 0, "", nil, no entries); structs are never empty.
+    /// Omitted from JSON if empty (false, 0, "", nil, no entries); structs are never empty.
     pub omit_empty: bool,
-    /// Dropped from JSON if zero.
+    /// Omitted from JSON if zero.
     pub omit_zero: bool,
-    /// Type.
     pub expr: Expr,
     /// Required in OpenAPI.
     pub required: bool,
@@ -128,9 +120,9 @@ pub struct Field {
     pub default: Option<Value>,
     /// `format` in OpenAPI.
     pub format: Option<&'static str>,
-    /// Values in OpenAPI; empty if open.
+    /// Enum values in OpenAPI; empty if open.
     pub enumeration: Vec<Value>,
-    /// Values of the list's entries in OpenAPI; empty if open.
+    /// Enum values of list items in OpenAPI; empty if open.
     pub item_enumeration: Vec<Value>,
     /// `x-kubernetes-list-type`
     pub list_type: Option<&'static str>,
@@ -144,14 +136,13 @@ pub struct Field {
     pub patch_merge_key: Option<&'static str>,
 }
 
-/// All types.
 #[derive(Debug)]
 pub struct Table {
     types: Vec<Type>,
     names: HashMap<&'static str, TypeId>,
 }
 
-/// Package of the Go types of an API group; groups not named here have no built-in types.
+/// Package of the Go types of an API group; other groups have no built-in types.
 const PACKAGES: [(&str, &str); 20] = [
     ("", "core"),
     ("admissionregistration.k8s.io", "admissionregistration"),
@@ -227,7 +218,7 @@ impl Table {
         self.locate(of, json).map(|(_, field)| field)
     }
 
-    /// The field of a struct with a JSON name, and the Go names of the inlined structs on the way to it.
+    /// The field of a struct with a JSON name, and the Go names of the inlined structs on its path.
     pub(crate) fn locate(&self, of: TypeId, json: &str) -> Option<(Vec<&'static str>, &Field)> {
         let mut current = self.get(of);
         let (last, through) = current.by_json.get(json)?.split_last()?;
@@ -240,7 +231,7 @@ impl Table {
         Some((names, &current.fields[*last as usize]))
     }
 
-    /// All fields of a struct as JSON sees them: inlined structs opened.
+    /// All fields of a struct in JSON: inlined structs flattened.
     pub fn flat_fields(&self, of: TypeId) -> Vec<&Field> {
         let mut out = Vec::new();
         for field in &self.get(of).fields {
@@ -263,7 +254,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::resolve`], but stops at aliases that protobuf wraps in a message of their own.
+    /// Like [`Table::resolve`], but stops at aliases that protobuf wraps in a message.
     pub(crate) fn resolve_wire<'a>(&'a self, expr: &'a Expr) -> &'a Expr {
         match expr {
             Expr::Named(id) => match &self.get(*id).shape {
@@ -329,7 +320,7 @@ impl Type {
 }
 
 fn id(index: usize) -> TypeId {
-    // A table of a few hundred types: the index always fits.
+    // A few hundred types: the index always fits.
     TypeId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 

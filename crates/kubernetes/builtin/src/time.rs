@@ -1,9 +1,9 @@
-//! `metav1.Time` and `metav1.MicroTime` as JSON texts, parsed with Go's strictness and error texts.
+//! `metav1.Time` and `metav1.MicroTime` as JSON strings, parsed with Go's strictness and error texts.
 
 use jiff::civil;
 use jiff::tz::Offset;
 
-/// Which of Go's layouts a text follows.
+/// Go's layout of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// `metav1.Time`: fractions are accepted and dropped.
@@ -21,7 +21,6 @@ impl Layout {
     }
 }
 
-/// A moment: seconds since 1970 and nanoseconds of the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -151,7 +150,7 @@ pub fn parse(text: &str, layout: Layout) -> Result<Moment, String> {
     Ok(Moment { seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset, nanos })
 }
 
-/// Writes a time in UTC, as Go does; `None` for moments outside of years 0 to 9999.
+/// Formats a time in UTC, as Go does; `None` outside of years 0 to 9999.
 pub fn format(moment: Moment, layout: Layout) -> Option<String> {
     let at = jiff::Timestamp::new(moment.seconds, i32::try_from(moment.nanos).ok()?).ok()?;
     let civil = Offset::UTC.to_datetime(at);
@@ -166,7 +165,7 @@ pub fn format(moment: Moment, layout: Layout) -> Option<String> {
     })
 }
 
-/// The text as Kubernetes writes it back, `None` for the zero time, which is null.
+/// The text as Kubernetes writes it, `None` for the zero time, which is null.
 pub fn canonical(text: &str, layout: Layout) -> Result<Option<String>, String> {
     let moment = parse(text, layout)?;
     if moment == ZERO || layout == Layout::Seconds && moment.seconds == ZERO.seconds {
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_times_get_gos_words() {
+    fn malformed_times_have_gos_errors() {
         for (given, layout, wanted) in [
             (
                 "x",

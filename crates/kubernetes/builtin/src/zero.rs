@@ -1,14 +1,14 @@
-//! What Go's JSON encoder adds and drops: fields without `omitempty` appear though nobody set them
-//! (`"status": {}`, `"rules": null`), empty fields with it vanish.
+//! Zero values in Go's JSON encoder: fields without `omitempty` are written even if unset (`"status": {}`, `"rules":
+//! null`), empty fields with it are omitted.
 
 use capstan_schema::memory;
 use serde_json::{Map, Value, json};
 
 use crate::table::{Expr, Field, Shape, Special, Table, TypeId};
 
-/// Makes the object what Go's encoder would write of a struct with these fields: adds the zero values of
-/// absent fields that are always written, drops empty ones that are not. Returns how many bytes were added: an
-/// empty message can stand for a large object.
+/// Converts an object to what Go's encoder writes for a struct with these fields: adds zero values of absent fields
+/// that are always written, drops empty ones that are not. Returns the number of added bytes: a small message can
+/// expand to a large object.
 pub(crate) fn complete(table: &Table, of: TypeId, object: &mut Map<String, Value>) -> usize {
     let mut added = 0;
     for field in &table.get(of).fields {
@@ -31,7 +31,7 @@ pub(crate) fn complete(table: &Table, of: TypeId, object: &mut Map<String, Value
     added
 }
 
-/// The zero value of a field nobody set, if it is written at all.
+/// The zero value of an unset field, if it is written.
 fn zero_if_written(table: &Table, field: &Field) -> Option<Value> {
     if field.omit_zero {
         return None;
@@ -40,7 +40,7 @@ fn zero_if_written(table: &Table, field: &Field) -> Option<Value> {
     kept.then(|| zero(table, &field.expr))
 }
 
-/// Structs, and types with their own JSON form that are structs in Go, are never "empty".
+/// Structs, and structs with a custom JSON format, are never "empty".
 fn struct_like(table: &Table, expr: &Expr) -> bool {
     match expr {
         Expr::Named(id) => match &table.get(*id).shape {
@@ -90,12 +90,12 @@ pub(crate) fn zero(table: &Table, expr: &Expr) -> Value {
     }
 }
 
-/// A float as Go writes it: without a fraction if it is whole.
+/// A float as Go writes it: an integer without fraction.
 pub(crate) fn float(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }
 
-/// Zero values of types with their own JSON form.
+/// Zero values of types with a custom JSON format.
 pub(crate) fn special_zero(special: Special) -> Value {
     match special {
         Special::Quantity => json!("0"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_fields_without_omitempty_appear() {
+    fn absent_fields_without_omitempty_are_written() {
         assert_eq!(
             completed("apps", "Deployment", json!({"metadata": {}})),
             json!({
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fields_with_omitempty_vanish() {
+    fn empty_fields_with_omitempty_are_dropped() {
         assert_eq!(
             completed("", "ConfigMap", json!({"metadata": {}, "data": {}, "immutable": false})),
             json!({"metadata": {}, "immutable": false})

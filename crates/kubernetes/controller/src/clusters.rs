@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_object::Key;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};

@@ -123,40 +123,40 @@ pub mod catalogue {
     crate::codes! {
         API_REFUSED = "E-API-REFUSED", Capstan,
             "the API server refused a write",
-            "read the server's reason; a webhook or policy may forbid what the controller needs";
+            "read the server's reason in the message; a webhook or a policy may deny what the controller needs";
         API_CONFLICT = "E-API-CONFLICT", Operator,
-            "an object changed between looking and writing",
-            "nothing: it is looked at again; if it repeats, two programs manage the same object";
+            "conflict: an object changed between read and write",
+            "nothing: it is retried; if it repeats, two controllers manage the same object";
         API_UNREACHABLE = "E-API-UNREACHABLE", Operator,
             "the API server did not answer",
-            "check that the API server runs and that the network leads there";
+            "check that the API server is running and reachable";
         API_LIMIT = "E-API-LIMIT", Operator,
-            "an answer of the API server exceeds a limit",
-            "check which kind has so many or so large objects and delete those that nobody needs";
+            "a response of the API server exceeds a limit",
+            "find the kind with too many or too large objects and delete those that are not needed";
         NAME_TAKEN = "E-NAME-TAKEN", User,
-            "an object of the name already exists and belongs to somebody else",
+            "an object of this name already exists and has another owner",
             "rename or delete the other object";
         CALL_UNKNOWN = "E-CALL-UNKNOWN", Cloud,
-            "a call was made whose result is not known",
-            "nothing: the result is looked up before anything else is done";
+            "the result of a call to the cloud is not known",
+            "nothing: the result is looked up before the next call";
         CALL_UNSUPPORTED = "E-CALL-UNSUPPORTED", Capstan,
-            "a controller was asked for a call it does not make",
+            "a controller does not support a call that it decided on",
             "report it as a bug";
         ENCODE = "E-ENCODE", Capstan,
-            "an object could not be written as JSON",
+            "an object cannot be encoded as JSON",
             "report it as a bug";
         PAUSED = "E-PAUSED", User,
-            "a paused object is not changed",
-            "resume the object or its cluster";
+            "the object is paused and is not reconciled",
+            "resume the cluster with `capstan resume`, or remove the annotation cluster.x-k8s.io/paused from the object";
         OBSERVE = "E-OBSERVE", Operator,
-            "what the object depends on could not be read",
-            "see the message for what could not be read";
+            "something that the object depends on cannot be read",
+            "the message names what cannot be read; correct it, or wait for the retry";
         WORKLOAD_UNREACHABLE = "E-WORKLOAD-UNREACHABLE", Cluster,
-            "the workload cluster does not answer",
-            "check the cluster's control plane and the network between it and the management plane";
+            "the workload cluster is unreachable",
+            "check the control plane of the cluster and the network between it and the management plane";
         WORKLOAD_LIMIT = "E-WORKLOAD-LIMIT", Cluster,
-            "an answer of the workload cluster exceeds a limit",
-            "check what answers at the server address of the cluster's kubeconfig Secret";
+            "a response of the workload cluster exceeds a limit",
+            "check what responds at the server address in the cluster's kubeconfig Secret";
     }
 }
 

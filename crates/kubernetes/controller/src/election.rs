@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_object::{Key, ObjectMeta};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -204,8 +204,8 @@ fn now_text(now: Timestamp) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use capstan_apiserver::pki::Pki;
     use capstan_apiserver::{Config, Server};
+    use capstan_pki::Pki;
 
     use super::*;
 

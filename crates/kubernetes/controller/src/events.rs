@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_object::{Key, ObjectMeta, Scope};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;

@@ -44,11 +44,11 @@ mod workload;
 mod writer;
 
 pub use cache::{Cache, Caches, Change, Dynamic};
-pub use capstan_apiserver::env::Env;
+pub use capstan_env::Env;
 pub use client::{
     ApiError, Body, Budget, Client, Deletion, EffectOf, Gate, Limit, LimitExceeded, Limits, List,
-    ListOptions, Patch, Propagation, Reply, Share, Sizes, Times, Transport, TransportError, Verdict,
-    WatchEvent, WatchStream,
+    ListOptions, LocalServer, Patch, Propagation, Reply, Share, Sizes, Times, Transport, TransportError,
+    Verdict, WatchEvent, WatchStream,
 };
 pub use clusters::{Clusters, KubeconfigOf};
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue, code_in};

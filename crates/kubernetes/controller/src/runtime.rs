@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_object::{Key, Object, ObjectMeta};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};

@@ -1,16 +1,11 @@
 //! The clusters that are managed, as controllers reach them.
 
 use capstan_object::Key;
+pub use capstan_streams::Stream;
 use futures::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::code::catalogue;
 use crate::{Client, ObserveError};
-
-/// A byte stream to a workload cluster.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Why a workload cluster cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -19,25 +19,25 @@ use crate::error::{Code, Error, Refusal};
 use crate::tls::Stream;
 use crate::{frame, tls, wire};
 
-/// How long an answer may take unless the caller says otherwise.
+/// Default request timeout.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Bytes an answer may have. A member takes a few hundred; Go's gRPC accepts 4 MiB, which a hostile member could fill with
-/// two million empty ones.
+/// Maximum size of a response. A member takes a few hundred bytes; Go's gRPC accepts 4 MiB, which a hostile member
+/// could fill with two million empty members.
 const LARGEST: usize = 256 * 1024;
-/// Bytes that a member may send before they are read.
+/// Flow-control window.
 const WINDOW: u32 = 256 * 1024;
-/// Bytes of headers or trailers.
+/// Maximum size of headers or trailers.
 const MOST_HEADERS: u32 = 16 * 1024;
 
 /// One connection to one member.
 ///
-/// When the connection breaks every further question is answered with [`Error::Unavailable`]; connecting again is
-/// the owner's decision. Dropping the client closes the connection.
+/// When the connection breaks, every further request fails with [`Error::Unavailable`]; the owner decides whether to
+/// reconnect. Dropping the client closes the connection.
 #[derive(Debug)]
 pub struct Client {
     sender: SendRequest<Full<Bytes>>,
-    /// `https://` or `http://` and the name of the member.
+    /// `https://` or `http://` and the host name.
     origin: String,
     deadline: Duration,
     connection: JoinHandle<()>,
@@ -50,7 +50,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Takes a stream to a member and agrees on TLS, if asked for, and HTTP/2.
+    /// Connects over a stream: TLS, if configured, and HTTP/2.
     pub async fn connect(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
@@ -85,21 +85,21 @@ impl Client {
         Ok(Self { sender, origin, deadline: DEADLINE, connection })
     }
 
-    /// Changes how long an answer may take.
+    /// Sets the request timeout.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// How the member at the other end is.
+    /// Status of the connected member.
     pub async fn status(&mut self) -> Result<Status, Error> {
         let response: wire::StatusResponse =
             self.ask("status", wire::path::STATUS, &wire::StatusRequest {}).await?;
         Ok(response.into())
     }
 
-    /// The members of its cluster, as the cluster agrees upon: without a leader there is no answer.
+    /// The members of its cluster, by a linearizable read: fails without a leader.
     pub async fn members(&mut self) -> Result<Vec<Member>, Error> {
         let question = wire::MemberListRequest { linearizable: true };
         let response: wire::MembersResponse =
@@ -114,7 +114,7 @@ impl Client {
         Ok(response.alarms.into_iter().map(Alarm::from).collect())
     }
 
-    /// Takes a member out of the cluster.
+    /// Removes a member from the cluster.
     pub async fn remove_member(&mut self, id: u64) -> Result<(), Error> {
         let question = wire::MemberRemoveRequest { id };
         let _: wire::MembersResponse =
@@ -122,7 +122,7 @@ impl Client {
         Ok(())
     }
 
-    /// Makes another member the leader; only the present leader does that.
+    /// Moves leadership to another member; only the current leader can do that.
     pub async fn move_leader(&mut self, to: u64) -> Result<(), Error> {
         let question = wire::MoveLeaderRequest { target: to };
         let _: wire::MoveLeaderResponse =
@@ -162,9 +162,9 @@ impl Client {
         let unavailable = |error: hyper::Error| Error::Unavailable(chain(&error));
         self.sender.ready().await.map_err(unavailable)?;
         let (head, body) = self.sender.send_request(request).await.map_err(unavailable)?.into_parts();
-        // An error without an answer has its code in the headers.
-        if let Some(verdict) = verdict(&head.headers) {
-            verdict?;
+        // An error without a response has its code in the headers.
+        if let Some(status) = grpc_status(&head.headers) {
+            status?;
         }
         if head.status != StatusCode::OK {
             return Err(match head.status {
@@ -179,8 +179,8 @@ impl Client {
             .await
             .map_err(Error::Unavailable)?
             .ok_or_else(|| malformed(frame::NotOneMessage::TooLarge(LARGEST).to_string()))?;
-        match verdict(&whole.trailers) {
-            Some(verdict) => verdict?,
+        match grpc_status(&whole.trailers) {
+            Some(status) => status?,
             None if head.headers.contains_key(frame::STATUS) => {}
             None => return Err(malformed("the answer has no status".to_owned())),
         }
@@ -188,8 +188,8 @@ impl Client {
     }
 }
 
-/// What headers or trailers say of the outcome, if they do.
-fn verdict(headers: &HeaderMap) -> Option<Result<(), Refusal>> {
+/// The gRPC status in headers or trailers.
+fn grpc_status(headers: &HeaderMap) -> Option<Result<(), Refusal>> {
     let code = headers.get(frame::STATUS)?;
     let code = code.to_str().ok().and_then(|code| code.parse().ok()).map_or(Code::UNKNOWN, Code);
     if code == Code::OK {

@@ -1,70 +1,58 @@
-//! What goes wrong, and what etcd says when it refuses.
+//! Errors of the client and of etcd.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a question was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// TLS was not agreed upon.
+    /// The TLS handshake failed.
     #[error("TLS with etcd failed")]
     Tls(#[source] io::Error),
-    /// The member cannot be spoken to, or cannot answer now; asking later may help.
+    /// The member is unreachable or unavailable; a retry may help.
     #[error("etcd is unavailable: {0}")]
     Unavailable(String),
-    /// No answer came in time.
+    /// The request timed out.
     #[error("{call}: no answer within {after:?}")]
-    DeadlineExceeded {
-        /// The question.
-        call: &'static str,
-        /// How long was waited.
-        after: Duration,
-    },
-    /// The answer is not one of etcd's.
+    DeadlineExceeded { call: &'static str, after: Duration },
+    /// The response is invalid.
     #[error("{call}: {what}")]
-    Malformed {
-        /// The question.
-        call: &'static str,
-        /// What is wrong with the answer.
-        what: String,
-    },
+    Malformed { call: &'static str, what: String },
     /// No member has that id.
     #[error("etcd has no such member")]
     MemberNotFound,
-    /// The change would leave too few members that are connected.
+    /// The change would leave too few connected members.
     #[error("the etcd cluster is unhealthy")]
     UnhealthyCluster,
-    /// The change would leave too few members that have started.
+    /// The change would leave too few started members.
     #[error("too few members of the etcd cluster have started")]
     NotEnoughStarted,
     /// The cluster has no leader.
     #[error("the etcd cluster has no leader")]
     NoLeader,
-    /// The member that was asked does not lead.
+    /// The requested member is not the leader.
     #[error("the etcd member does not lead")]
     NotLeader,
-    /// The member that should lead next cannot.
+    /// The target of the leadership move cannot lead.
     #[error("the etcd member cannot become leader")]
     BadLeaderTransferee,
-    /// A learner does not answer this.
+    /// A learner does not support the request.
     #[error("the etcd member is a learner")]
     Learner,
-    /// Anything else that etcd said.
+    /// Any other error of etcd.
     #[error("etcd answered {code}: {message}")]
     Grpc {
-        /// The code of gRPC.
+        /// gRPC code.
         code: Code,
-        /// What etcd said.
         message: String,
     },
 }
 
-/// What a member says instead of an answer.
+/// An error response of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The code of gRPC.
+    /// gRPC code.
     pub code: Code,
     /// The text, which clients compare.
     pub message: Cow<'static, str>,
@@ -75,37 +63,35 @@ const fn etcd(code: Code, message: &'static str) -> Refusal {
 }
 
 impl Refusal {
-    /// No member has that id.
     pub const MEMBER_NOT_FOUND: Self = etcd(Code::NOT_FOUND, "etcdserver: member not found");
-    /// The change would leave too few members that are connected.
+    /// The change would leave too few connected members.
     pub const UNHEALTHY_CLUSTER: Self = etcd(Code::UNAVAILABLE, "etcdserver: unhealthy cluster");
-    /// The change would leave too few members that have started.
+    /// The change would leave too few started members.
     pub const NOT_ENOUGH_STARTED: Self = etcd(
         Code::FAILED_PRECONDITION,
         "etcdserver: re-configuration failed due to not enough started members",
     );
-    /// The cluster has no leader.
     pub const NO_LEADER: Self = etcd(Code::UNAVAILABLE, "etcdserver: no leader");
-    /// The member that was asked does not lead.
+    /// The requested member is not the leader.
     pub const NOT_LEADER: Self = etcd(Code::FAILED_PRECONDITION, "etcdserver: not leader");
-    /// The member that should lead next cannot.
+    /// The target of the leadership move cannot lead.
     pub const BAD_LEADER_TRANSFEREE: Self =
         etcd(Code::FAILED_PRECONDITION, "etcdserver: bad leader transferee");
-    /// A learner does not answer this.
+    /// A learner does not support the request.
     pub const LEARNER: Self = etcd(Code::FAILED_PRECONDITION, "etcdserver: rpc not supported for learner");
-    /// Consensus was not reached in time.
+    /// The request timed out without consensus.
     pub const TIMED_OUT: Self = etcd(Code::UNAVAILABLE, "etcdserver: request timed out");
-    /// The member is shutting down.
+    /// The member is stopping.
     pub const STOPPED: Self = etcd(Code::UNAVAILABLE, "etcdserver: server stopped");
 
-    /// A refusal of the caller's own words.
+    /// An error with a custom message.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
 impl From<Refusal> for Error {
-    /// etcd's clients recognise its errors by their texts alone, and so do we.
+    /// etcd's clients identify errors by their texts, and so does this one.
     fn from(refusal: Refusal) -> Self {
         let is = |known: &Refusal| known.message == refusal.message;
         if is(&Refusal::MEMBER_NOT_FOUND) {
@@ -130,11 +116,11 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A status code of gRPC.
+/// A gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Code(pub u32);
 
-/// Names of the codes, in the order of their numbers.
+/// Names of the codes, by number.
 const NAMES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -156,25 +142,15 @@ const NAMES: [&str; 17] = [
 ];
 
 impl Code {
-    /// No error.
     pub const OK: Self = Self(0);
-    /// No other code fits.
     pub const UNKNOWN: Self = Self(2);
-    /// The question makes no sense.
     pub const INVALID_ARGUMENT: Self = Self(3);
-    /// What was asked for does not exist.
     pub const NOT_FOUND: Self = Self(5);
-    /// The asker may not.
     pub const PERMISSION_DENIED: Self = Self(7);
-    /// Something is used up, or a message is too large.
     pub const RESOURCE_EXHAUSTED: Self = Self(8);
-    /// Not in this state.
     pub const FAILED_PRECONDITION: Self = Self(9);
-    /// Nobody answers this question here.
     pub const UNIMPLEMENTED: Self = Self(12);
-    /// A rule of the protocol was broken.
     pub const INTERNAL: Self = Self(13);
-    /// Not now.
     pub const UNAVAILABLE: Self = Self(14);
 }
 

@@ -1,24 +1,24 @@
-//! One message of gRPC: a flag, a length, the content.
+//! gRPC message framing: a flag, a length, the content.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use prost::Message;
 
-/// Content type of every request and answer.
+/// Content type of requests and responses.
 pub const CONTENT_TYPE: &str = "application/grpc";
-/// Trailer with the code of gRPC.
+/// Trailer with the gRPC code.
 pub const STATUS: &str = "grpc-status";
-/// Trailer with its text, percent-encoded.
+/// Trailer with the message, percent-encoded.
 pub const MESSAGE: &str = "grpc-message";
 
 const PREFIX: usize = 5;
 
-/// A message as it travels.
+/// A framed message.
 pub fn encode(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
     out.put_u8(0);
-    // Nothing we send comes near 4 GiB: members and URLs are bounded by what we received.
+    // Messages are far below 4 GiB: members and URLs are limited by what we received.
     out.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     // Cannot fail: the buffer grows.
     let _ = message.encode(&mut out);
@@ -38,7 +38,7 @@ pub enum NotOneMessage {
     Content(#[from] prost::DecodeError),
 }
 
-/// Takes the only message out of a body that was read whole.
+/// Extracts the only message of a complete body.
 pub fn decode<T: Message + Default>(body: &[u8]) -> Result<T, NotOneMessage> {
     let (prefix, content) = body.split_at_checked(PREFIX).ok_or(NotOneMessage::Framing)?;
     let [flag, length @ ..] = prefix else { return Err(NotOneMessage::Framing) };
@@ -52,13 +52,13 @@ pub fn decode<T: Message + Default>(body: &[u8]) -> Result<T, NotOneMessage> {
     Ok(T::decode(content)?)
 }
 
-/// A body that was read whole, and its trailers.
+/// A complete body and its trailers.
 pub struct Whole {
     pub body: Bytes,
     pub trailers: http::HeaderMap,
 }
 
-/// Reads a body of at most `limit` bytes; `Ok(None)` when there is more.
+/// Reads a body of at most `limit` bytes; `Ok(None)` if it is longer.
 pub async fn read(body: hyper::body::Incoming, limit: usize) -> Result<Option<Whole>, String> {
     match Limited::new(body, limit + PREFIX).collect().await {
         Ok(collected) => {

@@ -1,13 +1,13 @@
-//! Membership of an etcd cluster: the few calls that manage it, as client and as server.
+//! The membership calls of etcd, as client and as server.
 //!
 //! ```text
-//! Client ─ question ─ gRPC over HTTP/2 [over TLS] over any stream ─ serve ─ Service
+//! Client ─ request ─ gRPC over HTTP/2 [over TLS] over any stream ─ serve ─ Service
 //! ```
 //!
-//! Whoever manages a control plane asks five questions of its etcd: who the members are, how one of them is, whether
-//! an alarm is raised, and to drop a member or to move the leader. Both sides take a stream that somebody else
-//! connected, because etcd is reached through ports of Pods and, in a simulation, without any socket. A connection
-//! that broke stays broken: nothing here dials again, and nothing runs once client and server are dropped.
+//! A control plane manager needs five calls: list members, status, list alarms, remove a member, move the leader.
+//! Both sides take an existing stream, because etcd is reached by port forwarding and, in simulations, without a
+//! socket. A broken connection stays broken: nothing here reconnects, and nothing runs after client and server are
+//! dropped.
 
 mod answer;
 mod client;

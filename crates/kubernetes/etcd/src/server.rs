@@ -1,4 +1,4 @@
-//! A member that answers.
+//! A member as a server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,28 +21,27 @@ use crate::error::{Code, Refusal};
 use crate::tls::Stream;
 use crate::{frame, tls, wire};
 
-/// Bytes a question may have: it holds two numbers at most.
+/// Maximum size of a request: at most two numbers.
 const LARGEST: usize = 64 * 1024;
 
-/// What one member answers.
+/// The responses of one member.
 pub trait Service: Send + Sync {
-    /// How it is.
     fn status(&self) -> BoxFuture<'_, Result<Status, Refusal>>;
 
-    /// The members of its cluster; `linearizable` when the cluster must agree on the answer.
+    /// The members of its cluster; `linearizable` requires a quorum.
     fn members(&self, linearizable: bool) -> BoxFuture<'_, Result<Answer<Vec<Member>>, Refusal>>;
 
     /// Alarms of all members.
     fn alarms(&self) -> BoxFuture<'_, Result<Answer<Vec<Alarm>>, Refusal>>;
 
-    /// Takes a member out of the cluster and says who is left.
+    /// Removes a member and returns the remaining ones.
     fn remove_member(&self, id: u64) -> BoxFuture<'_, Result<Answer<Vec<Member>>, Refusal>>;
 
-    /// Makes another member the leader.
+    /// Moves leadership to another member.
     fn move_leader(&self, to: u64) -> BoxFuture<'_, Result<Answer<()>, Refusal>>;
 }
 
-/// Answers on one connection until it ends. Dropping the future ends it at once.
+/// Serves one connection until it ends. Dropping the future closes it.
 pub async fn serve(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -88,8 +87,8 @@ async fn respond(request: Request<Incoming>, service: &dyn Service) -> Response<
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
-    // The outcome follows what was asked for even where that is nothing: Go's gRPC takes it from headers only if they
-    // end the stream by themselves.
+    // The status follows the message even if that is empty: Go's gRPC reads it from headers only if they end the
+    // stream.
     let mut frames = Vec::new();
     let mut trailers = HeaderMap::new();
     match answer(request, service).await {
@@ -99,7 +98,7 @@ async fn respond(request: Request<Incoming>, service: &dyn Service) -> Response<
         }
         Err(refusal) => {
             trailers.insert(frame::STATUS, HeaderValue::from(refusal.code.0));
-            // Percent-encoded text is a header value.
+            // Percent-encoded text is a valid header value.
             if let Ok(message) = encoded(&refusal.message).parse() {
                 trailers.insert(frame::MESSAGE, message);
             }
@@ -111,7 +110,7 @@ async fn respond(request: Request<Incoming>, service: &dyn Service) -> Response<
     response
 }
 
-/// Printable ASCII travels as it is, except the sign of the encoding itself.
+/// Printable ASCII is not encoded, except `%`.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 fn encoded(message: &str) -> String {

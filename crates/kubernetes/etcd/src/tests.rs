@@ -1,4 +1,4 @@
-//! Client and server against each other; `cargo xtask etcd-members` holds both against etcd's own.
+//! Client against server; `cargo xtask etcd-members` tests both against etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{
     serve, wire,
 };
 
-/// A cluster that is a list of members and a leader.
+/// A cluster: a list of members and a leader.
 #[derive(Default)]
 struct Toy {
     members: Mutex<Vec<Member>>,
@@ -99,7 +99,7 @@ async fn connected(service: Arc<dyn Service>) -> (Client, tokio::task::JoinHandl
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_five_questions_are_answered() {
+async fn all_calls_succeed() {
     let toy = Arc::new(Toy::of(&[1, 2, 9]));
     let (mut client, _) = connected(toy.clone()).await;
     assert_eq!(client.status().await.expect("status"), toy.status().await.expect("status"));
@@ -115,7 +115,7 @@ async fn the_five_questions_are_answered() {
 type Recognises = fn(&Error) -> bool;
 
 #[tokio::test(start_paused = true)]
-async fn what_etcd_refuses_is_recognised() {
+async fn errors_of_etcd_are_recognized() {
     let toy = Arc::new(Toy::of(&[1]));
     let (mut client, _) = connected(toy.clone()).await;
     let cases: [(Refusal, Recognises); 10] = [
@@ -149,7 +149,7 @@ async fn what_etcd_refuses_is_recognised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mute_member_is_given_up_at_the_deadline() {
+async fn a_silent_member_times_out() {
     let (mut client, _) = connected(Arc::new(Toy { is_mute: true, ..Toy::of(&[1]) })).await;
     let begin = tokio::time::Instant::now();
     let error = client.status().await.expect_err("no answer");
@@ -162,14 +162,14 @@ async fn a_mute_member_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_member_that_names_countless_others_is_not_believed() {
+async fn an_oversized_member_list_is_rejected() {
     let (mut client, _) = connected(Arc::new(Toy::of(&vec![0; 10_000]))).await;
     let error = client.members().await.expect_err("too long");
     assert!(matches!(&error, Error::Malformed { what, .. } if what.contains("larger than")), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_speak_http2_is_given_up_at_the_deadline() {
+async fn a_peer_without_http2_times_out() {
     let (near, _far) = tokio::io::duplex(1024);
     let mut client = Client::connect(near, None).await.expect("nothing is heard until the first question");
     let error = client.status().await.expect_err("no answer");
@@ -183,7 +183,7 @@ async fn a_broken_connection_stays_broken() {
     serving.abort();
     let _ = serving.await;
     for _ in 0..2 {
-        let error = client.status().await.expect_err("nobody is there");
+        let error = client.status().await.expect_err("closed");
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
     }
 }
@@ -195,7 +195,7 @@ async fn a_dropped_client_ends_the_server() {
     serving.await.expect("the server's future ended");
 }
 
-/// An authority's certificate and a leaf of it, as both configurations.
+/// A CA certificate and a leaf, in both configurations.
 fn tls(trusted: bool) -> (Arc<rustls::ClientConfig>, Arc<rustls::ServerConfig>) {
     let authority = || {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
@@ -242,7 +242,7 @@ fn tls(trusted: bool) -> (Arc<rustls::ClientConfig>, Arc<rustls::ServerConfig>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_sides_prove_themselves_over_tls() {
+async fn mutual_tls_works() {
     let name = ServerName::try_from("etcd.example").expect("a name");
     for trusted in [true, false] {
         let (client, server) = tls(trusted);
@@ -257,7 +257,7 @@ async fn both_sides_prove_themselves_over_tls() {
 }
 
 #[tokio::test]
-async fn a_refusal_stands_in_the_trailers_where_go_looks_for_it() {
+async fn an_error_is_in_the_trailers_as_go_expects() {
     let toy = Toy { refusal: Mutex::new(Some(Refusal::NO_LEADER)), ..Toy::of(&[1]) };
     let (near, far) = tokio::io::duplex(4096);
     tokio::spawn(serve(far, None, Arc::new(toy)));

@@ -1,4 +1,4 @@
-//! TLS as both ends of gRPC insist on it.
+//! TLS with ALPN, as gRPC requires.
 
 use std::io;
 use std::sync::Arc;
@@ -7,14 +7,12 @@ use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// A stream of bytes both ways.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Go's gRPC hangs up on whoever does not agree on HTTP/2 by ALPN.
+/// Go's gRPC requires HTTP/2 by ALPN.
 const HTTP2: &[u8] = b"h2";
 
-/// The client's side.
 pub async fn connect(
     stream: impl Stream + 'static,
     mut config: Arc<rustls::ClientConfig>,
@@ -26,7 +24,6 @@ pub async fn connect(
     TlsConnector::from(config).connect(name, stream).await
 }
 
-/// The server's side.
 pub async fn accept(
     stream: impl Stream + 'static,
     mut config: Arc<rustls::ServerConfig>,

@@ -1,4 +1,4 @@
-//! The messages of the five calls, by their field numbers, and the calls' names.
+//! The messages of the calls, by field number, and the names of the calls.
 
 use crate::answer::{self, Alarm, AlarmKind};
 
@@ -57,12 +57,12 @@ impl From<answer::Member> for Member {
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct MemberListRequest {
-    /// Whether the answer must be agreed upon rather than what this member remembers.
+    /// Requires a quorum.
     #[prost(bool, tag = "1")]
     pub linearizable: bool,
 }
 
-/// What both calls about members answer.
+/// The response of both member calls.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MembersResponse {
     #[prost(message, optional, tag = "1")]

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -31,47 +31,45 @@ impl JsonSchema for ConditionStatus {
 /// Pattern of a condition's type: a word, or a domain, a slash and a word.
 const TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
-/// One observed aspect of an object.
+/// A condition of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Aspect, such as `Ready`.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     #[schemars(length(max = 316), regex(pattern = TYPE))]
     pub kind: String,
-    /// Whether it holds.
+    /// Status of the condition.
     pub status: ConditionStatus,
-    /// Generation of the object that was looked at.
+    /// Generation of the object that the condition is based on.
     #[schemars(range(min = 0))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When `status` last changed.
     pub last_transition_time: Time,
-    /// One word for machines.
+    /// Reason of the last transition, in CamelCase.
     #[schemars(length(min = 1, max = 1024), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable details.
     #[serde(default)]
     #[schemars(length(max = 32768), extend("x-required" = true))]
     pub message: String,
 }
 
 impl Condition {
-    /// The condition holds.
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
 }
 
-/// Conditions of an object, in order of their type.
+/// Conditions of an object, sorted by type.
 pub trait Conditions {
-    /// The condition of a type.
     fn condition(&self, kind: &str) -> Option<&Condition>;
-    /// Whether the condition of a type is there and holds.
+    /// Whether the condition exists and is True.
     fn is_condition_true(&self, kind: &str) -> bool {
         self.condition(kind).is_some_and(Condition::is_true)
     }
-    /// Puts a condition in its place; the transition time stays while the status does.
+    /// Sets a condition; the transition time changes only with the status.
     fn set_condition(&mut self, condition: Condition);
 }
 

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A number, or a percentage written as text.
+/// An integer, or a percentage as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrString {
-    /// A count.
     Int(i32),
     /// A percentage such as `25%`.
     String(String),
@@ -26,7 +25,7 @@ impl JsonSchema for IntOrString {
 }
 
 impl IntOrString {
-    /// The count, with a percentage taken of `total` and rounded up or down; `None` if the text is no percentage.
+    /// The count, with a percentage of `total` rounded up or down; `None` if the text is not a percentage.
     pub fn scaled(&self, total: i32, round_up: bool) -> Option<i32> {
         match self {
             Self::Int(count) => Some(*count),
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_rounded_the_way_asked() {
+    fn percentages_are_rounded_as_requested() {
         let quarter = IntOrString::String("25%".to_owned());
         assert_eq!((quarter.scaled(3, true), quarter.scaled(3, false)), (Some(1), Some(0)));
         assert_eq!(IntOrString::Int(4).scaled(3, true), Some(4));

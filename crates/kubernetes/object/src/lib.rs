@@ -1,12 +1,12 @@
-//! What every Kubernetes object has, as its clients see it: metadata, references, conditions, selectors, and
-//! the [`Object`] trait by which a kind says what it is called.
+//! Common types of Kubernetes objects, as clients see them: metadata, references, conditions, selectors, and the
+//! [`Object`] trait with the names of a kind.
 //!
 //! ```text
 //! kind (capi/types, clouds/*/types) ── implements ──▶ Object ◀── reads and writes ── controller
 //! ```
 //!
-//! Pure data: no client, no clock, no server. Typed values are for reading and for creating; changes to an
-//! existing object are patches, so a field this crate does not know is never lost.
+//! Pure data: no client, no clock, no server. Typed values are for reading and for creating; changes to an existing
+//! object are patches, so unknown fields are never lost.
 
 mod condition;
 mod int_or_string;
@@ -24,27 +24,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Where objects of a kind live.
+/// Scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// In a namespace.
     Namespaced,
-    /// In no namespace.
     Cluster,
 }
 
-/// A kind by its names, without its Rust type.
+/// The names of a kind, without its Rust type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     /// API group; empty for the core group.
     pub group: &'static str,
-    /// API version.
     pub version: &'static str,
-    /// Kind, as manifests write it.
     pub kind: &'static str,
-    /// Plural, as paths write it.
     pub plural: &'static str,
-    /// Where objects live.
     pub scope: Scope,
 }
 
@@ -63,17 +57,14 @@ impl Kind {
 pub trait Object: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The kind's names.
     const KIND: Kind;
-    /// The object's metadata.
     fn metadata(&self) -> &ObjectMeta;
-    /// The object's metadata, to change.
     fn metadata_mut(&mut self) -> &mut ObjectMeta;
-    /// Namespace and name.
     fn key(&self) -> Key {
         self.metadata().key()
     }
 }
 
-/// The whole object as the API takes it, `apiVersion` and `kind` included.
+/// The object as JSON, including `apiVersion` and `kind`.
 pub fn to_value<T: Object>(object: &T) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(object)?;
     if let Value::Object(fields) = &mut value {

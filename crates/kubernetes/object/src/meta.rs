@@ -9,17 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Object, Time};
 
-/// Namespace and name of an object; the namespace is empty for objects of the cluster.
+/// Namespace and name of an object; the namespace is empty for cluster-scoped objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Namespace, or empty.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
 impl Key {
-    /// The key of a namespaced object.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -35,32 +32,32 @@ impl fmt::Display for Key {
     }
 }
 
-/// What every object has. Field ownership (`managedFields`) is the server's business and is not kept.
+/// Standard object metadata. `managedFields` is not kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
     /// Name, unique per kind and namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Prefix from which the server makes a name.
+    /// Prefix of a name that the server generates.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub generate_name: String,
-    /// Namespace, empty for objects of the cluster.
+    /// Namespace, empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Identity over time: a deleted and re-created object has another.
+    /// Unique id: a recreated object has another.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// Version of the stored object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Counts changes of what is wanted.
+    /// Incremented when the spec changes.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// When the object was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
-    /// Set once deletion was asked for.
+    /// Set once the object is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Labels.
@@ -69,10 +66,10 @@ pub struct ObjectMeta {
     /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Owners; the object goes when the last of them is gone.
+    /// Owners; the object is garbage collected when all of them are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Who must act before the object may go.
+    /// Finalizers that must be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
 }
@@ -82,7 +79,7 @@ impl JsonSchema for ObjectMeta {
         "ObjectMeta".into()
     }
 
-    /// A definition must not say more: the API server knows metadata itself.
+    /// A definition must not describe metadata further: the API server does.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object" })
     }
@@ -93,17 +90,16 @@ fn is_zero(number: &i64) -> bool {
 }
 
 impl ObjectMeta {
-    /// Metadata of an object about to be created.
+    /// Metadata of a new object.
     pub fn named(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into(), ..Self::default() }
     }
 
-    /// Namespace and name.
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// Deletion was asked for.
+    /// The object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -113,13 +109,13 @@ impl ObjectMeta {
         self.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
-    /// An owner reference to the object with this uid exists.
+    /// Whether the object with this uid is an owner.
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owner_references.iter().any(|owner| owner.uid == uid)
     }
 }
 
-/// A reference to an owner in the same namespace or of the cluster.
+/// A reference to an owner in the same namespace, or cluster-scoped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerReference {
@@ -129,9 +125,9 @@ pub struct OwnerReference {
     pub kind: String,
     /// Name.
     pub name: String,
-    /// Identity.
+    /// Uid of the owner.
     pub uid: String,
-    /// The owner manages this object; at most one does.
+    /// The owner controls this object; at most one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
     /// The owner's foreground deletion waits for this object.
@@ -140,7 +136,7 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
-    /// A plain reference to `owner`.
+    /// A reference to `owner` without `controller`.
     pub fn to<T: Object>(owner: &T) -> Self {
         let meta = owner.metadata();
         Self {
@@ -153,7 +149,7 @@ impl OwnerReference {
         }
     }
 
-    /// A reference to the owner that controls the object and waits for it when deleted.
+    /// A reference to the controlling owner, which blocks its foreground deletion.
     pub fn controlled_by<T: Object>(owner: &T) -> Self {
         Self { controller: Some(true), block_owner_deletion: Some(true), ..Self::to(owner) }
     }
@@ -163,7 +159,7 @@ impl OwnerReference {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// The same owner, whatever version it is written in.
+    /// Whether both refer to the same owner, in any API version.
     pub fn same_owner(&self, other: &Self) -> bool {
         self.group() == other.group() && self.kind == other.kind && self.name == other.name
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Labels an object must have.
+/// A label selector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
@@ -14,18 +14,18 @@ pub struct LabelSelector {
     /// Labels with exactly these values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// Further requirements, all of which must hold.
+    /// Additional requirements; all must match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
-/// One requirement on a label.
+/// A requirement on a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelSelectorRequirement {
-    /// Label.
+    /// Label key.
     pub key: String,
-    /// How `values` are compared; see [`SelectorOperator`].
+    /// The operator; see [`SelectorOperator`].
     pub operator: String,
     /// Values for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,13 +40,13 @@ pub enum SelectorOperator {
     In,
     /// The label is absent or has none of the values.
     NotIn,
-    /// The label is there.
+    /// The label exists.
     Exists,
     /// The label is absent.
     DoesNotExist,
 }
 
-/// A requirement that cannot be used.
+/// An invalid requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectorError(pub String);
 
@@ -59,12 +59,12 @@ impl fmt::Display for SelectorError {
 impl std::error::Error for SelectorError {}
 
 impl LabelSelector {
-    /// No requirement: everything matches.
+    /// An empty selector matches everything.
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
     }
 
-    /// Whether labels meet every requirement.
+    /// Whether labels match all requirements.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> Result<bool, SelectorError> {
         let mut all = self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
         for requirement in &self.match_expressions {
@@ -85,7 +85,6 @@ impl LabelSelectorRequirement {
         })
     }
 
-    /// The operator, parsed.
     pub fn operator(&self) -> Result<SelectorOperator, SelectorError> {
         match self.operator.as_str() {
             "In" => Ok(SelectorOperator::In),
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operator_says_what_it_means() {
+    fn operators_match() {
         let labels = BTreeMap::from([("tier".to_owned(), "web".to_owned())]);
         for (operator, key, values, expected) in [
             ("In", "tier", vec!["web"], true),

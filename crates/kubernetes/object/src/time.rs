@@ -6,17 +6,16 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment as objects carry it: RFC 3339 in whole seconds with `Z`.
+/// A time in RFC 3339 with seconds and `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(Timestamp);
 
 impl Time {
-    /// The moment, cut to whole seconds as the API stores it.
+    /// Truncates to seconds, as the API stores it.
     pub fn new(moment: Timestamp) -> Self {
         Self(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
     }
 
-    /// The moment.
     pub fn timestamp(self) -> Timestamp {
         self.0
     }
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_written_in_whole_seconds_and_read_with_any_offset() {
+    fn a_time_is_formatted_in_seconds_and_parsed_with_any_offset() {
         let time: Time = serde_json::from_str("\"2026-01-02T03:04:05.678+01:00\"").expect("a time");
         assert_eq!(serde_json::to_string(&time).expect("text"), "\"2026-01-02T02:04:05Z\"");
     }

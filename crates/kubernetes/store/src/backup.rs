@@ -1,6 +1,7 @@
 //! Backups: an image of the whole store, and a new data directory made from one.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Read, Write},
     sync::Arc,
     time::SystemTime,
@@ -13,7 +14,12 @@ use crate::{
     checkpoint::write_snapshot,
     disk::Disk,
     image::{self, Blocks, ImageError},
-    log::{Log, recover::is_empty, segment_name, snapshot_name},
+    log::{
+        create_segment,
+        recover::{is_empty, write_manifest},
+        segment_name, snapshot_name,
+    },
+    manifest::{Contents, MANIFEST, Manifest, Segment, new_identity},
     state::State,
 };
 
@@ -57,7 +63,7 @@ impl<D: Digest> Store<D> {
     /// A consistent image of the present state as one self-checking stream, in O(1).
     pub fn image(&self) -> Image<D> {
         let state = self.shared().state.load_full();
-        Image { revision: state.revision, blocks: Blocks::new(state.clone(), state.revision) }
+        Image { revision: state.revision, blocks: Blocks::new(state.clone(), 0, state.revision) }
     }
 
     /// Writes an [image](Self::image) and returns its revision. Blocks on `out`.
@@ -70,8 +76,9 @@ impl<D: Digest> Store<D> {
 }
 
 /// A backup that was read and checked to its end.
+#[derive(Clone)]
 pub struct Backup {
-    state: State<()>,
+    pub(crate) state: State<()>,
 }
 
 impl Backup {
@@ -116,11 +123,13 @@ impl Backup {
         let clock = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros());
         let revision = u64::try_from(clock).unwrap_or(u64::MAX / 2).max(state.revision.saturating_add(STEP));
         let backed_up = std::mem::replace(&mut state.revision, revision);
-        // The log first: a directory with only one of the two does not open.
+        // The manifest comes last: a directory without it does not open.
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let file = segment_name(revision + 1);
-        Log::create(disk.clone(), 0, revision + 1).map_err(|source| failed("create", file, source))?;
-        Ok(Restore { disk, state, backed_up })
+        let store = new_identity(&*disk).map_err(|source| failed("create", MANIFEST.into(), source))?;
+        let first = revision + 1;
+        let (_, segment) = create_segment(&*disk, store, first, 0)
+            .map_err(|source| failed("create", segment_name(first), source))?;
+        Ok(Restore { disk, store, segment, state, backed_up })
     }
 }
 
@@ -128,6 +137,8 @@ impl Backup {
 #[must_use]
 pub struct Restore {
     disk: Arc<dyn Disk>,
+    store: u32,
+    segment: Segment,
     state: State<()>,
     backed_up: u64,
 }
@@ -136,8 +147,14 @@ impl Restore {
     /// Writes the entries. From here on the directory opens.
     pub fn finish(self) -> Result<Restored, OpenError> {
         let (state, revision) = (&self.state, self.state.revision);
-        write_snapshot(&*self.disk, state, revision)
+        let snapshot = write_snapshot(&*self.disk, state, self.store, revision)
             .map_err(|source| failed("write", snapshot_name(revision), source))?;
+        let contents = Contents {
+            store: self.store,
+            segments: BTreeMap::from([(revision + 1, self.segment)]),
+            snapshots: BTreeMap::from([(revision, snapshot)]),
+        };
+        write_manifest(&Manifest::new(self.disk.clone(), Contents::default()), contents)?;
         Ok(Restored { backed_up: self.backed_up, revision, entries: state.count })
     }
 }

@@ -1,10 +1,12 @@
 //! Checkpoints: snapshots that let the log's beginning go.
 
 use std::{
+    collections::BTreeSet,
     io::{self, BufWriter, Write as _},
     sync::{Arc, atomic::Ordering},
 };
 
+use crc32fast::Hasher;
 use tokio::runtime::Handle;
 
 use crate::{
@@ -13,35 +15,55 @@ use crate::{
     disk::{Disk, Sequential},
     image,
     log::snapshot_name,
+    manifest::{Manifest, Prefix, UpdateError},
+    reserve,
     state::State,
 };
 
 impl<D: Digest> Shared<D> {
     /// What is due after a commit: a snapshot once the log has outgrown the data, and the removal of files
-    /// that the window of history no longer needs.
+    /// that the window of history no longer needs. On a full disk, history goes as soon as a snapshot makes that
+    /// possible.
     pub fn maintain(self: &Arc<Self>, lane: &mut Lane, checkpoint: bool) {
         let Some(log) = &mut lane.log else { return };
-        let state = self.state.load_full();
-        if checkpoint || lane.since_snapshot > self.options.checkpoint_bytes.max(state.weight) {
+        let mut state = self.state.load_full();
+        let outgrown = lane.since_snapshot > self.options.checkpoint_bytes.max(state.weight);
+        let squeezed = lane.full && lane.since_snapshot > log.disk().reserve_unit() / 4;
+        if checkpoint || outgrown || squeezed {
             lane.since_snapshot = 0;
-            self.start_checkpoint(log.disk(), state.clone());
+            // A segment that begins where the snapshot ends: damage before it does not matter then.
+            log.rotate_next();
+            self.start_checkpoint(log.manifest().clone(), state.clone());
         }
         let mut snapshots = self.snapshots.lock();
+        if lane.full
+            && let Some(newest) = snapshots.last().copied().filter(|newest| *newest > state.compacted)
+        {
+            let mut next = State::clone(&state);
+            let names: Vec<_> = next.buckets.keys().cloned().collect();
+            next.forget(newest, names.iter().map(|name| &**name));
+            self.publish(next, &BTreeSet::new());
+            state = self.state.load_full();
+            tracing::warn!(
+                compacted = newest,
+                "the disk is full: the history of the store was dropped to free space"
+            );
+        }
         let needed = snapshots.partition_point(|snapshot| *snapshot <= state.compacted).saturating_sub(1);
         let Some(base) = snapshots.get(needed).copied().filter(|base| *base <= state.compacted) else {
             return;
         };
-        if needed > 0 || log.has_before(base) {
-            log.purge(base, snapshots.drain(..needed));
+        if (needed > 0 || log.has_before(base)) && log.purge(base, &snapshots[..needed]) {
+            snapshots.drain(..needed);
         }
     }
 
-    fn start_checkpoint(self: &Arc<Self>, disk: Arc<dyn Disk>, state: Arc<State<D>>) {
+    fn start_checkpoint(self: &Arc<Self>, manifest: Arc<Manifest>, state: Arc<State<D>>) {
         if self.checkpointing.swap(true, Ordering::AcqRel) {
             return;
         }
         let running = Running(self.clone());
-        let work = move || running.checkpoint(&*disk, &state);
+        let work = move || running.checkpoint(&manifest, &state);
         match Handle::try_current() {
             Ok(runtime) if !self.inline => drop(runtime.spawn_blocking(work)),
             _ => work(),
@@ -60,11 +82,11 @@ impl<D> Drop for Running<D> {
 }
 
 impl<D> Running<D> {
-    fn checkpoint(self, disk: &dyn Disk, state: &State<D>) {
+    fn checkpoint(self, manifest: &Manifest, state: &State<D>) {
         if self.0.snapshots.lock().last() == Some(&state.revision) {
             return;
         }
-        let result = write_snapshot(disk, state, state.revision);
+        let result = add_snapshot(manifest, state);
         self.0.counters.checkpointed(result.is_ok());
         match result {
             Ok(()) => self.0.snapshots.lock().push(state.revision),
@@ -73,29 +95,78 @@ impl<D> Running<D> {
                 tracing::warn!(%error, "the store could not write a snapshot; its log keeps growing")
             }
         }
+        if let Err(error) = reserve::keep(&**manifest.disk(), size_estimate(state)) {
+            tracing::debug!(%error, "no space could be set aside for the next snapshot");
+        }
     }
 }
 
+/// Writes a snapshot and lists it in the manifest. One that cannot be listed is left for the next start to remove:
+/// if the manifest is in doubt, it may be listed.
+fn add_snapshot<D>(manifest: &Manifest, state: &State<D>) -> io::Result<()> {
+    let prefix = write_snapshot(&**manifest.disk(), state, manifest.store(), state.revision)?;
+    let update = manifest.update(|contents| {
+        contents.snapshots.insert(state.revision, prefix);
+    });
+    update.map_err(UpdateError::into_inner)
+}
+
+/// Most bytes that a snapshot of the state has.
+pub(crate) fn size_estimate<D>(state: &State<D>) -> u64 {
+    state.weight + state.count * 64 + state.buckets.len() as u64 * 512 + 512
+}
+
 /// Writes a snapshot under another name, syncs it, then gives it its name.
-pub(crate) fn write_snapshot<D>(disk: &dyn Disk, state: &State<D>, revision: u64) -> io::Result<()> {
-    // Filling the disk with a snapshot would stop writes that still had space.
-    if disk.available()? / 2 < state.weight {
-        return Err(io::Error::new(io::ErrorKind::StorageFull, "less than twice its size is free"));
-    }
+pub(crate) fn write_snapshot<D>(
+    disk: &dyn Disk,
+    state: &State<D>,
+    store: u32,
+    revision: u64,
+) -> io::Result<Prefix> {
     let name = snapshot_name(revision);
     let temporary = format!("{}tmp", name.trim_end_matches("bin"));
-    let written = (|| {
-        let file = disk.create(&temporary)?;
-        let mut out = BufWriter::with_capacity(1 << 20, Sequential { file: &*file, offset: 0 });
-        image::write(state, revision, &mut out)?;
-        out.flush()?;
-        drop(out);
-        file.sync_data()?;
-        disk.rename(&temporary, &name)
-    })();
-    if let Err(error) = written {
-        let _ = disk.remove(&temporary);
-        return Err(error);
+    let bytes = size_estimate(state);
+    // Filling the disk with a snapshot would stop writes that still had space. There is a file for that case.
+    let plenty = disk.available()? / 2 >= bytes;
+    let reserved = if plenty { None } else { reserve::take(disk, bytes, &temporary)? };
+    if !plenty && reserved.is_none() {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, "less than twice its size is free"));
     }
-    disk.sync_dir()
+    let written: io::Result<Prefix> = (|| {
+        let file = reserved.map_or_else(|| disk.create(&temporary), Ok)?;
+        let mut out = Measured { inner: Sequential { file: &*file, offset: 0 }, checksum: Hasher::new() };
+        let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
+        image::write(state, store, revision, &mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        let prefix = Prefix { length: out.inner.offset, checksum: out.checksum.finalize() };
+        file.truncate(prefix.length)?;
+        file.sync_data()?;
+        disk.rename(&temporary, &name)?;
+        Ok(prefix)
+    })();
+    if written.is_err() {
+        let _ = disk.remove(&temporary);
+    }
+    let prefix = written?;
+    disk.sync_dir()?;
+    Ok(prefix)
+}
+
+/// Sums up what passes through.
+struct Measured<'a> {
+    inner: Sequential<'a>,
+    checksum: Hasher,
+}
+
+impl io::Write for Measured<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(data)?;
+        self.checksum.update(&data[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
 }

@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use crate::entry::Stamp;
 
-/// The format this code writes, and the newest it reads. A format to come keeps the layout of the header.
-pub(crate) const VERSION: u32 = 1;
+/// The newest format this code reads. A later format keeps the layout of the header. Format 2 has the identity of
+/// the store in the header; format 1, which backups still have, has zero there.
+pub(crate) const VERSION: u32 = 2;
 
 /// Length of the header.
 pub(crate) const HEADER: usize = 32;
@@ -28,9 +29,11 @@ impl Kind {
     }
 }
 
-/// The beginning of a file: magic (8), version (4), zero (4), revision (8), chain (4), checksum (4).
+/// The beginning of a file: magic (8), version (4), store (4), revision (8), chain (4), checksum (4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The store that the file belongs to; 0 in backups and in files of format 1.
+    pub store: u32,
     /// A log's first revision, an image's own.
     pub revision: u64,
     /// A log's: the checksum of the last frame before it.
@@ -48,7 +51,9 @@ impl Header {
     pub fn encode(self, kind: Kind) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(kind.magic());
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let version: u32 = if self.store == 0 { 1 } else { VERSION };
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.store.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.revision.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.chain.to_le_bytes());
         let checksum = crc32fast::hash(&bytes[..28]);
@@ -61,14 +66,14 @@ impl Header {
         let decoded = (|| {
             let magic = fields.take(8)?;
             let version = fields.u32()?;
-            let _ = fields.u32()?;
-            let header = Self { revision: fields.u64()?, chain: fields.u32()? };
+            let store = fields.u32()?;
+            let header = Self { store, revision: fields.u64()?, chain: fields.u32()? };
             let sound = crc32fast::hash(&bytes[..28]) == fields.u32()? && magic == kind.magic();
             sound.then_some((version, header))
         })();
         match decoded {
             None => Err(BadHeader::Damaged),
-            Some((VERSION, header)) => Ok(header),
+            Some((1..=VERSION, header)) => Ok(header),
             Some((version, _)) => Err(BadHeader::Newer(version)),
         }
     }
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_header_with_any_bit_flipped_is_refused() {
-        let header = Header { revision: 7, chain: 9 };
+        let header = Header { store: 5, revision: 7, chain: 9 };
         let sound = header.encode(Kind::Log);
         assert_eq!(Header::decode(Kind::Log, &sound), Ok(header));
         assert_eq!(Header::decode(Kind::Image, &sound), Err(BadHeader::Damaged));
@@ -152,11 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_told_from_damage() {
-        let mut bytes = Header { revision: 7, chain: 9 }.encode(Kind::Log);
-        bytes[8] = 2;
+    fn a_header_without_a_store_has_the_older_format() {
+        let header = Header { store: 0, revision: 7, chain: 9 };
+        let bytes = header.encode(Kind::Image);
+        assert_eq!(bytes[8..16], [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Header::decode(Kind::Image, &bytes), Ok(header));
+    }
+
+    #[test]
+    fn a_newer_format_is_distinguished_from_damage() {
+        let mut bytes = Header { store: 5, revision: 7, chain: 9 }.encode(Kind::Log);
+        bytes[8] = 3;
         let checksum = crc32fast::hash(&bytes[..28]);
         bytes[28..].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(Header::decode(Kind::Log, &bytes), Err(BadHeader::Newer(2)));
+        assert_eq!(Header::decode(Kind::Log, &bytes), Err(BadHeader::Newer(3)));
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     Digest, Health, Options, Write, WriteError, Written,
-    log::{AppendError, Log, frame::FrameBuilder, recover::Recovered},
+    log::{AppendError, Log, Space, frame::FrameBuilder, recover::Recovered},
     metrics::Counters,
     queue::{Job, Outcome, Queue, Request},
     state::{Change, State},
@@ -58,6 +58,8 @@ pub(crate) struct Lane {
     swept: u64,
     /// Log bytes since the last snapshot was begun.
     pub since_snapshot: u64,
+    /// The disk has no space but the reserve.
+    pub full: bool,
 }
 
 impl<D> Shared<D> {
@@ -67,8 +69,10 @@ impl<D> Shared<D> {
     }
 
     pub fn recovered(options: Options, recovered: Recovered<D>) -> Self {
-        let Recovered { state, window, log, snapshots, since_snapshot } = recovered;
-        Self::new(options, state, window, Some(log), snapshots, since_snapshot)
+        let Recovered { state, window, log, snapshots, since_snapshot, damaged_files } = recovered;
+        let shared = Self::new(options, state, window, Some(log), snapshots, since_snapshot);
+        shared.counters.opened(damaged_files);
+        shared
     }
 
     fn new(
@@ -90,7 +94,7 @@ impl<D> Shared<D> {
             published: Notify::new(),
             bells: Mutex::default(),
             queue: Mutex::default(),
-            lane: Mutex::new(Lane { log, frame, window, swept: 0, since_snapshot }),
+            lane: Mutex::new(Lane { log, frame, window, swept: 0, since_snapshot, full: false }),
             snapshots: Mutex::new(snapshots),
             checkpointing: AtomicBool::new(false),
             inline,
@@ -132,7 +136,8 @@ impl<D> Shared<D> {
         }
     }
 
-    fn publish(&self, next: State<D>, touched: &BTreeSet<Arc<str>>) {
+    /// Shows a new state to readers and wakes the watches of the buckets that changed.
+    pub fn publish(&self, next: State<D>, touched: &BTreeSet<Arc<str>>) {
         self.state.store(Arc::new(next));
         let bells: Vec<_> = {
             let bells = self.bells.lock();
@@ -148,9 +153,11 @@ impl<D> Shared<D> {
         let mut present = self.health.lock();
         if *present != health {
             match &health {
-                Health::Full => tracing::error!("the store's disk is full: writes fail until there is space"),
+                Health::Full => {
+                    tracing::error!("the disk of the store is full: only deletes work until there is space")
+                }
                 Health::Failed(reason) => tracing::error!(%reason, "the store is read-only: its disk failed"),
-                Health::Writable => tracing::info!("the store takes writes again"),
+                Health::Writable => tracing::info!("the store accepts writes again"),
                 Health::Closed => {}
             }
             *present = health;
@@ -168,40 +175,56 @@ impl<D: Digest> Shared<D> {
             group.into_iter().for_each(|request| drop(request.reply.send(Err(WriteError::Closed))));
             return;
         }
+        let any = |space| group.iter().any(|request| request.job.space() == Some(space));
+        let (ordinary, reclaiming) = (any(Space::Ordinary), any(Space::Reserve));
         let base = self.state.load_full();
         let mut next = State::clone(&base);
         let mut touched = BTreeSet::new();
-        let mut writers = Vec::with_capacity(group.len());
-        let mut others = Vec::new();
+        let mut outcomes = Vec::with_capacity(group.len());
         let (mut compact, mut checkpoint, mut close) = (false, false, false);
         let mut bytes = 0;
         lane.frame.clear();
-        for Request { job, reply } in group {
-            match job {
-                Job::Write(writes) => {
+        for request in &group {
+            outcomes.push(match &request.job {
+                Job::Write(writes, _) => {
                     bytes +=
                         writes.iter().map(|one| (one.key().len() + one.body().len()) as u64).sum::<u64>();
                     let frame = lane.log.is_some().then_some(&mut lane.frame);
-                    writers.push((reply, transact(&mut next, &writes, &mut touched, frame)));
-                    continue;
+                    transact(&mut next, writes, &mut touched, frame)
                 }
-                Job::Compact => compact = true,
-                Job::Checkpoint => checkpoint = true,
-                Job::Close => close = true,
-            }
-            others.push(reply);
+                job => {
+                    compact |= matches!(job, Job::Compact);
+                    checkpoint |= matches!(job, Job::Checkpoint);
+                    close |= matches!(job, Job::Close);
+                    Ok(Vec::new())
+                }
+            });
         }
         let now = self.options.now();
         let written = next.revision - base.revision;
         if written > 0 {
-            match self.log(lane, base.revision + 1, now) {
+            let space = if ordinary { Space::Ordinary } else { Space::Reserve };
+            match self.log(lane, base.revision + 1, now, space) {
                 Ok(()) => {
                     lane.window.committed(next.revision, now, bytes);
                     self.counters.committed(written);
                 }
+                Err(AppendError::Full) if ordinary && reclaiming => {
+                    // There may be space for what does not need as much.
+                    let refused = |request: &mut Request<D>| request.job.space() == Some(Space::Ordinary);
+                    let mut rest = group;
+                    for request in rest.extract_if(.., refused) {
+                        let _ = request.reply.send(Err(WriteError::Full));
+                    }
+                    return self.commit(lane, rest);
+                }
                 Err(error) => {
                     // Conflicts too: what they conflict with may be a write that did not happen.
-                    writers.iter_mut().for_each(|(_, outcome)| *outcome = Err(WriteError::from(&error)));
+                    for (request, outcome) in group.iter().zip(&mut outcomes) {
+                        if request.job.space().is_some() {
+                            *outcome = Err(WriteError::from(&error));
+                        }
+                    }
                     next = State::clone(&base);
                     touched.clear();
                 }
@@ -215,8 +238,16 @@ impl<D: Digest> Shared<D> {
             self.write_close_mark(lane, now);
             self.close();
         }
-        for (reply, outcome) in writers {
-            let _ = reply.send(outcome);
+        let mut others = Vec::new();
+        for (Request { job, reply }, outcome) in group.into_iter().zip(outcomes) {
+            if job.space().is_some() {
+                let _ = reply.send(outcome);
+            } else {
+                others.push(reply);
+            }
+        }
+        if compact {
+            self.look_for_space(lane);
         }
         self.maintain(lane, checkpoint);
         for reply in others {
@@ -225,18 +256,23 @@ impl<D: Digest> Shared<D> {
     }
 
     /// Makes the frame that was built durable.
-    fn log(&self, lane: &mut Lane, first: u64, now: u64) -> Result<(), AppendError> {
+    fn log(&self, lane: &mut Lane, first: u64, now: u64, space: Space) -> Result<(), AppendError> {
         let Some(log) = &mut lane.log else { return Ok(()) };
         let begun = Instant::now();
-        match log.append(&mut lane.frame, first, now) {
+        match log.append(&mut lane.frame, first, now, space) {
             Ok(bytes) => {
                 let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.counters.logged(bytes, micros);
                 lane.since_snapshot += bytes;
-                self.set_health(Health::Writable);
+                // That a delete found space says nothing about other writes.
+                lane.full &= space == Space::Reserve;
+                if !lane.full {
+                    self.set_health(Health::Writable);
+                }
                 Ok(())
             }
             Err(error) => {
+                lane.full = matches!(error, AppendError::Full);
                 self.set_health(match &error {
                     AppendError::Full => Health::Full,
                     AppendError::Failed(reason) => Health::Failed(reason.clone()),
@@ -246,15 +282,30 @@ impl<D: Digest> Shared<D> {
         }
     }
 
+    /// Finds out whether a disk that was full has space again, so that health does not wait for the next write.
+    fn look_for_space(&self, lane: &mut Lane) {
+        let Some(log) = lane.log.as_mut().filter(|_| lane.full) else { return };
+        match log.set_aside() {
+            Ok(()) => {
+                lane.full = false;
+                self.set_health(Health::Writable);
+            }
+            Err(AppendError::Full) => {}
+            Err(AppendError::Failed(reason)) => self.set_health(Health::Failed(reason)),
+        }
+    }
+
     /// A mark at the end of the log makes damage of the last commit detectable, which otherwise looks like
     /// a commit that a crash cut short. A store that cannot write it is closed all the same.
     fn write_close_mark(&self, lane: &mut Lane, now: u64) {
         lane.frame.clear();
         let revision = self.state.load().revision + 1;
-        if let Err(error) = self.log(lane, revision, now) {
+        if let Err(error) = self.log(lane, revision, now, Space::Reserve) {
             tracing::warn!(?error, "the store could not mark its log as complete");
         }
-        lane.log = None;
+        if let Some(log) = lane.log.take() {
+            log.close();
+        }
     }
 }
 

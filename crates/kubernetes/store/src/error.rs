@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
@@ -18,8 +18,9 @@ pub enum WriteError<D> {
     /// The write can never be accepted.
     #[error("write refused: {0}")]
     Invalid(&'static str),
-    /// The disk is full. Nothing was written; a later write succeeds once there is space again.
-    #[error("the store's disk is full: free some space, then write again")]
+    /// The disk is full. Nothing was written; a later write succeeds once there is space again. Deletes and
+    /// [`crate::Store::reclaim`] have space of their own and meet this later than other writes.
+    #[error("the disk of the store is full: deletes still work; free some space, then try again")]
     Full,
     /// The disk failed. Whether this write survives a restart is unknown; no write is accepted until then.
     #[error("the store is read-only after a disk failure ({0}): check the disk, then restart")]
@@ -76,6 +77,10 @@ pub enum WatchError {
     Closed,
 }
 
+/// What to do about files that cannot be put back.
+const ADVICE: &str =
+    "restore a backup into an empty directory; without one, `capstan store salvage` saves what is readable";
+
 /// Why a store cannot be opened, backed up or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -93,22 +98,49 @@ pub enum OpenError {
         /// The format it has.
         found: u32,
     },
-    /// A file is not as it was written.
-    #[error("{file} is damaged at byte {offset}: {reason}; restore a backup into an empty directory")]
+    /// The bytes of a file have changed.
+    #[error("{file} is damaged at byte {offset}: {reason}; {ADVICE}")]
     Damaged {
         /// The file.
         file: String,
-        /// Where the damage begins.
+        /// Where the damage begins; 0 if only the checksum of the file is known.
         offset: u64,
         /// What is wrong.
         reason: &'static str,
     },
-    /// A file that must be there is not.
-    #[error("{file} is missing: put it back, or restore a backup into an empty directory")]
+    /// A file that the store needs is not there.
+    #[error("{file} is missing: put it back, or {ADVICE}")]
     Missing {
         /// The file.
         file: String,
     },
+    /// A file is shorter than the manifest records.
+    #[error("{file} was cut off: it has {length} bytes of at least {expected}; put it back, or {ADVICE}")]
+    Shortened {
+        /// The file.
+        file: String,
+        /// Its length.
+        length: u64,
+        /// The least length it must have.
+        expected: u64,
+    },
+    /// A file is of another store.
+    #[error("{file} belongs to another store than the files beside it: put the right file back, or {ADVICE}")]
+    Foreign {
+        /// The file.
+        file: String,
+    },
+    /// A file has commits that the manifest does not know of.
+    #[error(
+        "{file} is not in MANIFEST, which is older than the file: put the newest MANIFEST back, or {ADVICE}"
+    )]
+    Unlisted {
+        /// The file.
+        file: String,
+    },
+    /// There is no file of the store to salvage anything from.
+    #[error("there is no file of this store to read: restore a backup into an empty directory")]
+    Nothing,
     /// A restore needs an empty directory.
     #[error("the directory already holds a store: restore into an empty one")]
     NotEmpty,
@@ -122,4 +154,16 @@ pub enum OpenError {
         /// The cause.
         source: io::Error,
     },
+}
+
+impl OpenError {
+    /// The same error for one more attempt that meets it.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Damaged { file, offset, reason } => {
+                Self::Damaged { file: file.clone(), offset: *offset, reason }
+            }
+            other => Self::Damaged { file: other.to_string(), offset: 0, reason: "it cannot be used" },
+        }
+    }
 }

@@ -40,9 +40,9 @@ pub(crate) enum ImageError {
     Io(#[from] io::Error),
 }
 
-/// Writes the state as an image of `revision`.
-pub(crate) fn write<D>(state: &State<D>, revision: u64, out: &mut dyn Write) -> io::Result<()> {
-    Blocks::new(Arc::new(state.clone()), revision).try_for_each(|block| out.write_all(&block))
+/// Writes the state as an image of `revision` that belongs to a store.
+pub(crate) fn write<D>(state: &State<D>, store: u32, revision: u64, out: &mut dyn Write) -> io::Result<()> {
+    Blocks::new(Arc::new(state.clone()), store, revision).try_for_each(|block| out.write_all(&block))
 }
 
 fn seed(header: &[u8; HEADER]) -> [u8; 4] {
@@ -68,12 +68,12 @@ enum Place {
 }
 
 impl<D> Blocks<D> {
-    pub fn new(state: Arc<State<D>>, revision: u64) -> Self {
-        let header = Header { revision, chain: 0 }.encode(Kind::Image);
+    pub fn new(state: Arc<State<D>>, store: u32, revision: u64) -> Self {
+        let header = Header { store, revision, chain: 0 }.encode(Kind::Image);
         Self { state, header, number: 0, place: Place::Header }
     }
 
-    /// Adds records from where the last block ended until the block is full or everything is told.
+    /// Adds records from where the last block ended until the block is full or nothing is left.
     fn fill(&mut self, block: &mut Vec<u8>) {
         let state = self.state.clone();
         while block.len() < BLOCK {
@@ -262,5 +262,132 @@ impl<D> Loader<D> {
         if let Some((name, bucket)) = self.bucket.take() {
             self.state.buckets.insert(name, Arc::new(bucket));
         }
+    }
+}
+
+/// What can be read of a damaged image.
+pub(crate) struct Partial<D> {
+    pub state: State<D>,
+    /// Keys in damaged blocks. The bucket is empty if it is unknown.
+    pub lost_keys: Vec<(String, String)>,
+    /// Why the image is damaged; none if it is not.
+    pub damage: Option<&'static str>,
+    /// There may be lost keys whose names are lost, too.
+    pub unknown_keys: bool,
+}
+
+/// Reads the blocks of an image that are sound.
+pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
+    let state = State { revision, compacted: revision, ..State::empty() };
+    let mut partial = Partial { state, lost_keys: Vec::new(), damage: None, unknown_keys: false };
+    let header: [u8; HEADER] = match bytes.get(..HEADER).and_then(|header| header.try_into().ok()) {
+        Some(header) => header,
+        None => {
+            (partial.damage, partial.unknown_keys) = (Some("it is cut off"), true);
+            return partial;
+        }
+    };
+    let mut seeds = vec![seed(&header)];
+    if Header::decode(Kind::Image, &header).is_err() {
+        partial.damage = Some("the header is damaged");
+        seeds.push(crc32fast::hash(&header[..28]).to_le_bytes());
+    }
+    let mut bucket: Option<Arc<str>> = None;
+    let (mut offset, mut number, mut complete) = (HEADER, 0, false);
+    while offset < bytes.len() && !complete {
+        let Some((payload, is_sound)) = block_at(&bytes[offset..], number, &seeds) else {
+            partial.damage = Some("a block's head is damaged");
+            partial.unknown_keys = true;
+            bucket = None;
+            // The next sound block, wherever it begins.
+            let next = (offset + 1..bytes.len()).find_map(|at| {
+                let numbers = number..number.saturating_add(64);
+                numbers
+                    .into_iter()
+                    .find(|number| matches!(block_at(&bytes[at..], *number, &seeds), Some((_, true))))
+                    .map(|number| (at, number))
+            });
+            match next {
+                Some(next) => (offset, number) = next,
+                None => break,
+            }
+            continue;
+        };
+        if !is_sound {
+            partial.damage = Some("a block's checksum is wrong");
+        }
+        match partial.records(payload, is_sound, &mut bucket) {
+            Some(end) => complete = end,
+            None => {
+                bucket = None;
+                partial.unknown_keys = true;
+            }
+        }
+        offset += BLOCK_HEAD + payload.len();
+        number += 1;
+    }
+    if !complete {
+        partial.damage.get_or_insert("it is cut off");
+        partial.unknown_keys = true;
+    }
+    partial
+}
+
+/// The payload of the block with this number at the front of `bytes`, and whether its checksum is right.
+fn block_at<'a>(bytes: &'a [u8], number: u32, seeds: &[[u8; 4]]) -> Option<(&'a [u8], bool)> {
+    let mut fields = Fields(bytes);
+    let (length, stored_number, stored) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    if stored_number != number || length as usize > MAX_BLOCK {
+        return None;
+    }
+    let payload = fields.take(length as usize)?;
+    let is_sound = seeds.iter().any(|seed| block_checksum(*seed, &bytes[..8], payload) == stored);
+    Some((payload, is_sound))
+}
+
+impl<D> Partial<D> {
+    /// Takes over the records of a sound block, or the keys of a damaged one. Whether the image ends with it; none if
+    /// its structure is damaged.
+    fn records(&mut self, payload: &[u8], is_sound: bool, bucket: &mut Option<Arc<str>>) -> Option<bool> {
+        let mut fields = Fields(payload);
+        while !fields.0.is_empty() {
+            match fields.u8()? {
+                BUCKET => {
+                    let revision = fields.u64()?;
+                    let name: Arc<str> = fields.name()?.into();
+                    if is_sound {
+                        let mut empty = Bucket::empty();
+                        empty.revision = revision;
+                        self.state.buckets.insert(name.clone(), Arc::new(empty));
+                    }
+                    *bucket = Some(name);
+                }
+                ENTRY => {
+                    let revision = fields.u64()?;
+                    let key: Arc<str> = fields.name()?.into();
+                    let (value, stamp) = fields.value()?;
+                    match bucket.as_ref().filter(|_| is_sound) {
+                        Some(name) => self.insert(Entry::new(name.clone(), key, revision, value, stamp)),
+                        None => {
+                            let name = bucket.as_deref().unwrap_or_default();
+                            self.lost_keys.push((name.to_owned(), key.to_string()));
+                        }
+                    }
+                }
+                END => return fields.u64().map(|_| true),
+                _ => return None,
+            }
+        }
+        Some(false)
+    }
+
+    fn insert(&mut self, entry: Entry<D>) {
+        let slot =
+            self.state.buckets.entry(entry.bucket.clone()).or_insert_with(|| Arc::new(Bucket::empty()));
+        let bucket = Arc::make_mut(slot);
+        bucket.revision = bucket.revision.max(entry.revision);
+        self.state.weight += entry.weight();
+        self.state.count += 1;
+        bucket.entries.insert(entry.key.clone(), Arc::new(entry));
     }
 }

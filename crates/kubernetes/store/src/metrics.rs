@@ -1,4 +1,4 @@
-//! Numbers for whoever watches over the store.
+//! Metrics and health.
 
 use std::sync::{
     Arc,
@@ -24,17 +24,19 @@ pub struct Metrics {
     pub checkpoints: u64,
     /// Snapshots that could not be written; the log keeps growing until one can.
     pub checkpoint_failures: u64,
+    /// Files that were found damaged when the store was opened and that it did not need.
+    pub damaged_files: u64,
 }
 
-/// Whether the store takes writes.
+/// Whether the store accepts writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
+    /// All of them.
     #[default]
     Writable,
-    /// The last write found the disk full; the next one tries again.
+    /// The disk is full: only deletes and [`crate::Store::reclaim`] succeed. The next write tries again.
     Full,
-    /// The disk failed; it takes none until it is opened anew.
+    /// The disk failed; no write succeeds until the store is opened again.
     Failed(Arc<str>),
     /// It was closed.
     Closed,
@@ -48,6 +50,7 @@ pub(crate) struct Counters {
     log_micros: AtomicU64,
     checkpoints: AtomicU64,
     checkpoint_failures: AtomicU64,
+    damaged_files: AtomicU64,
 }
 
 impl Counters {
@@ -66,6 +69,10 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
+    pub fn opened(&self, damaged_files: u64) {
+        self.damaged_files.store(damaged_files, Relaxed);
+    }
+
     pub fn read(&self, entries: u64, live_bytes: u64) -> Metrics {
         Metrics {
             entries,
@@ -76,6 +83,7 @@ impl Counters {
             log_micros: self.log_micros.load(Relaxed),
             checkpoints: self.checkpoints.load(Relaxed),
             checkpoint_failures: self.checkpoint_failures.load(Relaxed),
+            damaged_files: self.damaged_files.load(Relaxed),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
 
-use crate::{Digest, Write, WriteError, Written, commit::Shared};
+use crate::{Digest, Write, WriteError, Written, commit::Shared, log::Space};
 
 /// Most bytes of values in one group commit, but for a larger transaction.
 const GROUP_BYTES: usize = 4 << 20;
@@ -17,7 +17,7 @@ pub(crate) type Outcome<D> = Result<Vec<Written<D>>, WriteError<D>>;
 
 /// What is asked of the lane.
 pub(crate) enum Job {
-    Write(Vec<Write>),
+    Write(Vec<Write>, Space),
     Compact,
     Checkpoint,
     Close,
@@ -26,8 +26,16 @@ pub(crate) enum Job {
 impl Job {
     fn size(&self) -> usize {
         match self {
-            Self::Write(writes) => writes.iter().map(|write| write.body().len()).sum(),
+            Self::Write(writes, _) => writes.iter().map(|write| write.body().len()).sum(),
             _ => 0,
+        }
+    }
+
+    /// The space that a write may use; none for other jobs.
+    pub fn space(&self) -> Option<Space> {
+        match self {
+            Self::Write(_, space) => Some(*space),
+            _ => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     Written,
     commit::{Shared, validate},
     disk::Disk,
-    log::recover::recover,
+    log::{Space, recover::recover},
     queue::Job,
     state::State,
 };
@@ -120,13 +120,26 @@ impl<D: Digest> Store<D> {
         written.pop().ok_or(WriteError::Closed)
     }
 
-    /// Commits several writes as one transaction of one revision: all of them or none.
+    /// Commits several writes as one transaction of one revision: all of them or none. Deletes alone may use the
+    /// space that is kept for a full disk.
     pub async fn write_all(&self, writes: Vec<Write>) -> Result<Vec<Written<D>>, WriteError<D>> {
+        let deletes = writes.iter().all(|write| matches!(write, Write::Delete { .. }));
+        self.transact(writes, if deletes { Space::Reserve } else { Space::Ordinary }).await
+    }
+
+    /// Commits one write that leads to less data, such as the mark of an object that is being deleted. Like a
+    /// delete it may use the space that is kept for a full disk.
+    pub async fn reclaim(&self, write: Write) -> Result<Written<D>, WriteError<D>> {
+        let mut written = self.transact(vec![write], Space::Reserve).await?;
+        written.pop().ok_or(WriteError::Closed)
+    }
+
+    async fn transact(&self, writes: Vec<Write>, space: Space) -> Result<Vec<Written<D>>, WriteError<D>> {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
         validate(&writes)?;
-        self.shared().submit(Job::Write(writes)).await
+        self.shared().submit(Job::Write(writes, space)).await
     }
 
     /// Forgets the history that has become too old. Writes do this as they go; a store that may be quiet

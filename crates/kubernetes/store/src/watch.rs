@@ -8,6 +8,9 @@ use crate::{Event, HistoryError, WatchError, commit::Shared};
 
 /// Most events in a batch, but for a larger transaction, which is never split.
 const BATCH: usize = 1024;
+/// Bytes of the objects in a batch after which it ends, unless in the middle of a transaction. Whoever takes a batch and
+/// does not go on keeps that much alive beyond the history.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Events in the order of their revisions, whole transactions only.
 pub struct Batch<D> {
@@ -83,14 +86,17 @@ impl<D> Watch<D> {
         let mut events: Vec<Arc<Event<D>>> = Vec::new();
         let mut last = 0;
         let mut all = true;
+        let mut bytes = 0;
         for event in history.events.focus().narrow(skip..).into_iter() {
-            if events.len() >= BATCH && event.revision != last {
+            if (events.len() >= BATCH || bytes >= BATCH_BYTES) && event.revision != last {
                 all = false;
                 break;
             }
             last = event.revision;
             self.cursor += 1;
             if event.key().starts_with(&*self.prefix) {
+                bytes +=
+                    event.current.as_ref().or(event.previous.as_ref()).map_or(0, |entry| entry.value.len());
                 events.push(event.clone());
             }
         }

@@ -1,4 +1,4 @@
-//! The little of DER that writing a certificate takes.
+//! The subset of DER for writing certificates.
 
 use jiff::Timestamp;
 
@@ -30,22 +30,22 @@ pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Elements one after the other in a SEQUENCE.
+/// A SEQUENCE of elements.
 pub fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }
 
-/// A SET of one.
+/// A SET of one element.
 pub fn set(part: &[u8]) -> Vec<u8> {
     element(SET, part)
 }
 
-/// A context tag around an element.
+/// An explicit context tag.
 pub fn explicit(number: u8, part: &[u8]) -> Vec<u8> {
     element(0xa0 | number, part)
 }
 
-/// A context tag in place of a primitive element's own.
+/// An implicit context tag of a primitive element.
 pub fn implicit(number: u8, content: &[u8]) -> Vec<u8> {
     element(0x80 | number, content)
 }
@@ -61,12 +61,10 @@ pub fn integer(bytes: &[u8]) -> Vec<u8> {
     element(INTEGER, &content)
 }
 
-/// BOOLEAN true.
 pub fn boolean_true() -> Vec<u8> {
     vec![0x01, 0x01, 0xff]
 }
 
-/// NULL.
 pub fn null() -> Vec<u8> {
     element(NULL, &[])
 }
@@ -76,18 +74,16 @@ pub fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
-/// A BIT STRING of named bits, bit 0 first, without trailing zeros as DER wants it.
+/// A BIT STRING of named bits, bit 0 first, without trailing zeros, as DER requires.
 pub fn named_bits(bits: &[u8]) -> Vec<u8> {
     let byte = bits.iter().fold(0u8, |byte, bit| byte | (0x80 >> bit));
     element(BIT_STRING, &[byte.trailing_zeros().min(7) as u8, byte])
 }
 
-/// An OCTET STRING.
 pub fn octet_string(bytes: &[u8]) -> Vec<u8> {
     element(OCTET_STRING, bytes)
 }
 
-/// A UTF8String.
 pub fn text(text: &str) -> Vec<u8> {
     element(UTF8_STRING, text.as_bytes())
 }
@@ -108,7 +104,7 @@ pub fn oid(arcs: &[u32]) -> Vec<u8> {
     element(OBJECT_IDENTIFIER, &content)
 }
 
-/// A time in the form RFC 5280 asks for: two digits of the year until 2049.
+/// A time as RFC 5280 requires: UTCTime until 2049.
 pub fn time(at: Timestamp) -> Vec<u8> {
     let year: i32 = at.strftime("%Y").to_string().parse().unwrap_or_default();
     if (1950..2050).contains(&year) {
@@ -123,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_encode_as_der_says() {
+    fn elements_are_encoded_as_der() {
         let table: [(Vec<u8>, &[u8]); 9] = [
             (integer(&[0, 0]), &[2, 1, 0]),
             (integer(&[0, 0x7f]), &[2, 1, 0x7f]),
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn times_change_form_in_2050() {
+    fn times_change_format_in_2050() {
         let at = |text: &str| time(text.parse().unwrap());
         assert_eq!(at("2049-12-31T23:59:59Z")[2..], *b"491231235959Z");
         assert_eq!(at("2050-01-01T00:00:00Z")[2..], *b"20500101000000Z");

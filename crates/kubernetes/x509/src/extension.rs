@@ -6,25 +6,25 @@ use crate::der;
 
 const SUBJECT_KEY_ID: &[u32] = &[2, 5, 29, 14];
 const KEY_USAGE: &[u32] = &[2, 5, 29, 15];
-/// Object identifier of the alternative names of a subject.
+/// OID of subjectAltName.
 pub const SUBJECT_ALTERNATIVE_NAMES: &[u32] = &[2, 5, 29, 17];
 const BASIC_CONSTRAINTS: &[u32] = &[2, 5, 29, 19];
-/// Object identifier of the key id of the issuer.
+/// OID of authorityKeyIdentifier.
 pub const AUTHORITY_KEY_ID: &[u32] = &[2, 5, 29, 35];
 const EXTENDED_KEY_USAGE: &[u32] = &[2, 5, 29, 37];
-/// Extended use: a server's certificate in TLS.
+/// Extended key usage: TLS server.
 pub const SERVER_AUTH: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 3, 1];
-/// Extended use: a client's certificate in TLS.
+/// Extended key usage: TLS client.
 pub const CLIENT_AUTH: &[u32] = &[1, 3, 6, 1, 5, 5, 7, 3, 2];
 
-/// What a certified key may be used for.
+/// Key usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
-    /// Signatures other than those on certificates.
+    /// digitalSignature.
     DigitalSignature = 0,
-    /// Transport of keys.
+    /// keyEncipherment.
     KeyEncipherment = 2,
-    /// Signatures on certificates.
+    /// keyCertSign.
     CertificateSignature = 5,
 }
 
@@ -37,13 +37,12 @@ fn extension(id: &[u32], critical: bool, value: &[u8]) -> Vec<u8> {
     der::sequence(&parts)
 }
 
-/// What the key may be used for.
 pub fn key_usage(uses: &[KeyUse]) -> Vec<u8> {
     let bits: Vec<u8> = uses.iter().map(|&use_| use_ as u8).collect();
     extension(KEY_USAGE, true, &der::named_bits(&bits))
 }
 
-/// Whether the certificate is an authority's, and how many authorities may follow it.
+/// Whether the certificate is a CA's, and its path length.
 pub fn basic_constraints(authority: bool, path_length: Option<u8>) -> Vec<u8> {
     let mut parts = Vec::new();
     if authority {
@@ -53,23 +52,20 @@ pub fn basic_constraints(authority: bool, path_length: Option<u8>) -> Vec<u8> {
     extension(BASIC_CONSTRAINTS, true, &der::sequence(&parts))
 }
 
-/// Key id of the subject.
 pub fn subject_key_id(id: &[u8]) -> Vec<u8> {
     extension(SUBJECT_KEY_ID, false, &der::octet_string(id))
 }
 
-/// Key id of the issuer.
 pub fn authority_key_id(id: &[u8]) -> Vec<u8> {
     extension(AUTHORITY_KEY_ID, false, &der::sequence(&[der::implicit(0, id)]))
 }
 
-/// Extended uses, such as [`CLIENT_AUTH`].
+/// Extended key usages, such as [`CLIENT_AUTH`].
 pub fn extended_key_usage(uses: &[&[u32]]) -> Vec<u8> {
     let uses: Vec<Vec<u8>> = uses.iter().map(|&use_| der::oid(use_)).collect();
     extension(EXTENDED_KEY_USAGE, false, &der::sequence(&uses))
 }
 
-/// Host names and addresses of the subject.
 pub fn subject_alternative_names(names: &[String]) -> Vec<u8> {
     extension(SUBJECT_ALTERNATIVE_NAMES, false, &alternative_names(names))
 }

@@ -1,10 +1,10 @@
-//! Writing X.509 certificates: the DER of it, names, extensions, and a [`Template`] that a [`Signer`] signs.
+//! Writes X.509 certificates: DER, names, extensions, and a [`Template`] that a [`Signer`] signs.
 //!
-//! rcgen writes certificates too, but keeps one value per attribute of a name: a user in two groups, which is
-//! two organizations, cannot be said with it, nor can a foreign authority's subject be repeated byte for byte.
+//! rcgen supports only one value per attribute of a name: a user in two groups needs two organizations. It also
+//! cannot copy the subject of a foreign CA byte for byte.
 //!
-//! Of keys only RSA's are made here ([`rsa_key`]). Randomness is a parameter: what is written depends on the arguments
-//! alone.
+//! Only RSA keys are generated here ([`rsa_key`]). Randomness is a parameter: the output depends on the arguments
+//! only.
 
 pub mod der;
 mod extension;
@@ -24,7 +24,7 @@ pub use template::{Signer, Template, key_id, name};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// PEM text around DER bytes.
+/// PEM of DER bytes.
 pub fn pem(label: &str, der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let lines: Vec<&str> =

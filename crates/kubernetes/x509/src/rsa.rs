@@ -1,4 +1,4 @@
-//! RSA keys, which ring can use but not make.
+//! RSA keys, which ring can use but not generate.
 
 use crypto_bigint::{NonZero, Odd, Uint};
 use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
@@ -6,15 +6,15 @@ use crypto_primes::{Flavor, is_prime, sieve_and_find};
 
 use crate::{Stream, der};
 
-/// The public exponent, as everybody has it.
+/// The public exponent.
 const EXPONENT: u32 = 65_537;
 
-/// A key of 2048, 3072 or 4096 bits as PKCS#1 DER; none of another size. The same stream makes the same key.
+/// Generates a key of 2048, 3072 or 4096 bits as PKCS#1 DER; `None` for other sizes. Deterministic for a stream.
 ///
-/// Primes are drawn as FIPS 186-5 has it (two highest bits set, so that their product has every bit) and judged by
-/// Baillie-PSW. Whoever reads the key, as ring does, checks that its parts fit together.
+/// Primes follow FIPS 186-5 (the two highest bits are set, so that the product has full length) and are tested with
+/// Baillie-PSW. Readers of the key, such as ring, check its consistency.
 pub fn rsa_key(stream: &mut Stream, bits: usize) -> Option<Vec<u8>> {
-    // Words of 64 bits: of a prime, and of the product of two.
+    // 64-bit words of a prime, and of the product of two.
     match bits {
         2048 => key::<16, 32>(stream),
         3072 => key::<24, 48>(stream),
@@ -53,7 +53,7 @@ fn key<const HALF: usize, const FULL: usize>(stream: &mut Stream) -> Option<Vec<
     ]))
 }
 
-/// A prime that the exponent goes with.
+/// A prime that is compatible with the exponent.
 fn prime<const WORDS: usize>(stream: &mut Stream) -> Option<Uint<WORDS>> {
     let sieve = SmallFactorsSieveFactory::new(Flavor::Any, Uint::<WORDS>::BITS, SetBits::TwoMsb).ok()?;
     let exponent = NonZero::<Uint<1>>::new_unwrap(Uint::from_u32(EXPONENT));
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_made_key_signs_verifies_and_the_parts_fit_together() {
+    fn signatures_of_a_generated_key_verify() {
         for bits in [2048, 3072, 4096] {
             let key = rsa_key(&mut Stream::new([bits as u8; 32]), bits).expect("a key");
             let key = RsaKeyPair::from_der(&key).expect("ring takes it");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_one_key_and_another_seed_another() {
+    fn keys_are_deterministic_per_seed() {
         let key = |seed| rsa_key(&mut Stream::new([seed; 32]), 2048);
         assert_eq!(key(1), key(1));
         assert_ne!(key(1), key(2));

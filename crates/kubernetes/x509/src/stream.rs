@@ -1,11 +1,11 @@
-//! Bytes without end that follow from thirty-two.
+//! A deterministic byte stream from a 32-byte seed.
 
 use std::convert::Infallible;
 
 use rand_core::{TryCryptoRng, TryRng};
 use sha2::{Digest, Sha256};
 
-/// Bytes expanded from a seed by hashing it with a counter. As unpredictable as the seed, and the same for the same.
+/// A byte stream from a seed, by hashing it with a counter. As unpredictable as the seed.
 pub struct Stream {
     seed: [u8; 32],
     block: [u8; 32],
@@ -14,12 +14,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The bytes that follow from a seed.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { seed, block: [0; 32], used: 32, counter: 0 }
     }
 
-    /// The next bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         for byte in out {
             if self.used == self.block.len() {
@@ -73,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_the_same_however_it_is_read() {
+    fn a_stream_does_not_depend_on_read_sizes() {
         let read = |seed: u8, pieces: &[usize]| {
             let mut stream = Stream::new([seed; 32]);
             let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! A certificate before and after it is signed.
+//! A certificate before and after signing.
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -10,22 +10,20 @@ const ORGANIZATION: &[u32] = &[2, 5, 4, 10];
 
 /// A private key that signs certificates.
 pub trait Signer {
-    /// The public half as `SubjectPublicKeyInfo`.
+    /// The public key as `SubjectPublicKeyInfo`.
     fn public_key_info(&self) -> Vec<u8>;
     /// `AlgorithmIdentifier` of its signatures on certificates.
     fn certificate_algorithm(&self) -> Vec<u8>;
-    /// A signature as certificates carry it; `None` if the key cannot be used.
+    /// Signs a certificate; `None` if the key cannot be used.
     fn sign_certificate(&self, message: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// What a certificate says.
+/// The content of a certificate.
 #[derive(Debug, Clone)]
 pub struct Template<'a> {
     /// Serial number, big-endian.
     pub serial: &'a [u8],
-    /// Valid from.
     pub not_before: Timestamp,
-    /// Valid until.
     pub not_after: Timestamp,
     /// Distinguished name, as DER; see [`name`].
     pub subject: &'a [u8],
@@ -36,7 +34,7 @@ pub struct Template<'a> {
 }
 
 impl Template<'_> {
-    /// The certificate as DER, signed in the name of `issuer` (the issuer's subject, byte for byte).
+    /// The certificate as DER, signed by `issuer` (the issuer's subject, byte for byte).
     pub fn signed(&self, issuer: &[u8], signer: &impl Signer) -> Option<Vec<u8>> {
         let body = der::sequence(&[
             der::explicit(0, &der::integer(&[2])),
@@ -53,7 +51,7 @@ impl Template<'_> {
     }
 }
 
-/// A distinguished name: organizations, then the common name, each an RDN of its own as Go writes them.
+/// A distinguished name: organizations, then the common name, each in its own RDN, as Go writes them.
 pub fn name<S: AsRef<str>>(common_name: Option<&str>, organizations: &[S]) -> Vec<u8> {
     let attribute = |id: &[u32], value: &str| der::set(&der::sequence(&[der::oid(id), der::text(value)]));
     let organizations = organizations.iter().map(|group| attribute(ORGANIZATION, group.as_ref()));
@@ -61,7 +59,7 @@ pub fn name<S: AsRef<str>>(common_name: Option<&str>, organizations: &[S]) -> Ve
     der::sequence(&organizations.chain(common_name).collect::<Vec<_>>())
 }
 
-/// The id by which certificates name a key.
+/// The key id.
 pub fn key_id(public_key_info: &[u8]) -> Vec<u8> {
     Sha256::digest(public_key_info)[..20].to_vec()
 }

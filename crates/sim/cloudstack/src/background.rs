@@ -36,7 +36,7 @@ impl Cloud {
         let row = &self.vms[vm];
         // Recovered, destroyed again or removed meanwhile.
         let due = !row.removed && row.swept_from == Some(since) && row.busy.is_none();
-        if !due || !matches!(row.state, VmState::Destroyed | VmState::Error) {
+        if !due || !matches!(row.state, VmState::Destroyed | VmState::Error | VmState::Expunging) {
             return;
         }
         self.set_state(vm, VmState::Expunging);

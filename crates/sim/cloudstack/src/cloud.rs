@@ -1,9 +1,10 @@
 //! The state of a cloud and what every command needs of it: who may see what, what is counted, what time it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use capstan_apiserver::env::Env;
-use capstan_guest::Site;
+use capstan_env::Env;
+use capstan_hypervisor::Hypervisor;
 use jiff::Timestamp;
 
 use crate::call::{Call, Caller};
@@ -23,8 +24,8 @@ use crate::settings::Settings;
 pub(crate) struct Cloud {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
-    pub(crate) site: Option<Site>,
-    /// Port of the site's load balancers.
+    pub(crate) hypervisor: Option<Arc<dyn Hypervisor>>,
+    /// Port of the hypervisor's load balancers.
     pub(crate) endpoint_port: u16,
     /// The time of what is going on.
     pub(crate) now: Timestamp,

@@ -49,7 +49,7 @@ fn held(manifest: &[u8]) -> Option<SocketAddrV4> {
 impl Cloud {
     /// Lets an address lead to the machines that hold it, unless it is one of the cloud's own.
     pub(crate) fn float(&self, endpoint: SocketAddrV4) {
-        let Some(site) = &self.site else { return };
+        let Some(hypervisor) = &self.hypervisor else { return };
         if self.ips.iter().any(|ip| ip.address == *endpoint.ip()) {
             return;
         }
@@ -60,10 +60,10 @@ impl Cloud {
             .filter_map(|vm| vm.nics.first().and_then(|nic| nic.address))
             .collect();
         if members.is_empty() {
-            site.release(endpoint);
+            hypervisor.release(endpoint);
         } else {
-            site.keep_endpoint(&format!("kube-vip/{endpoint}"), endpoint);
-            site.balance(endpoint, members);
+            hypervisor.keep_endpoint(&format!("kube-vip/{endpoint}"), endpoint);
+            hypervisor.balance(endpoint, members);
         }
     }
 }

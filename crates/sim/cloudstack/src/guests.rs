@@ -1,10 +1,11 @@
-//! Machines as guests of a site: they execute their user data, and load balancers lead to them.
+//! Machines on a hypervisor: they execute their user data, and load balancers lead to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
 
 use base64::Engine as _;
-use capstan_guest::vm::{Image, VmSpec};
+use capstan_hypervisor::vm::{Image, VmSpec};
+use capstan_hypervisor::{Hypervisor, HypervisorError};
 
 use crate::cloud::Cloud;
 use crate::commands::LENIENT;
@@ -18,10 +19,10 @@ const API_PORT: u16 = 6443;
 
 impl Cloud {
     pub(crate) fn start_guest(&mut self, vm: Key<Vm>) {
-        let Some(site) = self.site.clone() else { return };
+        let Some(hypervisor) = self.hypervisor.clone() else { return };
         let row = &self.vms[vm];
         if row.booted {
-            report(&row.uuid, site.start(&row.uuid));
+            report(&row.uuid, hypervisor.start(&row.uuid));
             return self.refloat(vm);
         }
         let user_data = row.user_data.as_ref().and_then(|text| LENIENT.decode(text).ok()).unwrap_or_default();
@@ -44,7 +45,7 @@ impl Cloud {
             tags,
             faults: Vec::new(),
         };
-        report(&row.uuid, site.create(spec).map(|_| ()));
+        report(&row.uuid, hypervisor.create(spec));
         self.vms[vm].booted = true;
         self.vms[vm].floating = floating;
         self.refloat(vm);
@@ -57,33 +58,29 @@ impl Cloud {
     }
 
     pub(crate) fn stop_guest(&self, vm: Key<Vm>) {
-        self.with_guest(vm, |site, id| site.stop(id));
+        self.with_guest(vm, |hypervisor, id| hypervisor.stop(id));
         self.refloat(vm);
     }
 
     pub(crate) fn reboot_guest(&self, vm: Key<Vm>) {
-        self.with_guest(vm, |site, id| site.reboot(id));
+        self.with_guest(vm, |hypervisor, id| hypervisor.reboot(id));
     }
 
     pub(crate) fn destroy_guest(&self, vm: Key<Vm>) {
-        self.with_guest(vm, |site, id| site.destroy(id));
+        self.with_guest(vm, |hypervisor, id| hypervisor.destroy(id));
         self.refloat(vm);
     }
 
-    fn with_guest(
-        &self,
-        vm: Key<Vm>,
-        act: impl Fn(&capstan_guest::Site, &str) -> Result<(), capstan_guest::SiteError>,
-    ) {
+    fn with_guest(&self, vm: Key<Vm>, act: impl Fn(&dyn Hypervisor, &str) -> Result<(), HypervisorError>) {
         let row = &self.vms[vm];
-        if let Some(site) = self.site.as_ref().filter(|_| row.booted) {
-            report(&row.uuid, act(site, &row.uuid));
+        if let Some(hypervisor) = self.hypervisor.as_deref().filter(|_| row.booted) {
+            report(&row.uuid, act(hypervisor, &row.uuid));
         }
     }
 
-    /// Tells a site which machines stand behind an address: members of the rule on the port of its load balancers.
+    /// Tells the hypervisor which machines stand behind an address: members of the rule on the port of its load balancers.
     pub(crate) fn balance(&self, ip: Key<PublicIp>) {
-        let Some(site) = &self.site else { return };
+        let Some(hypervisor) = &self.hypervisor else { return };
         let endpoint = SocketAddrV4::new(self.ips[ip].address, self.endpoint_port);
         let members: BTreeSet<_> = self
             .lb_rules
@@ -96,12 +93,12 @@ impl Cloud {
                 self.vms[vm].nics.iter().find(|nic| nic.network == network).and_then(|nic| nic.address)
             })
             .collect();
-        site.balance(endpoint, members);
+        hypervisor.balance(endpoint, members);
     }
 }
 
-/// A site refuses only what the simulator should not have asked for.
-fn report(vm: &str, outcome: Result<(), capstan_guest::SiteError>) {
+/// A hypervisor refuses only what the simulator should not have asked for.
+fn report(vm: &str, outcome: Result<(), HypervisorError>) {
     if let Err(error) = outcome {
         tracing::warn!(vm, %error, "the guest does not follow its machine");
     }

@@ -7,11 +7,11 @@
 //!                  │ time                                                                             ▼
 //!                  └────▶ jobs.rs: what is due, each at its time ──▶ cloud.rs, model/ ──▶ render/ ─▶ Response
 //!                                                                      │
-//!                                                                      └─ guests.rs ─▶ machines of a `Site` boot
+//!                                                                      └─ guests.rs ─▶ machines of a `Hypervisor` boot
 //! ```
 //!
 //! Written from the API's documentation and from replies of a real server. No client of ours is imported here: they
-//! meet this crate on the wire only. Nothing reads a clock but through `Env`, and all ids come from its seed.
+//! meet this crate on the wire only. What its machines run on is a trait: no Kubernetes API server is imported either. Nothing reads a clock but through `Env`, and all ids come from its seed.
 
 // Hosts and machines are shown with more fields than a macro of the default depth can take.
 #![recursion_limit = "256"]

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
-use capstan_apiserver::env::Env;
-use capstan_guest::{Site, SiteOptions, Timings};
+use capstan_env::Env;
+use capstan_hypervisor::{HypervisorOptions, NewHypervisor};
 use capstan_provider_kit::{OpenSimulator, ProviderError, SimulatorOptions, Terminal};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
@@ -17,7 +16,10 @@ use crate::{Layout, Settings, Simulator, UnknownAccount};
 const ACCOUNT: &str = "capstan";
 
 /// Serves a CloudStack management server whose machines boot and form clusters.
-pub struct CloudStackSimulator;
+pub struct CloudStackSimulator {
+    /// What its machines run on.
+    pub hypervisor: NewHypervisor,
+}
 
 #[derive(clap::Args)]
 #[group(skip)]
@@ -47,22 +49,18 @@ impl capstan_provider_kit::Simulator for CloudStackSimulator {
         matches: &'a ArgMatches,
         terminal: &'a dyn Terminal,
     ) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(serve(matches, terminal))
+        Box::pin(serve(self.hypervisor, matches, terminal))
     }
 
     fn open(&self, options: SimulatorOptions) -> Result<OpenSimulator, ProviderError> {
         let SimulatorOptions { api, endpoints, kubernetes, speed, prompt_deletion } = options;
         let env = Env::system();
-        let site = SiteOptions {
-            endpoint_port: endpoints.local_addr()?.port(),
-            timings: paced(Timings::default(), speed),
-            ..SiteOptions::default()
-        };
-        let site = Site::new(env.clone(), site);
+        let machines = HypervisorOptions { endpoint_port: endpoints.local_addr()?.port(), speed };
+        let hypervisor = (self.hypervisor)(env.clone(), machines);
         // A tenant who may expunge has what is deleted gone at once.
         let settings = Settings { allow_user_expunge_recover_vm: prompt_deletion, ..Settings::default() };
         let versions: Vec<&str> = kubernetes.iter().map(String::as_str).collect();
-        let simulator = Simulator::new(env, &Layout::small(&versions), settings, Some(site.clone()));
+        let simulator = Simulator::new(env, &Layout::small(&versions), settings, Some(hypervisor.clone()));
         let address = api.local_addr()?;
         let keys = simulator.credentials(ACCOUNT).map_err(unknown)?;
         let credentials =
@@ -72,7 +70,7 @@ impl capstan_provider_kit::Simulator for CloudStackSimulator {
         let serve = async move {
             tokio::select! {
                 () = simulator.serve(api, std::future::pending()) => {}
-                () = site.serve(endpoints, std::future::pending()) => {}
+                () = hypervisor.serve(endpoints, Box::pin(std::future::pending())) => {}
             }
         };
         Ok(OpenSimulator { address, credentials, serve: Box::pin(serve) })
@@ -87,25 +85,19 @@ fn url(address: SocketAddr) -> String {
     format!("http://{address}/client/api")
 }
 
-/// Machines that take this many times less time.
-fn paced(usual: Timings, speed: f64) -> Timings {
-    let faster = |time: Duration| time.div_f64(speed);
-    Timings {
-        boot: faster(usual.boot),
-        init: faster(usual.init),
-        join: faster(usual.join),
-        pod: faster(usual.pod),
-    }
-}
-
-async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), ProviderError> {
+async fn serve(
+    hypervisor: NewHypervisor,
+    matches: &ArgMatches,
+    terminal: &dyn Terminal,
+) -> Result<(), ProviderError> {
     let flags = Flags::from_arg_matches(matches)
         .map_err(|error| ProviderError::caused_by("the simulator's flags", error))?;
     let env = Env::simulated(jiff::Timestamp::now, flags.seed);
-    let site =
-        Site::new(env.clone(), SiteOptions { endpoint_port: flags.endpoint_port, ..SiteOptions::default() });
+    let machines = HypervisorOptions { endpoint_port: flags.endpoint_port, speed: 1.0 };
+    let hypervisor = hypervisor(env.clone(), machines);
     let versions: Vec<&str> = flags.kubernetes.iter().map(String::as_str).collect();
-    let simulator = Simulator::new(env, &Layout::small(&versions), Settings::default(), Some(site.clone()));
+    let simulator =
+        Simulator::new(env, &Layout::small(&versions), Settings::default(), Some(hypervisor.clone()));
     let api = TcpListener::bind(flags.listen).await.map_err(|error| {
         let what = format!(
             "cannot listen on {}: choose another address with --listen, or port 0 for any free one",
@@ -120,7 +112,7 @@ async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), Prov
             ProviderError::caused_by(what, error)
         })?;
     announce(api.local_addr()?, &simulator, terminal)?;
-    tokio::join!(simulator.serve(api, terminal.stopped()), site.serve(endpoints, terminal.stopped()));
+    tokio::join!(simulator.serve(api, terminal.stopped()), hypervisor.serve(endpoints, terminal.stopped()));
     Ok(())
 }
 
@@ -129,15 +121,15 @@ fn announce(
     simulator: &Simulator,
     terminal: &dyn Terminal,
 ) -> Result<(), ProviderError> {
-    terminal.say(&format!("a simulated CloudStack answers on {}; nothing is kept", url(address)))?;
+    terminal.print(&format!("a simulated CloudStack answers on {}; nothing is kept", url(address)))?;
     for account in [ACCOUNT, "admin"] {
         let keys = simulator.credentials(account).map_err(unknown)?;
-        terminal.say(&format!(
+        terminal.print(&format!(
             "\naccount:    {account}\napi-key:    {}\nsecret-key: {}",
             keys.api_key, keys.secret_key
         ))?;
     }
-    terminal.say(&format!(
+    terminal.print(&format!(
         "\nfaults: curl -d '{{\"fault\":\"noCapacity\"}}' http://{address}/sim/faults; -X DELETE heals\n\
          leaks:  curl http://{address}/sim/leaks?account={ACCOUNT}\n\
          stop:   Ctrl-C"

@@ -110,7 +110,7 @@ pub struct ZoneLayout {
     pub hosts: usize,
     /// Cores of a host, MHz of a core, MiB of a host.
     pub host_size: Size,
-    /// First public address; a cloud whose machines are guests of a site takes the site's addresses instead.
+    /// First public address; a cloud whose machines run on a hypervisor takes its addresses instead.
     pub public_start: Ipv4Addr,
     /// How many public addresses there are; system VMs take the first two.
     pub public_count: usize,

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_apiserver::env::Env;
-use capstan_guest::Site;
+use capstan_env::Env;
+use capstan_hypervisor::Hypervisor;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -75,10 +75,15 @@ struct Inner {
 }
 
 impl Simulator {
-    /// A cloud as its operator left it. With a site, machines boot as its guests and public addresses are those that the
-    /// site's load balancers listen on.
-    pub fn new(env: Env, layout: &Layout, settings: Settings, site: Option<Site>) -> Self {
-        let cloud = Cloud::found(env.clone(), layout, settings, site);
+    /// A cloud as its operator left it. With a hypervisor, machines boot on it and public addresses are those that its
+    /// load balancers listen on.
+    pub fn new(
+        env: Env,
+        layout: &Layout,
+        settings: Settings,
+        hypervisor: Option<Arc<dyn Hypervisor>>,
+    ) -> Self {
+        let cloud = Cloud::found(env.clone(), layout, settings, hypervisor);
         let inner = Inner {
             env,
             baseline: Mutex::new(cloud.belongings()),

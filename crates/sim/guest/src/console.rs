@@ -1,13 +1,13 @@
-//! What a machine prints.
+//! The console of a machine.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Older lines go when a console holds more than this many bytes: a machine that boots in a loop must not fill memory.
+/// The oldest lines are dropped beyond this size: a machine that boots in a loop must not fill memory.
 const LIMIT: usize = 64 * 1024;
 
-/// The serial console of a machine. Clones write to the same one.
+/// The serial console of a machine. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Console(Arc<Mutex<String>>);
 
@@ -21,12 +21,11 @@ impl Console {
             let from = held.len() - LIMIT;
             let cut =
                 held.as_bytes().iter().skip(from).position(|byte| *byte == b'\n').map(|at| from + at + 1);
-            // A newline is one byte, so what follows it begins a character.
+            // A newline is one byte, so a character starts after it.
             held.drain(..cut.unwrap_or(0));
         }
     }
 
-    /// Everything that is still held.
     pub(crate) fn text(&self) -> String {
         self.0.lock().clone()
     }
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_console_forgets_its_oldest_lines_and_nothing_else() {
+    fn a_full_console_drops_only_its_oldest_lines() {
         let console = Console::default();
         for n in 0..20_000 {
             console.line(format!("line {n} ü"));

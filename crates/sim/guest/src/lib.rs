@@ -1,18 +1,19 @@
-//! Simulated machines: a machine boots by executing its user data, and what comes of it is a node of a cluster
-//! whose API is real: TLS, our API server in memory, etcd's gRPC.
+//! Simulated machines: a machine boots by executing its user data and becomes a node of a cluster with a real API:
+//! TLS, our API server in memory, etcd's gRPC.
 //!
 //! ```text
 //!   machine/   one machine: user data ─▶ files, users, commands ─▶ kubeadm init | join ─▶ console log
 //!                                                                      │ request.rs
-//!   cluster/   what machines form: API server, etcd members, Nodes, static Pods, kube-proxy, CoreDNS, workloads
-//!   site/      all machines and clusters of a world, their addresses and load balancers, and ways to reach them
+//!   cluster/   the clusters: API server, etcd members, Nodes, static Pods, kube-proxy, CoreDNS, workloads
+//!   site/      all machines and clusters, their addresses and load balancers, and connections to them
 //! ```
 //!
-//! Nothing here knows Cluster API or any cloud: a simulated cloud hands user data to a [`Site`] and asks
-//! what became of the machine. A site is not part of the plane's process: it lives on when that crashes.
+//! Nothing here knows Cluster API or any cloud: a simulated cloud knows a [`Site`] as its
+//! [`Hypervisor`](capstan_hypervisor::Hypervisor). A site is not part of the management cluster's process and survives its crashes.
 
 mod cluster;
 mod console;
+mod hypervisor;
 mod machine;
 pub mod request;
 mod site;
@@ -20,7 +21,7 @@ mod site;
 mod testing;
 #[cfg(test)]
 mod tests;
-pub mod vm;
 
+pub use capstan_hypervisor::vm;
 pub use cluster::{EtcdAlarm, EtcdMember, GuestCluster};
-pub use site::{Balancer, Revival, Revived, Site, SiteError, SiteOptions, Timings};
+pub use site::{Balancer, RecordedCluster, RecordedMachine, Site, SiteError, SiteOptions, Timings};

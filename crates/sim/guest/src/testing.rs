@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::{Authority, Leaf, PrivateKey};
 use capstan_controller::{Access, Client, KindName, Remote};
+use capstan_env::Env;
 use capstan_object::{Key, Scope};
+use capstan_pki::{Authority, Leaf, PrivateKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,7 +25,7 @@ pub(crate) const TOKEN: &str = "abcdef.0123456789abcdef";
 const DOMAIN: &str = "cluster.local";
 
 /// A site with one load balancer.
-pub(crate) struct Bed {
+pub(crate) struct TestSite {
     pub(crate) env: Env,
     pub(crate) site: Site,
     pub(crate) endpoint: SocketAddrV4,
@@ -41,7 +41,7 @@ pub(crate) struct Authorities {
     token_key: PrivateKey,
 }
 
-impl Bed {
+impl TestSite {
     pub(crate) fn new() -> Self {
         Self::with(SiteOptions {
             endpoint_port: 6443,
@@ -100,7 +100,7 @@ impl Bed {
         }
     }
 
-    /// Certificates that the machines of the control plane share.
+    /// Certificates that control plane machines have in common.
     pub(crate) fn shared_files(&self) -> Files {
         let mut files = Files::new();
         for (path, authority) in [
@@ -194,7 +194,7 @@ impl Bed {
         self.control(&vm).join(request).await
     }
 
-    /// Another worker; answers its id.
+    /// Adds a worker and returns its id.
     pub(crate) async fn worker(&mut self, name: &str) -> String {
         let node = self.machine(name).await;
         let vm = node.vm.clone();
@@ -202,7 +202,7 @@ impl Bed {
         vm
     }
 
-    /// Another machine of the control plane; answers its id.
+    /// Adds a control plane machine and returns its id.
     pub(crate) async fn control_plane(&mut self, name: &str) -> String {
         let node = self.machine(name).await;
         let vm = node.vm.clone();
@@ -264,7 +264,7 @@ pub(crate) fn condition<'a>(object: &'a Value, of: &str) -> &'a str {
     all.into_iter().find(|c| c["type"] == of).and_then(|c| c["status"].as_str()).unwrap_or("none")
 }
 
-/// Lets simulated time go by.
+/// Lets simulated time pass.
 pub(crate) async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }

@@ -1,4 +1,4 @@
-//! Runs: one, or one for every point where a process can die or an answer can be lost.
+//! Runs of a scenario: one, or one for every effect and fault.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,69 +9,67 @@ use tokio::sync::{Notify, watch};
 
 use crate::gate::Observers;
 use crate::world::Assembly;
-use crate::{Clock, Fault, Misfortune, Scenario, Trace, Violation, World};
+use crate::{Clock, Fault, FaultPlan, Scenario, Trace, Violation, World};
 
-/// What came of a run.
+/// Result of a run.
 pub struct Report {
-    /// The seed.
     pub seed: u64,
-    /// What went wrong on purpose.
+    /// Injected faults.
     pub faults: Vec<Fault>,
-    /// What happened.
     pub trace: Trace,
-    /// What did not hold; the first one ends the run.
+    /// The first violated property; it ends the run.
     pub violation: Option<Violation>,
 }
 
 impl Report {
-    /// How to see it again: seed, faults, and the trace.
-    pub fn story(&self) -> String {
-        let mut story = format!("seed {}", self.seed);
+    /// Everything needed to reproduce the run: seed, faults, violation and trace.
+    pub fn transcript(&self) -> String {
+        let mut text = format!("seed {}", self.seed);
         for fault in &self.faults {
-            let _ = write!(story, ", {fault}");
+            let _ = write!(text, ", {fault}");
         }
         if let Some(violation) = &self.violation {
-            let _ = write!(story, "\n{violation}");
+            let _ = write!(text, "\n{violation}");
         }
-        let _ = write!(story, "\n{}", self.trace.text());
-        story
+        let _ = write!(text, "\n{}", self.trace.text());
+        text
     }
 }
 
-/// Plays a scenario once.
+/// Runs a scenario once.
 pub fn run<S: Scenario>(scenario: &S, seed: u64, faults: &[Fault]) -> Report {
     let report = run_with(scenario, seed, Arc::new(faults.to_vec()));
     Report { faults: faults.to_vec(), ..report }
 }
 
-/// Plays a scenario once, with whatever misfortune there is.
-pub fn run_with<S: Scenario>(scenario: &S, seed: u64, misfortune: Arc<dyn Misfortune>) -> Report {
+/// Runs a scenario once with faults from a plan.
+pub fn run_with<S: Scenario>(scenario: &S, seed: u64, plan: Arc<dyn FaultPlan>) -> Report {
     let trace = Trace::default();
-    let played = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .map_err(|error| Violation::new("boot", format!("no Tokio runtime: {error}")));
-    let violation = match played {
-        Ok(runtime) => runtime.block_on(play(scenario, seed, misfortune, trace.clone())).err(),
+    let violation = match runtime {
+        Ok(runtime) => runtime.block_on(run_scenario(scenario, seed, plan, trace.clone())).err(),
         Err(violation) => Some(violation),
     };
     Report { seed, faults: Vec::new(), trace, violation }
 }
 
-async fn play<S: Scenario>(
+async fn run_scenario<S: Scenario>(
     scenario: &S,
     seed: u64,
-    misfortune: Arc<dyn Misfortune>,
+    plan: Arc<dyn FaultPlan>,
     trace: Trace,
 ) -> Result<(), Violation> {
-    let clock = Clock::begin(scenario.begins());
+    let clock = Clock::begin(scenario.start_time());
     let outside = scenario.outside(&clock.env(!seed));
     let observers = Arc::new(Observers {
         clock,
         trace,
-        misfortune,
-        struck: AtomicBool::new(false),
+        plan,
+        injected: AtomicBool::new(false),
         checkers: Mutex::new(scenario.checkers(&outside)),
         violations: Mutex::default(),
         crashed: Notify::new(),
@@ -89,59 +87,63 @@ async fn play<S: Scenario>(
     world.boot().await?;
     scenario.prepare(&world).await?;
     world.start();
-    scenario.play(&mut world, &outside).await
+    scenario.run(&mut world, &outside).await
 }
 
-/// Which effects are disturbed: from the first on that the scenario exposes, every so many.
+/// The effects that get a fault: every nth of those with faults enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// The first one, counted from the first that is exposed.
+    /// Index of the first one, among those with faults enabled.
     pub first: usize,
-    /// From one to the next; 1 for all.
+    /// Step; 1 for all.
     pub every: usize,
 }
 
 impl Sample {
-    /// Every effect.
     pub const ALL: Self = Self { first: 0, every: 1 };
 }
 
-/// What came of disturbing a scenario.
-pub struct Survey {
+/// Result of running a scenario once per effect and fault.
+pub struct FaultRuns {
     /// The run without faults.
     pub reference: Report,
-    /// Runs with a fault.
+    /// Number of runs with a fault.
     pub runs: usize,
-    /// Those in which something did not hold.
+    /// Runs in which a property was violated.
     pub broken: Vec<Report>,
 }
 
-/// Plays a scenario without faults, then once for every effect it had and every fault of `faults` at that effect.
-/// The answer is the reference run and the runs in which something did not hold.
+/// Runs a scenario without faults, then once for every effect and every fault in `faults`. Returns the reference run
+/// and the runs in which a property was violated.
 pub fn crash_points<S: Scenario>(
     scenario: &S,
     seed: u64,
     faults: &[fn(usize) -> Fault],
 ) -> (Report, Vec<Report>) {
-    let survey = survey(scenario, seed, faults, Sample::ALL);
-    (survey.reference, survey.broken)
+    let runs = inject_faults(scenario, seed, faults, Sample::ALL);
+    (runs.reference, runs.broken)
 }
 
-/// The same for some of the effects.
-pub fn survey<S: Scenario>(scenario: &S, seed: u64, faults: &[fn(usize) -> Fault], sample: Sample) -> Survey {
+/// Like [`crash_points`], for a sample of the effects.
+pub fn inject_faults<S: Scenario>(
+    scenario: &S,
+    seed: u64,
+    faults: &[fn(usize) -> Fault],
+    sample: Sample,
+) -> FaultRuns {
     let reference = run(scenario, seed, &[]);
-    let mut survey = Survey { reference, runs: 0, broken: Vec::new() };
-    if survey.reference.violation.is_none() {
-        let first = survey.reference.trace.exposed() + sample.first;
-        for effect in (first..survey.reference.trace.effects()).step_by(sample.every.max(1)) {
+    let mut runs = FaultRuns { reference, runs: 0, broken: Vec::new() };
+    if runs.reference.violation.is_none() {
+        let first = runs.reference.trace.faults_from() + sample.first;
+        for effect in (first..runs.reference.trace.effects()).step_by(sample.every.max(1)) {
             for fault in faults {
                 let report = run(scenario, seed, &[fault(effect)]);
-                survey.runs += 1;
+                runs.runs += 1;
                 if report.violation.is_some() {
-                    survey.broken.push(report);
+                    runs.broken.push(report);
                 }
             }
         }
     }
-    survey
+    runs
 }

@@ -1,42 +1,42 @@
-//! What goes wrong, and at which effect.
+//! Faults, and the effects at which they are injected.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A fault at the effect with a number, counted from 0 over the whole run, restarts included.
+/// A fault at the effect with this number, counted from 0 over the whole run, restarts included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The process dies right after the effect has happened, before it hears so.
+    /// The process dies after the effect, before it gets the response.
     CrashAfter(usize),
-    /// The process dies right before the effect happens.
+    /// The process dies before the effect.
     CrashBefore(usize),
-    /// The effect happens; the answer is lost.
+    /// The effect happens; its response is lost.
     LoseReply(usize),
-    /// The effect does not happen; the answer is this HTTP status.
+    /// The effect fails with this HTTP status.
     Refuse(usize, u16),
-    /// The effect happens only after a time.
+    /// The effect is delayed.
     Delay(usize, Duration),
-    /// All watches break when the effect has happened.
+    /// All watches break after the effect.
     CutWatches(usize),
 }
 
-/// What goes wrong when, as the effects of a run get their numbers.
-pub trait Misfortune: Send + Sync {
-    /// What strikes at the effect that is about to happen.
-    fn strike(&self, effect: usize) -> Vec<Fault>;
+/// Chooses the faults of a run while its effects get their numbers.
+pub trait FaultPlan: Send + Sync {
+    /// Faults at the effect that is about to happen.
+    fn faults_at(&self, effect: usize) -> Vec<Fault>;
 
-    /// From here on the scenario is to be disturbed: what it does before only prepares it.
-    fn exposed(&self) {}
+    /// The scenario has finished its preparation: faults are injected from here on.
+    fn enabled(&self) {}
 }
 
-impl Misfortune for Vec<Fault> {
-    fn strike(&self, effect: usize) -> Vec<Fault> {
+impl FaultPlan for Vec<Fault> {
+    fn faults_at(&self, effect: usize) -> Vec<Fault> {
         self.iter().filter(|fault| fault.effect() == effect).copied().collect()
     }
 }
 
 impl Fault {
-    /// The number of the effect it strikes at.
+    /// Number of the effect.
     pub fn effect(&self) -> usize {
         match self {
             Self::CrashAfter(effect)
@@ -54,7 +54,7 @@ impl fmt::Display for Fault {
         match self {
             Self::CrashAfter(effect) => write!(f, "crash after effect {effect}"),
             Self::CrashBefore(effect) => write!(f, "crash before effect {effect}"),
-            Self::LoseReply(effect) => write!(f, "answer of effect {effect} lost"),
+            Self::LoseReply(effect) => write!(f, "response to effect {effect} lost"),
             Self::Refuse(effect, code) => write!(f, "effect {effect} refused with {code}"),
             Self::Delay(effect, time) => write!(f, "effect {effect} delayed by {time:?}"),
             Self::CutWatches(effect) => write!(f, "watches cut after effect {effect}"),

@@ -1,4 +1,4 @@
-//! The one place where every effect of a process passes: numbered, checked, recorded, disturbed.
+//! The gate that every effect of a process passes: numbered, checked, recorded, and disturbed by faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,21 +10,21 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::check::{Checker, Step};
-use crate::wire::{Collection, Told};
-use crate::{Clock, Fault, Misfortune, Objects, Trace, Violation};
+use crate::watch_tap::{Collection, WatchEvent};
+use crate::{Clock, Fault, FaultPlan, Objects, Trace, Violation};
 
-/// What all processes of a world share.
+/// What the processes of a world have in common: clock, trace, faults and checkers.
 pub(crate) struct Observers {
     pub clock: Clock,
     pub trace: Trace,
-    pub misfortune: Arc<dyn Misfortune>,
-    /// Something has gone wrong on purpose.
-    pub struck: AtomicBool,
+    pub plan: Arc<dyn FaultPlan>,
+    /// A fault was injected.
+    pub injected: AtomicBool,
     pub checkers: Mutex<Vec<Box<dyn Checker>>>,
     pub violations: Mutex<Vec<Violation>>,
-    /// Rung when the process has died or something does not hold.
+    /// Notified when the process has died or a property was violated.
     pub crashed: Notify,
-    /// Changes when all watches break.
+    /// Incremented when all watches break.
     pub cuts: watch::Sender<u64>,
 }
 
@@ -35,22 +35,21 @@ impl Observers {
                 let violation = Violation::new(checker.name(), what);
                 self.trace.line(self.clock.seconds(), &format!("VIOLATION {violation}"));
                 self.violations.lock().push(violation);
-                // Whoever waits for time to pass need not wait any longer.
+                // Ends the wait for simulated time.
                 self.crashed.notify_one();
             }
         }
     }
 }
 
-/// The gate of one process.
 pub(crate) struct SimGate {
-    pub shared: Arc<Observers>,
+    pub observers: Arc<Observers>,
     pub objects: Objects,
     dead: AtomicBool,
     under_way: Mutex<Vec<UnderWay>>,
 }
 
-/// An effect that has begun.
+/// An effect in progress.
 struct UnderWay {
     description: String,
     number: usize,
@@ -58,24 +57,24 @@ struct UnderWay {
 }
 
 impl SimGate {
-    pub fn new(shared: Arc<Observers>, objects: Objects) -> Self {
-        Self { shared, objects, dead: AtomicBool::new(false), under_way: Mutex::default() }
+    pub fn new(observers: Arc<Observers>, objects: Objects) -> Self {
+        Self { observers, objects, dead: AtomicBool::new(false), under_way: Mutex::default() }
     }
 
-    /// Nothing passes any more.
+    /// From here on no effect passes.
     pub fn kill(&self) {
         self.dead.store(true, Ordering::Relaxed);
     }
 
-    /// An effect is about to happen, here or in a workload cluster.
+    /// Called before an effect, in the management cluster or in a workload cluster.
     async fn enter(&self, actor: &str, effect: &EffectOf<'_>, workload: bool) -> Verdict {
         if self.dead.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        let number = self.shared.trace.number();
-        let faults = self.shared.misfortune.strike(number);
+        let number = self.observers.trace.number();
+        let faults = self.observers.plan.faults_at(number);
         if !faults.is_empty() {
-            self.shared.struck.store(true, Ordering::Relaxed);
+            self.observers.injected.store(true, Ordering::Relaxed);
         }
         for fault in &faults {
             match fault {
@@ -83,7 +82,13 @@ impl SimGate {
                 Fault::Delay(_, time) => tokio::time::sleep(*time).await,
                 Fault::Refuse(_, code) => {
                     let error = ApiError::status(*code, reason(*code), "refused by the simulation");
-                    self.shared.trace.effect(self.shared.clock.seconds(), number, actor, effect, "REFUSED");
+                    self.observers.trace.effect(
+                        self.observers.clock.seconds(),
+                        number,
+                        actor,
+                        effect,
+                        "REFUSED",
+                    );
                     return Verdict::Fail(error);
                 }
                 _ => {}
@@ -93,11 +98,11 @@ impl SimGate {
         self.under_way.lock().push(UnderWay { description, number, faults });
         let mut step = self.step(number, actor, effect, Ok(b""));
         step.workload = workload;
-        self.shared.check(|checker| checker.before(&step, &self.objects));
+        self.observers.check(|checker| checker.before(&step, &self.objects));
         Verdict::Proceed
     }
 
-    /// An effect happened or failed.
+    /// Called after an effect, failed or not.
     async fn leave(
         &self,
         actor: &str,
@@ -115,47 +120,47 @@ impl SimGate {
             let begun = at.map(|at| under_way.remove(at));
             begun.map_or((usize::MAX, Vec::new()), |begun| (begun.number, begun.faults))
         };
-        let told = match &result {
+        let outcome = match &result {
             Ok(_) => "ok".to_owned(),
             Err(error) => error.to_string(),
         };
-        let place = if workload { format!("{actor} in workload") } else { actor.to_owned() };
-        self.shared.trace.effect(self.shared.clock.seconds(), number, &place, effect, &told);
+        let actor_name = if workload { format!("{actor} in workload") } else { actor.to_owned() };
+        self.observers.trace.effect(self.observers.clock.seconds(), number, &actor_name, effect, &outcome);
         let lost = faults.contains(&Fault::LoseReply(number));
         let crashes = faults.contains(&Fault::CrashAfter(number));
         let mut step = self.step(number, actor, effect, result);
         step.workload = workload;
-        let unheard = ApiError::Transport(TransportError::ambiguous("the answer was lost"));
+        let no_response = ApiError::Transport(TransportError::ambiguous("the response was lost"));
         if lost || crashes {
-            // It happened, but nobody was told: for promises about what was acknowledged it does not count.
-            step.result = Err(&unheard);
+            // The effect happened but was not acknowledged: it does not count for acknowledged writes.
+            step.result = Err(&no_response);
         }
-        self.shared.check(|checker| checker.after(&step, &self.objects));
+        self.observers.check(|checker| checker.after(&step, &self.objects));
         if crashes {
             return self.die(number).await;
         }
         if faults.contains(&Fault::CutWatches(number)) {
-            self.shared.trace.line(self.shared.clock.seconds(), "WATCHES CUT");
-            self.shared.cuts.send_modify(|cut| *cut += 1);
+            self.observers.trace.line(self.observers.clock.seconds(), "WATCHES CUT");
+            self.observers.cuts.send_modify(|cut| *cut += 1);
         }
         if lost {
-            self.shared.trace.line(self.shared.clock.seconds(), &format!("ANSWER LOST of #{number}"));
-            return Verdict::Fail(unheard);
+            self.observers.trace.line(self.observers.clock.seconds(), &format!("RESPONSE LOST of #{number}"));
+            return Verdict::Fail(no_response);
         }
         Verdict::Proceed
     }
 
-    /// The process hears something of its server on a watch with a number.
-    pub fn told(&self, watch: u64, collection: &Collection, told: &Told) {
+    /// Reports a watch event to the checkers.
+    pub fn watch_event(&self, watch: u64, collection: &Collection, event: &WatchEvent) {
         if !self.dead.load(Ordering::Relaxed) {
-            self.shared.check(|checker| checker.told(watch, collection, told, &self.objects));
+            self.observers.check(|checker| checker.watch_event(watch, collection, event, &self.objects));
         }
     }
 
     async fn die(&self, number: usize) -> Verdict {
-        self.shared.trace.line(self.shared.clock.seconds(), &format!("CRASH at #{number}"));
+        self.observers.trace.line(self.observers.clock.seconds(), &format!("CRASH at #{number}"));
         self.kill();
-        self.shared.crashed.notify_one();
+        self.observers.crashed.notify_one();
         std::future::pending().await
     }
 
@@ -166,11 +171,11 @@ impl SimGate {
         effect: &'a EffectOf<'a>,
         result: Result<&'a [u8], &'a ApiError>,
     ) -> Step<'a> {
-        Step { number, at: self.shared.clock.now(), actor, effect, result, workload: false }
+        Step { number, at: self.observers.clock.now(), actor, effect, result, workload: false }
     }
 }
 
-/// The same effect, however often it is described.
+/// Identifies an effect between `enter` and `leave`.
 fn described(actor: &str, effect: &EffectOf<'_>, workload: bool) -> String {
     format!("{workload} {actor} {effect}")
 }
@@ -191,18 +196,18 @@ impl Gate for SimGate {
 
     fn read(&self, actor: &str, kind: &KindName, key: &Key, version: u64) {
         if !self.dead.load(Ordering::Relaxed) {
-            self.shared.check(|checker| checker.read(actor, kind, key, version));
+            self.observers.check(|checker| checker.read(actor, kind, key, version));
         }
     }
 
     fn decided(&self, actor: &str, object: &ObjectRef, read: &[(KindName, Key, u64)]) {
         if !self.dead.load(Ordering::Relaxed) {
-            self.shared.check(|checker| checker.decided(actor, object, read));
+            self.observers.check(|checker| checker.decided(actor, object, read));
         }
     }
 }
 
-/// The gate of one process on its way to workload clusters: the same numbers and faults, other objects.
+/// The gate of one process for workload clusters: same numbers and faults, other objects.
 pub(crate) struct WorkloadGate(pub Arc<SimGate>);
 
 impl Gate for WorkloadGate {

@@ -1,4 +1,4 @@
-//! The objects as the store holds them, for checkers.
+//! The objects in the store, for checkers.
 
 use capstan_apiserver::{Digest, Server};
 use capstan_controller::KindName;
@@ -6,34 +6,32 @@ use capstan_object::Key;
 use capstan_store::Store;
 use serde_json::Value;
 
-/// What the API server holds right now, past all caches.
+/// The current state of an API server, read from its store and not from a cache.
 #[derive(Clone)]
 pub struct Objects(pub(crate) Store<Digest>);
 
 impl Objects {
-    /// The objects of any server of this process, such as one of a workload cluster.
+    /// The objects of any server in this process, such as one of a workload cluster.
     pub fn of(server: &Server) -> Self {
         Self(server.store().clone())
     }
 
-    /// The revision of the last write.
     pub fn revision(&self) -> u64 {
         self.0.revision()
     }
 
-    /// An object in the version it is stored in.
+    /// An object, in its storage version.
     pub fn get(&self, kind: &KindName, key: &Key) -> Option<Value> {
-        let entry = self.0.get(&bucket(kind), &place(key))?;
+        let entry = self.0.get(&bucket(kind), &path(key))?;
         serde_json::from_slice(&entry.value).ok()
     }
 
-    /// All objects of a kind, in order of their keys.
+    /// All objects of a kind, ordered by key.
     pub fn list(&self, kind: &KindName) -> Vec<Value> {
         let snapshot = self.0.snapshot(&bucket(kind));
         snapshot.range("", None).filter_map(|entry| serde_json::from_slice(&entry.value).ok()).collect()
     }
 
-    /// The store.
     pub fn store(&self) -> &Store<Digest> {
         &self.0
     }
@@ -43,6 +41,6 @@ pub(crate) fn bucket(kind: &KindName) -> String {
     format!("{}/{}", kind.group, kind.plural)
 }
 
-pub(crate) fn place(key: &Key) -> String {
+pub(crate) fn path(key: &Key) -> String {
     if key.namespace.is_empty() { key.name.clone() } else { format!("{}/{}", key.namespace, key.name) }
 }

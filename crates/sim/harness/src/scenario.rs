@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Scenarios.
 
 use std::sync::Arc;
 
@@ -10,44 +10,42 @@ use jiff::Timestamp;
 
 use crate::{Checker, World};
 
-/// A property that did not hold.
+/// A violated property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{property}: {what}")]
 pub struct Violation {
-    /// The property, such as `S1`.
+    /// Name of the property, such as `S1`.
     pub property: String,
-    /// What was seen instead.
     pub what: String,
 }
 
 impl Violation {
-    /// A violation of a property.
     pub fn new(property: &str, what: impl Into<String>) -> Self {
         Self { property: property.to_owned(), what: what.into() }
     }
 }
 
-/// A story: what there is outside the process, which controllers run, what a user does, what must hold.
+/// A scenario: what exists outside the process, which controllers run, what a user does, which properties must hold.
 pub trait Scenario {
-    /// Clouds and guests: what lives on when the process dies.
+    /// Clouds and guests: what survives a crash of the process.
     type Outside: Clone + 'static;
 
-    /// What the clock shows at the beginning.
-    fn begins(&self) -> Timestamp {
+    /// Time at the start.
+    fn start_time(&self) -> Timestamp {
         crate::clock::BEGIN
     }
 
-    /// The world outside at the beginning.
+    /// The clouds and guests at the start.
     fn outside(&self, env: &Env) -> Self::Outside;
 
-    /// Adds the controllers to a process that starts.
+    /// Adds the controllers to a starting process.
     fn controllers(&self, outside: &Self::Outside, runtime: &mut Runtime);
 
-    /// What must hold.
+    /// The properties that must hold.
     fn checkers(&self, outside: &Self::Outside) -> Vec<Box<dyn Checker>>;
 
-    /// How workload clusters are reached from a process that starts. What is written to them over `management`'s
-    /// gate is numbered, recorded and disturbed like everything else.
+    /// How a starting process reaches workload clusters. Writes to them pass the gate of `management`: they are
+    /// numbered, recorded and get faults like all other effects.
     fn workloads(
         &self,
         _outside: &Self::Outside,
@@ -57,31 +55,31 @@ pub trait Scenario {
         None
     }
 
-    /// The store of a process that starts, on what the disk holds.
+    /// Opens the store of a starting process.
     fn store(&self, disk: SimDisk, options: capstan_store::Options) -> Result<Store<Digest>, OpenError> {
         Store::open(disk, options)
     }
 
-    /// How the controllers' requests reach the server.
+    /// Wraps the transport between the controllers and the server.
     fn transport(&self, direct: Arc<dyn Transport>) -> Arc<dyn Transport> {
         direct
     }
 
-    /// How the server is set up.
+    /// Configures the server.
     fn configure(&self, config: Config) -> Config {
         config
     }
 
-    /// How the runtime is set up.
+    /// Options of the controller runtime.
     fn options(&self) -> Options {
         Options::default()
     }
 
-    /// What is on the server before the controllers start, such as definitions of kinds.
+    /// Creates what must exist before the controllers start, such as definitions.
     fn prepare(&self, world: &World<'_>) -> impl Future<Output = Result<(), Violation>>;
 
-    /// What the user does.
-    fn play(
+    /// Runs the actions of the user.
+    fn run(
         &self,
         world: &mut World<'_>,
         outside: &Self::Outside,

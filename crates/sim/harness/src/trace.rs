@@ -1,4 +1,4 @@
-//! What happened, line by line: the same for the same seed and commit.
+//! The trace of a run: the same for the same seed and commit.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use capstan_controller::EffectOf;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// Every effect of a run in order, with its time and number. Clones are the same trace.
+/// Every effect of a run in order, with time and number. Clones share one trace.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Lines>>);
 
@@ -14,31 +14,31 @@ pub struct Trace(Arc<Mutex<Lines>>);
 struct Lines {
     text: String,
     effects: usize,
-    exposed: usize,
+    faults_from: usize,
 }
 
 impl Trace {
-    /// Takes the next number for an effect.
+    /// Assigns the next effect number.
     pub(crate) fn number(&self) -> usize {
         let mut lines = self.0.lock();
         lines.effects += 1;
         lines.effects - 1
     }
 
-    /// How many effects there have been.
+    /// Number of effects so far.
     pub fn effects(&self) -> usize {
         self.0.lock().effects
     }
 
-    /// The number of the first effect that is to be disturbed.
-    pub fn exposed(&self) -> usize {
-        self.0.lock().exposed
+    /// Number of the first effect that may get a fault.
+    pub fn faults_from(&self) -> usize {
+        self.0.lock().faults_from
     }
 
-    /// The next effect is the first one to be disturbed.
-    pub(crate) fn expose(&self) {
+    /// The next effect is the first that may get a fault.
+    pub(crate) fn enable_faults(&self) {
         let mut lines = self.0.lock();
-        lines.exposed = lines.effects;
+        lines.faults_from = lines.effects;
     }
 
     pub(crate) fn line(&self, seconds: f64, text: &str) {
@@ -58,13 +58,12 @@ impl Trace {
         self.line(seconds, &format!("#{number} {actor}: {effect}{body} -> {result}"));
     }
 
-    /// The whole text.
     pub fn text(&self) -> String {
         self.0.lock().text.clone()
     }
 }
 
-/// What is written, without what must not be read by everybody.
+/// The written body, with secrets redacted.
 fn body(effect: &EffectOf<'_>) -> Option<String> {
     let (kind, body) = match effect {
         EffectOf::Create { kind, body, .. } | EffectOf::Replace { kind, body, .. } => (kind, *body),

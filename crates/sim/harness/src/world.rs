@@ -1,43 +1,42 @@
-//! A plane that can die and start again, in a world that goes on.
+//! A management cluster that can crash and restart, and its clock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_apiserver::Digest;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_controller::{Client, Env, Options, Runtime, Transport, Workloads};
+use capstan_pki::Pki;
 use capstan_store::{OpenError, SimDisk, Store};
 
 use crate::gate::{Observers, SimGate, WorkloadGate};
-use crate::wire::Wire;
+use crate::watch_tap::WatchTap;
 use crate::{Clock, Objects, Trace, Violation};
 
-/// A plane is at rest when it has done nothing for this long: longer than any pause after a failure.
+/// A management cluster is idle after this long without an effect: longer than any backoff.
 const QUIET: Duration = Duration::from_secs(700);
-/// A plane that is not at rest by then never will be.
+/// A management cluster that is not idle by then has failed.
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
 
-/// Reaches workload clusters from a process that starts.
-type Reach<'a> = Box<dyn Fn(Client, Env) -> Option<Arc<dyn Workloads>> + 'a>;
+/// Reaches workload clusters from a starting process.
+type ReachWorkloads<'a> = Box<dyn Fn(Client, Env) -> Option<Arc<dyn Workloads>> + 'a>;
 
-/// Opens the store on what the disk holds.
-type Open<'a> = Box<dyn Fn(SimDisk, capstan_store::Options) -> Result<Store<Digest>, OpenError> + 'a>;
+type OpenStore<'a> = Box<dyn Fn(SimDisk, capstan_store::Options) -> Result<Store<Digest>, OpenError> + 'a>;
 
-/// Leads from the way to the server to the one that the controllers take.
-type Way<'a> = Box<dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport> + 'a>;
+/// Wraps the transport between the controllers and the server.
+type WrapTransport<'a> = Box<dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport> + 'a>;
 
-/// What a process is made of when it starts.
+/// What a process is assembled from when it starts.
 pub(crate) struct Assembly<'a> {
-    pub store: Open<'a>,
-    pub transport: Way<'a>,
+    pub store: OpenStore<'a>,
+    pub transport: WrapTransport<'a>,
     pub configure: Box<dyn Fn(Config) -> Config + 'a>,
-    pub workloads: Reach<'a>,
+    pub workloads: ReachWorkloads<'a>,
     pub controllers: Box<dyn Fn(&mut Runtime) + 'a>,
 }
 
-/// A whole plane in simulated time.
+/// A whole management cluster in simulated time.
 pub struct World<'a> {
     seed: u64,
     boots: u64,
@@ -49,7 +48,7 @@ pub struct World<'a> {
     process: Option<Process>,
 }
 
-/// What dies in a crash.
+/// What is lost in a crash.
 struct Process {
     plane: Server,
     runtime: Option<Runtime>,
@@ -68,7 +67,7 @@ impl<'a> World<'a> {
         Self { seed, boots: 0, disk, pki, options, assembly, observers, process: None }
     }
 
-    /// Starts the server on what the disk holds, without controllers.
+    /// Starts the server from the disk, without controllers.
     pub(crate) async fn boot(&mut self) -> Result<(), Violation> {
         self.boots += 1;
         let env = self.env();
@@ -89,15 +88,14 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Starts the controllers.
     pub(crate) fn start(&mut self) {
         let env = self.env();
         let Some(process) = &mut self.process else { return };
         let direct = Client::in_process(process.plane.clone(), "capstan");
         let inner = (self.assembly.transport)(direct.transport().clone());
-        let client = Client::new(Arc::new(Wire::new(inner, process.gate.clone())), "capstan");
-        let elsewhere = client.gated(Arc::new(WorkloadGate(process.gate.clone())));
-        let workloads = (self.assembly.workloads)(elsewhere, env.clone());
+        let client = Client::new(Arc::new(WatchTap::new(inner, process.gate.clone())), "capstan");
+        let workload_client = client.gated(Arc::new(WorkloadGate(process.gate.clone())));
+        let workloads = (self.assembly.workloads)(workload_client, env.clone());
         let client = client.gated(process.gate.clone());
         let mut runtime = Runtime::with_workloads(client, env, self.options.clone(), workloads);
         (self.assembly.controllers)(&mut runtime);
@@ -109,13 +107,13 @@ impl<'a> World<'a> {
         self.observers.clock.env(self.seed.wrapping_add(self.boots))
     }
 
-    /// The process dies: tasks, memory and what the disk has not synced are gone. Then it starts again.
+    /// Crashes the process and restarts it. Tasks, memory and unsynced data are lost.
     pub async fn crash(&mut self) -> Result<(), Violation> {
         if let Some(process) = self.process.take() {
             process.gate.kill();
         }
         self.disk = self.disk.power_loss();
-        // Tasks that were dropped get their turn to go.
+        // Dropped tasks get a chance to end.
         for _ in 0..64 {
             tokio::task::yield_now().await;
         }
@@ -124,54 +122,51 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// A user's client of the server. What a user does is no effect of the plane: it passes no gate.
+    /// A client for the user. Its requests are not effects: they do not pass the gate.
     pub fn user(&self) -> Result<Client, Violation> {
         match &self.process {
             Some(process) => Ok(Client::in_process(process.plane.clone(), "user")),
-            None => Err(Violation::new("boot", "the process does not run")),
+            None => Err(Violation::new("boot", "the process is not running")),
         }
     }
 
-    /// What the server holds.
     pub fn objects(&self) -> Result<Objects, Violation> {
         match &self.process {
             Some(process) => Ok(process.gate.objects.clone()),
-            None => Err(Violation::new("boot", "the process does not run")),
+            None => Err(Violation::new("boot", "the process is not running")),
         }
     }
 
-    /// The controllers of the process that runs.
+    /// The controllers of the running process.
     pub fn runtime(&self) -> Option<&Runtime> {
         self.process.as_ref().and_then(|process| process.runtime.as_ref())
     }
 
-    /// The clock.
     pub fn clock(&self) -> Clock {
         self.observers.clock
     }
 
-    /// What has happened so far.
     pub fn trace(&self) -> &Trace {
         &self.observers.trace
     }
 
-    /// What follows is what is to be disturbed.
-    pub fn expose(&self) {
-        self.observers.trace.expose();
-        self.observers.misfortune.exposed();
+    /// Enables faults from the next effect on.
+    pub fn enable_faults(&self) {
+        self.observers.trace.enable_faults();
+        self.observers.plan.enabled();
     }
 
-    /// Something has gone wrong on purpose.
-    pub fn is_struck(&self) -> bool {
-        self.observers.struck.load(Ordering::Relaxed)
+    /// Whether a fault was injected.
+    pub fn fault_injected(&self) -> bool {
+        self.observers.injected.load(Ordering::Relaxed)
     }
 
-    /// Writes a line into the trace.
+    /// Adds a line to the trace.
     pub fn note(&self, text: &str) {
         self.observers.trace.line(self.observers.clock.seconds(), text);
     }
 
-    /// Lets time pass, through crashes and restarts.
+    /// Lets simulated time pass, through crashes and restarts.
     pub async fn pass(&mut self, time: Duration) -> Result<(), Violation> {
         let until = tokio::time::Instant::now() + time;
         loop {
@@ -191,26 +186,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets time pass until the plane has nothing to do any more, through crashes and restarts.
-    pub async fn rest(&mut self) -> Result<(), Violation> {
+    /// Lets time pass until the controllers are idle, through crashes and restarts.
+    pub async fn run_until_idle(&mut self) -> Result<(), Violation> {
         let begun = tokio::time::Instant::now();
         loop {
             if self.is_quiet().await? {
                 let objects = self.objects()?;
-                self.observers.check(|checker| checker.at_rest(&objects));
+                self.observers.check(|checker| checker.idle(&objects));
                 let violation = self.observers.violations.lock().first().cloned();
                 return violation.map_or(Ok(()), Err);
             }
             if begun.elapsed() > LIMIT {
-                return Err(Violation::new(
-                    "L1/L2",
-                    format!("not at rest after {LIMIT:?} of simulated time"),
-                ));
+                return Err(Violation::new("L1/L2", format!("not idle after {LIMIT:?} of simulated time")));
             }
         }
     }
 
-    /// Lets some time pass, more than any pause after a failure; whether the plane did nothing in it.
+    /// Lets time pass, longer than any backoff, and returns whether there was no effect.
     pub async fn is_quiet(&mut self) -> Result<bool, Violation> {
         let before = self.trace().effects();
         self.pass(QUIET).await?;

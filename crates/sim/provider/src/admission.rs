@@ -1,8 +1,8 @@
-//! What a user may say about the kinds, and what may not change.
+//! Validation of the kinds, and immutable fields.
 
 use capstan_capi_types::admission::{Admission, Features, FieldError, Rules};
 use capstan_provider_kit::admission::{
-    validate_endpoint, validate_machine_stays, validate_template, validate_template_has_no_id,
+    validate_endpoint, validate_machine_immutable, validate_template, validate_template_without_id,
 };
 
 use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineSpec, SimMachineTemplate};
@@ -31,7 +31,7 @@ impl Admission for SimMachine {
         let mut errors = Vec::new();
         validate_machine(&self.spec, "spec", &mut errors);
         let before = old.map(|old| &old.spec);
-        validate_machine_stays(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
+        validate_machine_immutable(&self.spec, before, |spec| &mut spec.provider_id, &mut errors);
         errors
     }
 }
@@ -51,7 +51,7 @@ impl Admission for SimMachineTemplate {
         let mut errors = Vec::new();
         let template = &self.spec.template;
         validate_machine(&template.spec, "spec.template.spec", &mut errors);
-        validate_template_has_no_id(&template.spec.provider_id, &mut errors);
+        validate_template_without_id(&template.spec.provider_id, &mut errors);
         let changed = old.is_some_and(|old| old.spec.template.spec != template.spec);
         validate_template::<Self>(&template.metadata, changed, &mut errors);
         errors
@@ -63,7 +63,7 @@ fn validate_machine(spec: &SimMachineSpec, path: &str, errors: &mut Vec<FieldErr
         let Some(kind) = fault.kind else { continue };
         let path = format!("{path}.faults[{at}].seconds");
         match (kind.takes_time(), fault.seconds) {
-            (true, None) => errors.push(FieldError::required(path, format!("{kind} says how long"))),
+            (true, None) => errors.push(FieldError::required(path, format!("{kind} needs a duration"))),
             (false, Some(_)) => errors.push(FieldError::forbidden(path, format!("{kind} takes no time"))),
             _ => {}
         }
@@ -76,20 +76,20 @@ mod tests {
 
     use super::*;
 
-    /// What is said of the label `-tier`.
+    /// The error for the label `-tier`.
     const NO_LABEL: &str = "spec.template.metadata.labels: Invalid value: \"-tier\": name part must consist of \
         alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
         'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-    fn verdict(kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
+    fn validation_errors(kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
         let rules = rules().into_iter().find(|rules| rules.kind.kind == kind).expect("rules");
         let errors = (rules.validate)(new, old, &Features::default()).expect("an object");
         errors.iter().map(|error| format!("{}: {}", error.field, error.body())).collect()
     }
 
     #[test]
-    fn what_is_set_once_stays_and_the_rest_is_admitted() {
+    fn immutable_fields_are_rejected_and_the_rest_is_admitted() {
         let spec = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
         let template = |spec: Value| json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": spec}}});
         let here = json!({"controlPlaneEndpoint": {"host": "127.1.2.3", "port": 6443}});
@@ -101,7 +101,7 @@ mod tests {
             )
         };
         let immutable = |field: &str| format!("{field}: Forbidden: field is immutable");
-        for (kind, old, new, told) in [
+        for (kind, old, new, expected) in [
             ("SimCluster", Some(spec(json!({}))), spec(here.clone()), None),
             ("SimCluster", Some(spec(here.clone())), spec(here.clone()), None),
             (
@@ -154,7 +154,8 @@ mod tests {
                 None,
                 template(json!({"faults": [{"type": "SlowBoot"}]})),
                 Some(
-                    "spec.template.spec.faults[0].seconds: Required value: SlowBoot says how long".to_owned(),
+                    "spec.template.spec.faults[0].seconds: Required value: SlowBoot needs a duration"
+                        .to_owned(),
                 ),
             ),
             (
@@ -181,8 +182,8 @@ mod tests {
                 Some(stays("SimClusterTemplate")),
             ),
         ] {
-            let errors = verdict(kind, &new, old.as_ref());
-            assert_eq!(errors, told.into_iter().collect::<Vec<_>>(), "{kind} {old:?} {new}");
+            let errors = validation_errors(kind, &new, old.as_ref());
+            assert_eq!(errors, expected.into_iter().collect::<Vec<_>>(), "{kind} {old:?} {new}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::types::{SimCluster, SimClusterTemplate, SimMachine, SimMachineTemplat
 
 const LABELS: [(&str, &str); 3] = labels("infrastructure-sim", "v1beta1");
 
-/// The CustomResourceDefinition objects of the provider's kinds, in order of their names.
+/// The CustomResourceDefinitions of the provider's kinds, ordered by name.
 pub fn definitions() -> Vec<Value> {
     vec![
         definition::<SimCluster>(&LABELS, cluster_version::<SimCluster>(Vec::new())),

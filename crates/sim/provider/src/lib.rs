@@ -1,4 +1,4 @@
-//! An infrastructure provider of Cluster API whose machines are simulated: all of Cluster API without a cloud.
+//! An infrastructure provider of Cluster API with simulated machines: Cluster API without a cloud.
 //!
 //! ```text
 //! SimCluster ── endpoint, members ──▶ load balancer ─┐
@@ -6,10 +6,10 @@
 //! SimMachine ── create, destroy ────▶ machine ───────┘
 //! ```
 //!
-//! [`Simulated`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] what an API server needs to know of
-//! them, [`SimClusters`] and [`SimMachines`] the controllers. The provider follows the contract v1beta2 as a real one does: intents before
-//! calls, marks on what it makes, and the site is asked, never assumed. How machines boot and form clusters is
-//! none of its business.
+//! [`Simulated`] is the plug-in, [`types`] has the kinds, [`definitions`] and [`rules`] are for the API server,
+//! [`SimClusters`] and [`SimMachines`] are the controllers. The provider follows the contract v1beta2 like any other:
+//! intents before calls, ownership marks on what it creates, and state is read from the site. How machines boot and
+//! form clusters is up to the site.
 
 mod admission;
 mod cluster;
@@ -27,17 +27,17 @@ pub use machine::{FINALIZER as MACHINE_FINALIZER, MACHINE_TAG, SimMachines};
 pub use plugin::Simulated;
 pub use process::SiteProcess;
 
-/// Codes of this provider.
+/// Error codes of this provider.
 pub mod code {
     capstan_controller::codes! {
         BOOT_DATA = "E-SIM-BOOT-DATA", Cluster,
-            "the boot data of a machine cannot be read",
-            "check that the Secret named by the Machine is there and has a key `value`";
+            "the bootstrap data of a machine cannot be read",
+            "check that the Secret in spec.bootstrap.dataSecretName of the Machine exists and has the key `value`";
         REFUSED = "E-SIM-REFUSED", Cloud,
-            "the site refuses what is asked of it",
-            "read what it says";
+            "the simulated site refused a request",
+            "read the site's error in the message and correct the manifest";
         SITE = "E-SIM-SITE", Operator,
-            "the site of simulated machines does not answer",
-            "check that the process of `--simulator-url` runs: `capstan sim site`";
+            "the simulated site is unreachable",
+            "start `capstan sim site`, or correct `--simulator-url`";
     }
 }

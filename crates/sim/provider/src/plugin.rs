@@ -1,4 +1,4 @@
-//! The provider as a plug-in: its flags, where its machines are, and how their consoles are read.
+//! The plug-in: its flags, its site, and its console reader.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_provider_kit::{
     ConsoleReader, MachineModel, OpenedProvider, Provider, ProviderError, RunningProvider, Size,
 };
-use capstan_sim_site::{Ground, GroundError, Remote};
+use capstan_sim_site::{Remote, SiteCallError, SiteHandle};
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -21,27 +21,26 @@ use tokio::task::JoinHandle;
 use crate::machine::{CPUS, MEMORY_MIB, SCHEME};
 use crate::{SimClusters, SimMachines, code, definitions, rules};
 
-/// Provides simulated machines, where a flag asks for them.
+/// Provides simulated machines if a flag enables them.
 pub struct Simulated;
 
-/// Flags about the simulator.
 #[derive(clap::Args)]
 #[group(skip)]
 struct Flags {
-    /// Provide simulated machines: SimCluster, SimMachine. They live as long as this process
+    /// Provide simulated machines: SimCluster, SimMachine. They exist as long as this process
     #[arg(long)]
     simulator: bool,
     /// Port of the API servers of simulated clusters, whose addresses are 127.x.y.z
     #[arg(long, value_name = "PORT", default_value_t = 16443, requires = "simulator")]
     simulator_port: u16,
-    /// Have simulated machines boot and join at once instead of taking a machine's time
+    /// Let simulated machines boot and join without delay
     #[arg(long, requires = "simulator")]
     simulator_instant: bool,
-    /// Provide the simulated machines of `capstan sim site` at this address, such as http://127.0.0.1:7480. They outlive
-    /// this process
+    /// Provide the simulated machines of `capstan sim site` at this address, such as http://127.0.0.1:7480. They
+    /// outlive this process
     #[arg(long, value_name = "URL", conflicts_with = "simulator")]
     simulator_url: Option<String>,
-    /// How often simulated kubelets renew their Leases; 0 for never, which makes quiet clusters cost nothing
+    /// How often simulated kubelets renew their Leases; 0 for never, so that idle clusters cost no CPU time
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "simulator")]
     simulator_heartbeat: u64,
 }
@@ -92,12 +91,12 @@ impl Provider for Simulated {
     }
 }
 
-/// A machine that does not say how large it is has the size that the controller gives it.
+/// The size of a machine, with the controller's defaults.
 fn size(object: &Value) -> Option<Size> {
-    let said = |field: &str| object["spec"][field].as_u64();
+    let field_of = |field: &str| object["spec"][field].as_u64();
     Some(Size {
-        cpus: said("cpus").unwrap_or(CPUS.into()),
-        memory_mib: said("memoryMiB").unwrap_or(MEMORY_MIB),
+        cpus: field_of("cpus").unwrap_or(CPUS.into()),
+        memory_mib: field_of("memoryMiB").unwrap_or(MEMORY_MIB),
     })
 }
 
@@ -147,45 +146,45 @@ impl ConsoleReader for Simulated {
     }
 }
 
-/// Where simulated machines are, for as long as this lives.
+/// The site of the simulated machines, until it is dropped.
 struct Running {
-    ground: Ground,
-    /// Leads to the clusters of a site in this process.
-    near: Option<(Arc<dyn Dial>, u16)>,
-    /// Serves the clusters of a site in this process.
-    door: Option<JoinHandle<()>>,
+    site: SiteHandle,
+    /// Connects to clusters of a site in this process.
+    local: Option<(Arc<dyn Dial>, u16)>,
+    /// Serves clusters of a site in this process.
+    server: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Opens a site, or finds the one that is named.
+    /// Opens a site in this process, or connects to the one in the flags.
     async fn start(flags: &Flags, env: Env) -> Result<Self, ProviderError> {
         if let Some(url) = &flags.simulator_url {
             let remote =
                 Remote::new(url).map_err(|error| ProviderError::caused_by("--simulator-url", error))?;
-            let absent = |error: GroundError| {
+            let absent = |error: SiteCallError| {
                 ProviderError::caused_by("start it first, with `capstan sim site`", error)
             };
             remote.check().await.map_err(absent)?;
-            return Ok(Self { ground: remote.into(), near: None, door: None });
+            return Ok(Self { site: remote.into(), local: None, server: None });
         }
-        let pace = Pace::new(flags.simulator_instant, flags.simulator_heartbeat);
+        let pace = Delays::new(flags.simulator_instant, flags.simulator_heartbeat);
         let (site, listener) = open(env, flags.simulator_port, pace, "--simulator-port").await?;
-        let near = (site.dial(), listener.local_addr()?.port());
+        let local = (site.dial(), listener.local_addr()?.port());
         let served = site.clone();
-        let door = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
-        Ok(Self { ground: site.into(), near: Some(near), door: Some(door) })
+        let server = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
+        Ok(Self { site: site.into(), local: Some(local), server: Some(server) })
     }
 }
 
 impl RunningProvider for Running {
     fn add_controllers(&self, runtime: &mut Runtime) {
-        runtime.add(SimClusters::new(self.ground.clone()));
-        runtime.add(SimMachines::new(self.ground.clone()));
+        runtime.add(SimClusters::new(self.site.clone()));
+        runtime.add(SimMachines::new(self.site.clone()));
     }
 
     fn dial(&self, otherwise: Arc<dyn Dial>) -> Arc<dyn Dial> {
-        match &self.near {
-            Some((site, port)) => Arc::new(NearDial { site: site.clone(), port: *port, otherwise }),
+        match &self.local {
+            Some((site, port)) => Arc::new(LocalDial { site: site.clone(), port: *port, otherwise }),
             None => otherwise,
         }
     }
@@ -199,27 +198,27 @@ impl RunningProvider for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(door) = &self.door {
-            door.abort();
+        if let Some(server) = &self.server {
+            server.abort();
         }
     }
 }
 
-/// Reaches simulated clusters inside the process: thousands of them need no sockets.
-struct NearDial {
+/// Connects to simulated clusters inside the process: thousands of them need no sockets.
+struct LocalDial {
     site: Arc<dyn Dial>,
     port: u16,
     otherwise: Arc<dyn Dial>,
 }
 
-impl NearDial {
+impl LocalDial {
     fn of(&self, host: &str, port: u16) -> &Arc<dyn Dial> {
-        let near = port == self.port && host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-        if near { &self.site } else { &self.otherwise }
+        let local = port == self.port && host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+        if local { &self.site } else { &self.otherwise }
     }
 }
 
-impl Dial for NearDial {
+impl Dial for LocalDial {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         self.of(host, port).dial(host, port)
     }
@@ -229,30 +228,30 @@ impl Dial for NearDial {
     }
 }
 
-/// How much time simulated machines take.
+/// Delays of simulated machines.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
-    /// They boot and join at once.
+pub(crate) struct Delays {
+    /// Boot and join without delay.
     instant: bool,
-    /// How often their kubelets renew their Leases.
+    /// Interval of Lease renewals.
     heartbeat: Option<Duration>,
 }
 
-impl Pace {
-    /// As flags say it: seconds between two heartbeats, 0 for none.
+impl Delays {
+    /// From flags: seconds between heartbeats, 0 for none.
     pub(crate) fn new(instant: bool, heartbeat: u64) -> Self {
         Self { instant, heartbeat: Some(Duration::from_secs(heartbeat)).filter(|every| !every.is_zero()) }
     }
 }
 
-/// A site, and the one port of its clusters; `flag` is what chooses another.
+/// Opens a site and the port of its clusters; `flag` is named in the error if the port is taken.
 pub(crate) async fn open(
     env: Env,
     port: u16,
-    pace: Pace,
+    pace: Delays,
     flag: &str,
 ) -> Result<(Site, TcpListener), ProviderError> {
-    // One listener for every address of 127.0.0.0/8; the site turns away whoever comes by another.
+    // One listener for all of 127.0.0.0/8; the site rejects connections to other addresses.
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await.map_err(|error| {
         let what = format!("simulated clusters cannot be served on port {port}: choose another with {flag}");
         ProviderError::caused_by(what, error)

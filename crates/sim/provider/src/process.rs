@@ -1,4 +1,4 @@
-//! `capstan sim site`: simulated machines in a process of their own, for several servers or managers.
+//! `capstan sim site`: simulated machines in their own process, for several servers or managers.
 
 use std::net::SocketAddr;
 
@@ -8,9 +8,9 @@ use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
-use crate::plugin::{Pace, open};
+use crate::plugin::{Delays, open};
 
-/// Keeps a site of simulated machines.
+/// Runs a site of simulated machines.
 pub struct SiteProcess;
 
 #[derive(clap::Args)]
@@ -22,10 +22,10 @@ struct Flags {
     /// Port of the API servers of simulated clusters, whose addresses are 127.x.y.z
     #[arg(long, value_name = "PORT", default_value_t = 16443)]
     endpoint_port: u16,
-    /// Have machines boot and join at once instead of taking a machine's time
+    /// Let machines boot and join without delay
     #[arg(long)]
     instant: bool,
-    /// How often kubelets renew their Leases; 0 for never, which makes quiet clusters cost nothing
+    /// How often kubelets renew their Leases; 0 for never, so that idle clusters cost no CPU time
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     heartbeat: u64,
 }
@@ -54,7 +54,7 @@ async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), Prov
             flags.listen
         )));
     }
-    let pace = Pace::new(flags.instant, flags.heartbeat);
+    let pace = Delays::new(flags.instant, flags.heartbeat);
     let (site, endpoints) = open(Env::system(), flags.endpoint_port, pace, "--endpoint-port").await?;
     let api = TcpListener::bind(flags.listen).await.map_err(|error| {
         let what = format!(
@@ -64,7 +64,7 @@ async fn serve(matches: &ArgMatches, terminal: &dyn Terminal) -> Result<(), Prov
         ProviderError::caused_by(what, error)
     })?;
     let address = api.local_addr()?;
-    terminal.say(&format!(
+    terminal.print(&format!(
         "simulated machines live here until this ends; use them with --simulator-url http://{address}"
     ))?;
     let served = capstan_sim_site::serve(site.clone(), api, terminal.stopped());

@@ -1,19 +1,19 @@
-//! What a site's errors mean to a controller.
+//! Errors of a site as errors of a controller.
 
 use capstan_controller::{ObserveError, Outcome};
-use capstan_sim_site::GroundError;
+use capstan_sim_site::SiteCallError;
 
 use crate::code;
 
-/// The state of the site cannot be told.
-pub(crate) fn unseen(error: GroundError) -> ObserveError {
+/// The state of the site is unknown.
+pub(crate) fn observe_error(error: SiteCallError) -> ObserveError {
     ObserveError::outside(code::SITE, error.to_string())
 }
 
-/// A call did not succeed; one that nobody heard the end of is looked up.
-pub(crate) fn outcome(error: GroundError) -> Outcome {
+/// The outcome of a failed call; a lost response is looked up later.
+pub(crate) fn outcome(error: SiteCallError) -> Outcome {
     match error {
-        GroundError::Refused(error) => Outcome::failed(code::REFUSED, error.to_string()),
-        GroundError::Unreachable { .. } => Outcome::unknown(error.to_string()),
+        SiteCallError::Refused(error) => Outcome::failed(code::REFUSED, error.to_string()),
+        SiteCallError::Unreachable { .. } => Outcome::unknown(error.to_string()),
     }
 }

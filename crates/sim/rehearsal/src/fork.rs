@@ -1,4 +1,4 @@
-//! The copy: a whole plane in simulated time that begins with what is recorded.
+//! The copy: a management cluster in simulated time that starts from recorded objects.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -17,59 +17,55 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::course::{Course, FindInfrastructure, Recorder};
+use crate::events::{FindInfrastructure, Preview, Recorder};
 use crate::infrastructure::Model;
 use crate::load::{self, bucket};
-use crate::revive;
+use crate::restore;
 
-/// Nothing has happened to any machine for so long: nothing more will.
+/// Without an event for this long, no more events are expected.
 const STUCK: Duration = Duration::from_secs(2 * 3600);
 
-/// So many machines that the copy made itself were given up again: it goes round in circles, as where health checks
-/// replace machines that never become ready.
-const CIRCLES: usize = 6;
+/// After this many machines that the copy created and deleted again, it is in a loop, as when health checks replace
+/// machines that never become ready.
+const MAX_REPLACED: usize = 6;
 
-/// The group that providers of infrastructure share.
+/// The API group of infrastructure providers.
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
-/// Every object that the copy begins with, in the version that its definition stores. Secrets are among them: what
-/// certificates and tokens come from.
+/// All objects that the copy starts with, in their storage version. Includes Secrets: the copy needs the CAs and
+/// tokens.
 #[derive(Clone, Default)]
 pub struct Records(pub Vec<(KindName, Value)>);
 
-/// What the server of the copy has to know of the kinds.
+/// Definitions and rules of the kinds, for the server of the copy.
 pub struct Kinds {
-    /// Their definitions.
     pub definitions: Vec<Value>,
-    /// Has a server default, validate and convert them.
+    /// Configures defaulting, validation and conversion of a server.
     pub configure: Box<dyn Fn(Config) -> Config + Send + Sync>,
 }
 
-/// What is done to the copy; an error is the server's own.
+/// The edit to the copy; an error is the server's.
 pub type Edit = Box<dyn Fn(Client) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// What is tried.
+/// The input of a rehearsal.
 pub struct Rehearsal {
-    /// What is there.
     pub records: Records,
-    /// Kinds.
     pub kinds: Kinds,
-    /// How the controllers are set up.
+    /// Settings of the controllers.
     pub settings: plane::Settings,
-    /// When it begins: certificates and ages count from there.
+    /// Start time of the copy: certificates and ages are relative to it.
     pub now: Timestamp,
-    /// How long things take in machines.
+    /// Durations in machines.
     pub timings: Timings,
-    /// What is known of the providers' machines.
+    /// The providers' machine models.
     pub models: Vec<MachineModel>,
-    /// What is done.
     pub edit: Edit,
 }
 
-/// Why there is no course.
+/// Why a rehearsal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
-    /// The edit is refused.
+    /// The server rejected the edit.
     #[error("{0}")]
     Refused(String),
     /// The records cannot be copied.
@@ -77,24 +73,25 @@ pub enum RehearsalError {
     NotCopied(String),
 }
 
-/// Tries an edit on a copy and tells the course of it. Must not be called from within a Tokio runtime's task: time in
-/// here jumps.
-pub fn rehearse(rehearsal: Rehearsal) -> Result<Course, RehearsalError> {
-    let fork = Fork { rehearsal, site: OnceLock::new(), course: Mutex::default(), refused: Mutex::default() };
+/// Applies an edit to a copy and returns what happens. Must not be called from a task of a Tokio runtime: simulated
+/// time jumps.
+pub fn rehearse(rehearsal: Rehearsal) -> Result<Preview, RehearsalError> {
+    let fork =
+        Fork { rehearsal, site: OnceLock::new(), preview: Mutex::default(), refused: Mutex::default() };
     let report = capstan_harness::run(&fork, 1, &[]);
     if let Some(refused) = fork.refused.into_inner() {
         return Err(RehearsalError::Refused(refused));
     }
     match report.violation {
         Some(violation) => Err(RehearsalError::NotCopied(violation.what)),
-        None => Ok(fork.course.into_inner()),
+        None => Ok(fork.preview.into_inner()),
     }
 }
 
 struct Fork {
     rehearsal: Rehearsal,
     site: OnceLock<Site>,
-    course: Mutex<Course>,
+    preview: Mutex<Preview>,
     refused: Mutex<Option<String>>,
 }
 
@@ -103,7 +100,7 @@ fn failed(error: impl std::fmt::Display) -> Violation {
 }
 
 impl Fork {
-    /// The kinds of a group that have definitions, in the version that is stored.
+    /// The defined kinds of a group, in their storage version.
     fn defined(&self, group: &str) -> Vec<KindName> {
         let of_group = |definition: &&Value| group.is_empty() || definition["spec"]["group"] == group;
         self.rehearsal.kinds.definitions.iter().filter(of_group).filter_map(stored).collect()
@@ -125,12 +122,11 @@ impl Fork {
         self.site.get().ok_or_else(|| failed("there is no site"))
     }
 
-    /// Everything but Secrets, as it is.
     fn objects(&self, objects: &Objects) -> Vec<Value> {
         self.defined("").iter().flat_map(|kind| objects.list(kind)).collect()
     }
 
-    /// Clusters that nobody has brought a network.
+    /// Clusters without a CNI of their own.
     async fn without_network(&self, site: &Site, objects: &Objects) -> Vec<Key> {
         let find = self.infrastructure(objects);
         let mut looked = BTreeSet::new();
@@ -141,14 +137,14 @@ impl Fork {
             let object = find(&machine);
             let id = object.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
             let Some(guest) = id.and_then(|id| site.cluster_of(id)) else { continue };
-            if looked.insert(cluster.clone()) && guest.lacks_network().await {
+            if looked.insert(cluster.clone()) && guest.lacks_cni().await {
                 without.push(cluster);
             }
         }
         without
     }
 
-    /// Lets the plane come to rest; whether it did before nothing happened any more.
+    /// Lets the copy become idle; returns whether it did before [`STUCK`] passed.
     async fn settle(&self, world: &mut World<'_>, recorder: &Recorder) -> Result<bool, Violation> {
         let begun = world.clock().seconds();
         loop {
@@ -156,14 +152,14 @@ impl Fork {
                 return Ok(true);
             }
             let silent = world.clock().seconds() - recorder.last().max(begun);
-            if silent > STUCK.as_secs_f64() || recorder.given_up() >= CIRCLES {
+            if silent > STUCK.as_secs_f64() || recorder.given_up() >= MAX_REPLACED {
                 return Ok(false);
             }
         }
     }
 }
 
-/// The names of a kind in the version that its definition stores.
+/// The kind of a definition, in its storage version.
 fn stored(definition: &Value) -> Option<KindName> {
     let spec = &definition["spec"];
     let version = spec["versions"].as_array()?.iter().find(|version| version["storage"] == true)?;
@@ -181,7 +177,7 @@ fn stored(definition: &Value) -> Option<KindName> {
 }
 
 impl Kinds {
-    /// The names of the kinds, in the versions that are stored: records are read so.
+    /// The kinds in their storage versions. Records must be read in these versions.
     pub fn names(&self) -> Vec<KindName> {
         self.definitions.iter().filter_map(stored).collect()
     }
@@ -190,12 +186,12 @@ impl Kinds {
 impl Scenario for Fork {
     type Outside = Site;
 
-    fn begins(&self) -> Timestamp {
+    fn start_time(&self) -> Timestamp {
         self.rehearsal.now
     }
 
     fn outside(&self, env: &Env) -> Site {
-        // Networks come by ways that are no part of the records, such as somebody's Helm.
+        // A CNI may be installed in ways that are not recorded, such as Helm.
         let options = SiteOptions {
             timings: self.rehearsal.timings,
             heartbeat: None,
@@ -233,10 +229,10 @@ impl Scenario for Fork {
             plane::ensure_namespace(&client, &namespace).await.map_err(failed)?;
         }
         load::load(world.objects()?.store(), &records.0).await.map_err(failed)?;
-        revive::revive(self.site()?, records).await.map_err(failed)
+        restore::restore(self.site()?, records).await.map_err(failed)
     }
 
-    async fn play(&self, world: &mut World<'_>, site: &Site) -> Result<(), Violation> {
+    async fn run(&self, world: &mut World<'_>, site: &Site) -> Result<(), Violation> {
         let (objects, clock) = (world.objects()?, world.clock());
         let model = Model {
             client: world.user()?.named("provider"),
@@ -246,7 +242,7 @@ impl Scenario for Fork {
             models: self.rehearsal.models.clone(),
         };
         // Ends with the runtime of this run.
-        tokio::spawn(model.live());
+        tokio::spawn(model.run());
         let recorder = Recorder::finding(objects.store(), clock, Some(self.infrastructure(&objects)));
         self.settle(world, &recorder).await?;
         let (before, present) = recorder.begin(clock);
@@ -254,12 +250,12 @@ impl Scenario for Fork {
             *self.refused.lock() = Some(refused);
             return Ok(());
         }
-        let rested = self.settle(world, &recorder).await?;
-        *self.course.lock() = Course {
+        let idle = self.settle(world, &recorder).await?;
+        *self.preview.lock() = Preview {
             before,
             present,
             steps: recorder.steps(),
-            rested,
+            idle,
             objects: self.objects(&objects),
             without_network: self.without_network(site, &objects).await,
         };

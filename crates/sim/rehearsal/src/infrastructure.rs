@@ -1,7 +1,6 @@
-//! A model of any provider of infrastructure: what all of them do by the contract, and nothing that only one does.
+//! A model of an infrastructure provider: what the contract requires of all of them, and nothing specific to one.
 //!
-//! One task looks at the objects whenever they or the machines change, decides and acts; it holds nothing between two
-//! looks.
+//! One task observes objects and machines whenever they change, decides and acts. It keeps no state in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -21,28 +20,27 @@ use capstan_store::Store;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::course::MACHINES;
+use crate::events::MACHINES;
 use crate::load::bucket;
-use crate::revive::{CPUS, MEMORY_MIB, OBJECT_TAG, balancer, keep_endpoint};
+use crate::restore::{CPUS, MEMORY_MIB, OBJECT_TAG, balancer, keep_endpoint};
 
 const CLUSTERS: &str = "cluster.x-k8s.io/clusters";
 
-/// The mark on new machines: the identity that their kubelets report.
+/// Tag of new machines: the provider id that their kubelets report.
 const PROVIDER_ID_TAG: &str = "provider-id";
 
-/// The model.
 pub(crate) struct Model {
     pub(crate) client: Client,
     pub(crate) store: Store<Digest>,
     pub(crate) site: Site,
-    /// The kinds of infrastructure.
+    /// The infrastructure kinds.
     pub(crate) kinds: Vec<KindName>,
-    /// What is known of the providers' machines.
+    /// The providers' machine models.
     pub(crate) models: Vec<MachineModel>,
 }
 
-/// Everything at one moment.
-struct Picture {
+/// A snapshot of everything.
+struct Snapshot {
     clusters: BTreeMap<Key, Cluster>,
     machines: Vec<Machine>,
     /// By group, kind and key.
@@ -51,11 +49,11 @@ struct Picture {
 
 impl Model {
     /// Follows objects and machines until it is dropped.
-    pub(crate) async fn live(self) {
+    pub(crate) async fn run(self) {
         let mut changes = self.site.changes();
         loop {
             let seen = self.revisions();
-            self.round().await;
+            self.reconcile().await;
             let changed = async {
                 loop {
                     let revision = self.store.revision();
@@ -79,7 +77,7 @@ impl Model {
         all.map(|bucket| self.store.bucket_revision(&bucket)).collect()
     }
 
-    fn look(&self) -> Picture {
+    fn observe(&self) -> Snapshot {
         let read = |bucket: &str| -> Vec<Value> {
             let snapshot = self.store.snapshot(bucket);
             snapshot.range("", None).filter_map(|entry| serde_json::from_slice(&entry.value).ok()).collect()
@@ -95,47 +93,47 @@ impl Model {
                 );
             }
         }
-        Picture {
+        Snapshot {
             clusters: clusters.map(|cluster: Cluster| (cluster.key(), cluster)).collect(),
             machines: machines.collect(),
             objects,
         }
     }
 
-    async fn round(&self) {
-        let picture = self.look();
-        self.sweep(&picture);
-        for machine in &picture.machines {
-            if let Err(error) = self.machine(&picture, machine).await {
+    async fn reconcile(&self) {
+        let snapshot = self.observe();
+        self.delete_orphans(&snapshot);
+        for machine in &snapshot.machines {
+            if let Err(error) = self.machine(&snapshot, machine).await {
                 tracing::debug!(%error, machine = machine.metadata.name, "not modelled yet");
             }
         }
-        for cluster in picture.clusters.values() {
-            if let Err(error) = self.cluster(&picture, cluster).await {
+        for cluster in snapshot.clusters.values() {
+            if let Err(error) = self.cluster(&snapshot, cluster).await {
                 tracing::debug!(%error, cluster = cluster.metadata.name, "not modelled yet");
             }
         }
-        self.let_go(&picture).await;
+        self.complete_deletions(&snapshot).await;
     }
 
-    /// Machines whose object has gone go too.
-    fn sweep(&self, picture: &Picture) {
+    /// Deletes machines whose object is gone.
+    fn delete_orphans(&self, snapshot: &Snapshot) {
         let there: BTreeSet<&str> =
-            picture.objects.values().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
+            snapshot.objects.values().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
         for vm in self.site.vms() {
             if vm.tags.get(OBJECT_TAG).is_some_and(|uid| !there.contains(uid.as_str())) {
-                // It was there a moment ago.
+                // It existed a moment ago.
                 let _ = self.site.destroy(&vm.id);
             }
         }
     }
 
-    async fn machine(&self, picture: &Picture, machine: &Machine) -> Result<(), ApiError> {
+    async fn machine(&self, snapshot: &Snapshot, machine: &Machine) -> Result<(), ApiError> {
         let meta = &machine.metadata;
         let reference = &machine.spec.infrastructure_ref;
         let key = Key::new(&meta.namespace, &reference.name);
-        let cluster = picture.clusters.get(&Key::new(&meta.namespace, &machine.spec.cluster_name));
-        let held = picture.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key.clone()));
+        let cluster = snapshot.clusters.get(&Key::new(&meta.namespace, &machine.spec.cluster_name));
+        let held = snapshot.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key.clone()));
         let (Some(cluster), Some((kind, object))) = (cluster, held) else { return Ok(()) };
         if paused::why(Some(cluster), meta, &kind.kind).is_some() || is_deleting(object) {
             return Ok(());
@@ -143,11 +141,11 @@ impl Model {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let vm = match self.site.vm(uid) {
             Some(vm) => vm,
-            // A machine that has gone is told, never made again.
+            // A machine that is gone is reported, never created again.
             None if is_provisioned(object) => return Ok(()),
             None if waits_for(machine, cluster).is_some() => return Ok(()),
             None => {
-                let Some(spec) = self.specification(picture, machine, kind, object).await? else {
+                let Some(spec) = self.specification(snapshot, machine, kind, object).await? else {
                     return Ok(());
                 };
                 match self.site.create(spec) {
@@ -177,7 +175,7 @@ impl Model {
 
     async fn specification(
         &self,
-        picture: &Picture,
+        snapshot: &Snapshot,
         machine: &Machine,
         kind: &KindName,
         object: &Value,
@@ -190,7 +188,7 @@ impl Model {
         let data = found["data"]["value"].as_str().and_then(|text| STANDARD.decode(text).ok());
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let model = self.models.iter().find(|model| kind.kind == model.kind);
-        let id = provider_id(picture, kind, model, &uid);
+        let id = provider_id(snapshot, kind, model, &uid);
         let size = model.map_or(Size::in_spec as fn(&Value) -> _, |model| model.size)(object);
         let cpus = size.and_then(|size| size.cpus.try_into().ok()).unwrap_or(CPUS);
         Ok(data.map(|user_data| VmSpec {
@@ -207,11 +205,11 @@ impl Model {
         }))
     }
 
-    async fn cluster(&self, picture: &Picture, cluster: &Cluster) -> Result<(), ApiError> {
+    async fn cluster(&self, snapshot: &Snapshot, cluster: &Cluster) -> Result<(), ApiError> {
         let name = cluster.key();
         let reference = &cluster.spec.infrastructure_ref;
         let key = Key::new(&name.namespace, &reference.name);
-        let held = picture.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key.clone()));
+        let held = snapshot.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key.clone()));
         let Some((kind, object)) = held else { return Ok(()) };
         if paused::why(Some(cluster), &cluster.metadata, &kind.kind).is_some() || is_deleting(object) {
             return Ok(());
@@ -238,12 +236,12 @@ impl Model {
             }
             self.client.patch(kind, &key, Some("status"), &Patch::Merge(json!({ "status": status }))).await?;
         }
-        self.balance(picture, cluster, object);
+        self.balance(snapshot, cluster, object);
         Ok(())
     }
 
-    /// Leads clients of a cluster to the machines of its control plane that stay.
-    fn balance(&self, picture: &Picture, cluster: &Cluster, object: &Value) {
+    /// Updates the load balancer of a cluster to its remaining control plane machines.
+    fn balance(&self, snapshot: &Snapshot, cluster: &Cluster, object: &Value) {
         let name = cluster.key();
         let endpoint = &object["spec"]["controlPlaneEndpoint"];
         let Some(host) = endpoint["host"].as_str().filter(|host| !host.is_empty()) else { return };
@@ -252,7 +250,7 @@ impl Model {
             let port = endpoint["port"].as_i64().and_then(|port| i32::try_from(port).ok()).unwrap_or(0);
             (keep_endpoint(&self.site, &name, host, port), BTreeSet::new())
         });
-        let members: BTreeSet<Ipv4Addr> = picture
+        let members: BTreeSet<Ipv4Addr> = snapshot
             .machines
             .iter()
             .filter(|machine| {
@@ -264,7 +262,7 @@ impl Model {
             .filter_map(|machine| {
                 let reference = &machine.spec.infrastructure_ref;
                 let key = Key::new(&name.namespace, &reference.name);
-                let held = picture.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key));
+                let held = snapshot.objects.get(&(reference.api_group.clone(), reference.kind.clone(), key));
                 let (_, object) = held.filter(|(_, object)| !is_deleting(object))?;
                 Some(self.site.vm(object["metadata"]["uid"].as_str()?)?.address)
             })
@@ -274,9 +272,9 @@ impl Model {
         }
     }
 
-    /// What is being deleted goes: machines with their objects, everything else once the cluster has none.
-    async fn let_go(&self, picture: &Picture) {
-        let of_machines: BTreeSet<(&str, &str, &str)> = picture
+    /// Completes deletions: machines with their objects, everything else when the cluster has no machines.
+    async fn complete_deletions(&self, snapshot: &Snapshot) {
+        let of_machines: BTreeSet<(&str, &str, &str)> = snapshot
             .machines
             .iter()
             .map(|machine| {
@@ -284,7 +282,7 @@ impl Model {
                 (machine.metadata.namespace.as_str(), reference.kind.as_str(), reference.name.as_str())
             })
             .collect();
-        for ((_, name, key), (kind, object)) in &picture.objects {
+        for ((_, name, key), (kind, object)) in &snapshot.objects {
             let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
             if !is_deleting(object) || !held {
                 continue;
@@ -292,7 +290,7 @@ impl Model {
             let is_machine =
                 of_machines.contains(&(key.namespace.as_str(), name.as_str(), key.name.as_str()));
             let cluster = object["metadata"]["labels"][label::CLUSTER_NAME].as_str();
-            let populated = picture.machines.iter().any(|machine| {
+            let populated = snapshot.machines.iter().any(|machine| {
                 machine.metadata.namespace == key.namespace
                     && Some(machine.spec.cluster_name.as_str()) == cluster
             });
@@ -300,12 +298,12 @@ impl Model {
                 continue;
             }
             if let Some(vm) = object["metadata"]["uid"].as_str().and_then(|uid| self.site.vm(uid)) {
-                // It was there a moment ago.
+                // It existed a moment ago.
                 let _ = self.site.destroy(&vm.id);
             }
             let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             if let Err(error) = self.client.patch(kind, key, None, &patch).await {
-                tracing::debug!(%error, object = %key, "a finalizer stays");
+                tracing::debug!(%error, object = %key, "finalizer not removed");
             }
         }
     }
@@ -320,15 +318,15 @@ fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// By either contract.
+/// By either contract version.
 fn is_provisioned(object: &Value) -> bool {
     object["status"]["initialization"]["provisioned"] == true || object["status"]["ready"] == true
 }
 
-/// The identity that a new machine gets: in the form of those there are, or else as its provider says, or else named after
+/// The provider id of a new machine: in the form of existing ones, or as the provider's model says, or named after
 /// its kind.
-fn provider_id(picture: &Picture, kind: &KindName, model: Option<&MachineModel>, uid: &str) -> String {
-    let others = picture.objects.values().filter(|(held, _)| held == kind);
+fn provider_id(snapshot: &Snapshot, kind: &KindName, model: Option<&MachineModel>, uid: &str) -> String {
+    let others = snapshot.objects.values().filter(|(held, _)| held == kind);
     let known = others.filter_map(|(_, object)| object["spec"]["providerID"].as_str());
     let known = known.filter_map(|id| id.rfind('/').map(|at| &id[..=at])).next();
     let prefix = known.or(model.map(|model| model.provider_id_prefix)).map_or_else(

@@ -1,23 +1,22 @@
-//! What would happen: recorded clusters are copied, an edit is made on the copy, and the same controllers run to rest
-//! there, in simulated time.
+//! Preview of a change: recorded clusters are copied, the edit is applied to the copy, and the same controllers run
+//! there in simulated time until idle.
 //!
 //! ```text
 //!   records ── load.rs ──▶ store, API server, controllers (capstan-harness: one thread, time that jumps)
-//!      │                            ▲ edit                    │ every Machine that comes, gets ready, goes
-//!      └── revive.rs ──▶ guests ◀───┴── infrastructure.rs     └──▶ course.rs ──▶ Course
+//!      │                            ▲ edit                    │ every Machine that is created, ready, deleted
+//!      └── restore.rs ──▶ guests ◀───┴── infrastructure.rs     └──▶ events.rs ──▶ Preview
 //!                        (capstan-guest)  a model of any provider, by the contract's fields
 //! ```
 //!
-//! Nothing here reaches anything outside the process. The controllers of Cluster API are those that the binary runs;
-//! the provider of infrastructure is a model of what all of them have in common, so that machines of every kind can be
-//! rehearsed. What differs is in each provider's `MachineModel`; what one cloud does differently from another beyond that
-//! is left out.
+//! Nothing here connects to anything outside the process. The Cluster API controllers are the production ones; the
+//! infrastructure provider is a model of what all providers have in common, so that machines of every kind can be
+//! rehearsed. Each provider adds its `MachineModel`; other differences between clouds are not modelled.
 
-mod course;
+mod events;
 mod fork;
 mod infrastructure;
 mod load;
-mod revive;
+mod restore;
 
-pub use course::{Course, Load, MachineOf, Recorder, Step, What};
+pub use events::{Load, MachineEvent, MachineEventKind, MachineInfo, Preview, Recorder};
 pub use fork::{Edit, Kinds, Records, Rehearsal, RehearsalError, rehearse};

@@ -1,4 +1,4 @@
-//! Recorded objects into the store of the copy, as they are: with their uids, owners, status and times.
+//! Loads recorded objects into the store of the copy unchanged: with uids, owners, status and times.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,20 @@ use capstan_object::Scope;
 use capstan_store::{Expect, Stamped, Store, Write};
 use serde_json::{Map, Value};
 
-/// Every server makes this one itself.
-const OF_THE_SERVER: &str = "kube-root-ca.crt";
+/// Every server creates this one itself.
+const SERVER_CONFIG_MAP: &str = "kube-root-ca.crt";
 
-/// Where the store has objects of a kind.
 pub(crate) fn bucket(group: &str, plural: &str) -> String {
     format!("{group}/{plural}")
 }
 
-/// The namespaces that objects are in.
+/// The namespaces of the objects.
 pub(crate) fn namespaces(objects: &[(KindName, Value)]) -> BTreeSet<String> {
     let namespaced = objects.iter().filter(|(kind, _)| kind.scope == Scope::Namespaced);
     namespaced.filter_map(|(_, object)| object["metadata"]["namespace"].as_str()).map(str::to_owned).collect()
 }
 
-/// Puts objects into a store, all at once: nobody sees a part of them.
+/// Writes objects to a store in one transaction.
 pub(crate) async fn load(store: &Store<Digest>, objects: &[(KindName, Value)]) -> Result<(), String> {
     let uids: BTreeSet<&str> =
         objects.iter().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
@@ -37,9 +36,9 @@ pub(crate) async fn load(store: &Store<Digest>, objects: &[(KindName, Value)]) -
 fn write(kind: &KindName, object: &Value, uids: &BTreeSet<&str>) -> Option<Write> {
     let mut object = object.as_object()?.clone();
     let mut meta = object.remove("metadata")?.as_object()?.clone();
-    let name = meta.get("name")?.as_str().filter(|name| *name != OF_THE_SERVER)?.to_owned();
+    let name = meta.get("name")?.as_str().filter(|name| *name != SERVER_CONFIG_MAP)?.to_owned();
     meta.remove("resourceVersion");
-    // Owners that were not copied would be taken for gone, and the object collected as garbage.
+    // The garbage collector would delete objects whose owners were not copied.
     if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
         owners.retain(|owner| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid)));
     }
@@ -57,7 +56,7 @@ fn write(kind: &KindName, object: &Value, uids: &BTreeSet<&str>) -> Option<Write
     })
 }
 
-/// The object with a gap for its version, which comes first: what follows is text that nobody need look into.
+/// Serializes the object with a gap for its resource version at the front.
 fn stamped(meta: &Map<String, Value>, rest: &Map<String, Value>) -> Stamped {
     let inner = |map: &Map<String, Value>| {
         let text = Value::Object(map.clone()).to_string();
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_stored_as_it_was_but_for_its_version_and_owners_that_are_not_here() {
+    fn an_object_is_stored_unchanged_except_its_version_and_missing_owners() {
         let kind = KindName::namespaced("g", "v1", "Thing", "things");
         let owner = |uid: &str| json!({"uid": uid});
         let object = json!({

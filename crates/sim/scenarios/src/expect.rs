@@ -1,4 +1,4 @@
-//! What must be true of a cluster at rest.
+//! Expected state of an idle cluster.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use crate::kinds::{has_label, holds, in_guest, is_deleting, name};
 use crate::manifests::{NAME, NAMESPACE};
-use crate::story::{FOREIGN, is_ours};
+use crate::scenario::{FOREIGN, is_ours};
 
-/// How large a cluster is to be, and of which version.
+/// Expected size and version of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     pub control_plane: usize,
@@ -34,7 +34,7 @@ fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Res
     if found == wanted { Ok(()) } else { Err(wrong(format!("{what}: {found:?} instead of {wanted:?}"))) }
 }
 
-/// As many machines as wanted, here and in the site.
+/// The expected number of machines, in the management cluster and in the site.
 pub(crate) fn machines(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(), Violation> {
     let machines = world.objects()?.list(&KindName::of::<Machine>());
     if let Some(stuck) = machines.iter().find(|machine| is_deleting(machine)) {
@@ -60,8 +60,8 @@ pub(crate) fn machines(shape: &Shape, world: &World<'_>, site: &Site) -> Result<
     equal("machines in the site", ours.len(), machines.len())
 }
 
-/// The cluster is as it should be, here, in the site and inside.
-pub(crate) fn all_is_well(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(), Violation> {
+/// The cluster has its expected state: in the management cluster, in the site and inside.
+pub(crate) fn healthy(shape: &Shape, world: &World<'_>, site: &Site) -> Result<(), Violation> {
     machines(shape, world, site)?;
     let objects = world.objects()?;
     for machine in objects.list(&KindName::of::<Machine>()) {
@@ -82,8 +82,10 @@ pub(crate) fn all_is_well(shape: &Shape, world: &World<'_>, site: &Site) -> Resu
     if let Some(vm) = ours.iter().find(|vm| vm.phase != Phase::Booted) {
         return Err(wrong(format!("machine {} is {:?}", vm.id, vm.phase)));
     }
-    let guest =
-        ours.iter().find_map(|vm| site.cluster_of(&vm.id)).ok_or_else(|| wrong("no cluster was formed"))?;
+    let guest = ours
+        .iter()
+        .find_map(|vm| site.cluster_of(&vm.id))
+        .ok_or_else(|| wrong("no cluster was initialized"))?;
     let nodes = Objects::of(guest.server()).list(&in_guest("Node", "nodes", Scope::Cluster));
     let expected: BTreeSet<Option<String>> = ours.iter().map(|vm| vm.node.clone()).collect();
     let found: BTreeSet<Option<String>> = nodes.iter().map(|node| Some(name(node).to_owned())).collect();
@@ -101,7 +103,7 @@ pub(crate) fn all_is_well(shape: &Shape, world: &World<'_>, site: &Site) -> Resu
     equal("members of the load balancer", balancer.members.len(), shape.control_plane)
 }
 
-/// Nothing of the cluster is left, anywhere.
+/// Nothing of the cluster is left.
 pub(crate) fn nothing(world: &World<'_>, site: &Site) -> Result<(), Violation> {
     let left = |what: String| Violation::new("L3", format!("{what} is left"));
     let objects = world.objects()?;
@@ -109,7 +111,8 @@ pub(crate) fn nothing(world: &World<'_>, site: &Site) -> Result<(), Violation> {
     kinds.push(KindName::namespaced("", "v1", "Secret", "secrets"));
     for kind in kinds {
         for object in objects.list(&kind) {
-            // What belongs to the cluster by owner goes with it; the rest, such as accounts of the namespace, is not ours.
+            // Objects owned by the cluster are deleted with it; others, such as service accounts of the namespace,
+            // are not ours.
             let ours = kind.group.ends_with("cluster.x-k8s.io") || has_label(&object, label::CLUSTER_NAME);
             if ours {
                 return Err(left(format!("{kind} {}: {object}", name(&object))));
@@ -124,11 +127,11 @@ pub(crate) fn nothing(world: &World<'_>, site: &Site) -> Result<(), Violation> {
     }
     match site.vm(FOREIGN) {
         Some(_) => Ok(()),
-        None => Err(Violation::new("S3", "somebody else's machine is gone")),
+        None => Err(Violation::new("S3", "the foreign machine is gone")),
     }
 }
 
-/// The last operation on the cluster was of this intention.
+/// The last operation on the cluster has this intention.
 pub(crate) fn operation(intention: Intention, world: &World<'_>) -> Result<(), Violation> {
     let cluster = world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME));
     let metadata = cluster.map(|cluster| cluster["metadata"].clone()).unwrap_or_default();

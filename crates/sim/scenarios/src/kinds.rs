@@ -1,4 +1,4 @@
-//! Kinds by name, here and in guests.
+//! Kinds by name, in the management cluster and in guests.
 
 use capstan_controller::KindName;
 use capstan_object::{Object, Scope};
@@ -10,7 +10,7 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use capstan_sim_provider::types::{SimCluster, SimMachine, SimMachineTemplate};
 
-/// Every kind whose objects make up a cluster.
+/// Every kind that a cluster consists of.
 pub fn core() -> Vec<KindName> {
     fn of<T: Object>() -> KindName {
         KindName::of::<T>()
@@ -30,7 +30,7 @@ pub fn core() -> Vec<KindName> {
     ]
 }
 
-/// Every kind whose objects belong to somebody: those of a cluster, what is made for it and what brings its add-ons.
+/// Every kind whose objects have owners: those of a cluster, its generated objects and its add-ons.
 pub(crate) fn owned() -> Vec<KindName> {
     let mut kinds = core();
     kinds.extend([
@@ -42,29 +42,26 @@ pub(crate) fn owned() -> Vec<KindName> {
     kinds
 }
 
-/// A kind of the core group of a guest's API, such as Nodes.
+/// A kind of the core group in a guest's API, such as Node.
 pub fn in_guest(kind: &str, plural: &str, scope: Scope) -> KindName {
     let mut name = KindName::namespaced("", "v1", kind.to_owned(), plural.to_owned());
     name.scope = scope;
     name
 }
 
-/// The name of an object.
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// The object has a label.
 pub(crate) fn has_label(object: &Value, label: &str) -> bool {
     object["metadata"]["labels"].get(label).is_some()
 }
 
-/// The object is being deleted.
 pub(crate) fn is_deleting(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// A condition of a type holds.
+/// The condition has status `True`.
 pub(crate) fn holds(object: &Value, condition: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|one| one["type"] == condition && one["status"] == "True")

@@ -1,22 +1,22 @@
-//! Lives of whole clusters in simulated time: what the binary runs, on simulated machines, with a misfortune at
-//! every moment.
+//! Lifecycles of whole clusters in simulated time: the production controllers on simulated machines, with a fault at
+//! every effect.
 //!
 //! ```text
-//!   Story: acts of a user ──▶ World (capstan-harness) ── capstan-capi-plane, capstan-sim-provider ──▶ Site
+//!   ClusterScenario: acts of a user ──▶ World (capstan-harness) ── capstan-capi-plane, capstan-sim-provider ──▶ Site
 //!                                │ every effect                                                       │
 //!                                └──▶ check/: etcd keeps its quorum, versions their order, … ◀────────┘
 //! ```
 //!
-//! A [`Story`] runs in seconds. `cargo test` plays most of them, and some with a misfortune; `cargo xtask simulate`
-//! (`examples/simulate`) plays them all and disturbs a sample of their effects, with `--all` every one.
+//! A [`ClusterScenario`] runs in seconds. `cargo test` runs most of them, and some with a fault; `cargo xtask simulate`
+//! (`examples/simulate`) runs all of them with faults at a sample of their effects, with `--all` at every one.
 
+mod catalog;
 pub mod check;
 mod expect;
 mod kinds;
 mod manifests;
-mod stories;
-mod story;
+mod scenario;
 
+pub use catalog::{all, named};
 pub use kinds::{core, in_guest};
-pub use stories::{all, named};
-pub use story::{Act, Extra, Outside, Story};
+pub use scenario::{Act, ClusterScenario, Extra, Outside};

@@ -1,4 +1,4 @@
-//! What a user applies: one cluster, as small as clusters come.
+//! The manifests of a minimal cluster.
 
 use crate::expect::Shape;
 use capstan_controller::KindName;
@@ -11,14 +11,13 @@ use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, MachineDeployment, MachineHealthCheck};
 use capstan_sim_provider::types::{SimCluster, SimMachineTemplate};
 
-/// Name of the cluster, its control plane, and of everything else there is one of.
+/// Name of the cluster, of its control plane, and of its other objects.
 pub(crate) const NAME: &str = "c";
-/// Name of the deployment of workers.
+/// Name of the MachineDeployment.
 pub(crate) const WORKERS: &str = "c-workers";
-/// Namespace of everything.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// Seconds that a machine may be silent before it is replaced.
+/// Seconds without a heartbeat after which a machine is replaced.
 const SILENCE: i32 = 120;
 
 fn object<T: Object>(name: &str, labels: Value, spec: Value) -> (KindName, Value) {
@@ -35,7 +34,7 @@ fn reference<T: Object>(name: &str) -> Value {
     json!({"apiGroup": T::KIND.group, "kind": T::KIND.kind, "name": name})
 }
 
-/// Everything of a cluster, in the order in which a user's file has it.
+/// All objects of a cluster, in the order of a manifest file.
 pub(crate) fn cluster(shape: &Shape) -> Vec<(KindName, Value)> {
     let Shape { control_plane, workers, version, .. } = shape;
     let joining = json!({"nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "1"}]}});
@@ -115,7 +114,7 @@ fn health_check(name: &str, selector: Value) -> (KindName, Value) {
     )
 }
 
-/// A network for the cluster: nodes are not ready before there is one.
+/// A CNI for the cluster: without one its nodes do not become ready.
 fn network() -> Vec<(KindName, Value)> {
     let labels = json!({"app": "cni"});
     let daemon_set = json!({

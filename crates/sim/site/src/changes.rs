@@ -1,4 +1,4 @@
-//! Machines that change, wherever they are.
+//! Changes of machines, in this process or another.
 
 use std::time::Duration;
 
@@ -8,14 +8,13 @@ use hyper::body::Incoming;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::client::Remote;
-use crate::wire::SIGN_OF_LIFE;
+use crate::wire::HEARTBEAT;
 
-/// How long after a lost connection the next one is tried.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Longest line that is waited for.
+/// Delay before reconnecting.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Maximum length of a line.
 const LONGEST_LINE: usize = 4096;
 
-/// What may look different now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     /// The machine of this id.
@@ -24,12 +23,12 @@ pub enum Changed {
     Any,
 }
 
-/// Changes from a moment on; none is lost without being told.
+/// Changes from now on. Missed changes are reported as [`Changed::Any`].
 pub struct Changes(Source);
 
 enum Source {
-    Here(broadcast::Receiver<String>),
-    Elsewhere(Box<Stream>),
+    Local(broadcast::Receiver<String>),
+    Remote(Box<Stream>),
 }
 
 struct Stream {
@@ -39,23 +38,23 @@ struct Stream {
 }
 
 impl Changes {
-    pub(crate) fn here(receiver: broadcast::Receiver<String>) -> Self {
-        Self(Source::Here(receiver))
+    pub(crate) fn local(receiver: broadcast::Receiver<String>) -> Self {
+        Self(Source::Local(receiver))
     }
 
-    pub(crate) fn elsewhere(remote: Remote) -> Self {
-        Self(Source::Elsewhere(Box::new(Stream { remote, body: None, read: BytesMut::new() })))
+    pub(crate) fn remote(remote: Remote) -> Self {
+        Self(Source::Remote(Box::new(Stream { remote, body: None, read: BytesMut::new() })))
     }
 
-    /// The next change; `None` once there can be no more.
+    /// The next change; `None` when the site is gone.
     pub async fn next(&mut self) -> Option<Changed> {
         match &mut self.0 {
-            Source::Here(receiver) => match receiver.recv().await {
+            Source::Local(receiver) => match receiver.recv().await {
                 Ok(id) => Some(Changed::Machine(id)),
                 Err(RecvError::Lagged(_)) => Some(Changed::Any),
                 Err(RecvError::Closed) => None,
             },
-            Source::Elsewhere(stream) => Some(stream.next().await),
+            Source::Remote(stream) => Some(stream.next().await),
         }
     }
 }
@@ -68,12 +67,12 @@ impl Stream {
                     Ok(body) => {
                         self.body = Some(body);
                         self.read.clear();
-                        // Whatever changed before is not told on this connection.
+                        // Changes before this connection were missed.
                         return Changed::Any;
                     }
                     Err(error) => {
-                        tracing::debug!(%error, "changes of machines are not heard of");
-                        tokio::time::sleep(AGAIN).await;
+                        tracing::debug!(%error, "cannot follow changes of machines");
+                        tokio::time::sleep(RECONNECT_DELAY).await;
                         continue;
                     }
                 }
@@ -85,7 +84,7 @@ impl Stream {
                 }
                 continue;
             }
-            let frame = tokio::time::timeout(3 * SIGN_OF_LIFE, body.frame()).await;
+            let frame = tokio::time::timeout(3 * HEARTBEAT, body.frame()).await;
             let data = match frame {
                 Ok(Some(Ok(frame))) => frame.into_data().ok(),
                 _ => None,
@@ -96,7 +95,7 @@ impl Stream {
                 }
                 _ => {
                     self.body = None;
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RECONNECT_DELAY).await;
                 }
             }
         }

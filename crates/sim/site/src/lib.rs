@@ -1,13 +1,12 @@
-//! A site of simulated machines, in this process or in one of its own that outlives every plane.
+//! A site of simulated machines, in this process or in its own process that outlives management clusters.
 //!
 //! ```text
-//!   provider ── Ground ─┬─ Here: Site ────────────────────────────────────────────┐
-//!                       └─ Elsewhere: client.rs ── HTTP, JSON ──▶ server.rs ──▶ Site (capstan-guest)
+//!   provider ── SiteHandle ─┬─ Local: Site ───────────────────────────────────────────┐
+//!                       └─ Remote: client.rs ───── HTTP, JSON ──▶ server.rs ──▶ Site (capstan-guest)
 //! ```
 //!
-//! A plane that moves its clusters to another one hands over objects, never machines: those stay where they run.
-//! With the site in a process of its own both planes see the same machines, as both would see the same cloud.
-//! Clusters themselves are reached as ever, over TLS at their addresses.
+//! `clusterctl move` moves objects, not machines. With the site in its own process both management clusters see the
+//! same machines, as with a real cloud. Workload clusters are reached over TLS at their own addresses.
 
 mod changes;
 mod client;
@@ -24,118 +23,108 @@ pub use changes::{Changed, Changes};
 pub use client::{BadUrl, Remote};
 pub use server::serve;
 
-/// Why a site did not do what it was asked.
+/// Why a call to a site failed.
 #[derive(Debug, thiserror::Error)]
-pub enum GroundError {
-    /// It says no.
+pub enum SiteCallError {
     #[error("{0}")]
     Refused(#[from] SiteError),
-    /// Nobody heard its answer: it may have done it or not.
+    /// The response was lost: the call may have taken effect.
     #[error("the site at {url} does not answer: {why}")]
-    Unreachable {
-        /// Where it was looked for.
-        url: String,
-        /// What happened instead.
-        why: String,
-    },
+    Unreachable { url: String, why: String },
 }
 
-/// Where simulated machines are.
+/// A local or remote site.
 #[derive(Clone)]
-pub enum Ground {
-    /// In this process.
-    Here(Site),
-    /// In another one.
-    Elsewhere(Remote),
+pub enum SiteHandle {
+    Local(Site),
+    Remote(Remote),
 }
 
-impl From<Site> for Ground {
+impl From<Site> for SiteHandle {
     fn from(site: Site) -> Self {
-        Self::Here(site)
+        Self::Local(site)
     }
 }
 
-impl From<Remote> for Ground {
+impl From<Remote> for SiteHandle {
     fn from(remote: Remote) -> Self {
-        Self::Elsewhere(remote)
+        Self::Remote(remote)
     }
 }
 
-impl Ground {
-    /// A machine.
-    pub async fn vm(&self, id: &str) -> Result<Option<Vm>, GroundError> {
+impl SiteHandle {
+    pub async fn vm(&self, id: &str) -> Result<Option<Vm>, SiteCallError> {
         match self {
-            Self::Here(site) => Ok(site.vm(id)),
-            Self::Elsewhere(remote) => remote.vm(id).await,
+            Self::Local(site) => Ok(site.vm(id)),
+            Self::Remote(remote) => remote.vm(id).await,
         }
     }
 
-    /// Creates a machine and switches it on.
-    pub async fn create(&self, spec: VmSpec) -> Result<Vm, GroundError> {
+    /// Creates a machine and powers it on.
+    pub async fn create(&self, spec: VmSpec) -> Result<Vm, SiteCallError> {
         match self {
-            Self::Here(site) => Ok(site.create(spec)?),
-            Self::Elsewhere(remote) => remote.create(&spec).await,
+            Self::Local(site) => Ok(site.create(spec)?),
+            Self::Remote(remote) => remote.create(&spec).await,
         }
     }
 
     /// Removes a machine with its disk.
-    pub async fn destroy(&self, id: &str) -> Result<(), GroundError> {
+    pub async fn destroy(&self, id: &str) -> Result<(), SiteCallError> {
         match self {
-            Self::Here(site) => Ok(site.destroy(id)?),
-            Self::Elsewhere(remote) => remote.destroy(id).await,
+            Self::Local(site) => Ok(site.destroy(id)?),
+            Self::Remote(remote) => remote.destroy(id).await,
         }
     }
 
-    /// A load balancer, if its address is allocated.
-    pub async fn balancer(&self, name: &str) -> Result<Option<Balancer>, GroundError> {
+    pub async fn balancer(&self, name: &str) -> Result<Option<Balancer>, SiteCallError> {
         match self {
-            Self::Here(site) => Ok(site.balancer(name)),
-            Self::Elsewhere(remote) => remote.balancer(name).await,
+            Self::Local(site) => Ok(site.balancer(name)),
+            Self::Remote(remote) => remote.balancer(name).await,
         }
     }
 
-    /// Allocates the address of a load balancer, unless it is.
-    pub async fn allocate(&self, name: &str) -> Result<(), GroundError> {
+    /// Allocates the address of a load balancer, if it has none.
+    pub async fn allocate(&self, name: &str) -> Result<(), SiteCallError> {
         match self {
-            Self::Here(site) => {
+            Self::Local(site) => {
                 site.endpoint(name);
                 Ok(())
             }
-            Self::Elsewhere(remote) => remote.allocate(name).await,
+            Self::Remote(remote) => remote.allocate(name).await,
         }
     }
 
-    /// Says which machines a load balancer leads to; nothing happens to one that is not there.
-    pub async fn balance(&self, name: &str, members: &BTreeSet<Ipv4Addr>) -> Result<(), GroundError> {
+    /// Sets the members of a load balancer; no effect if it does not exist.
+    pub async fn balance(&self, name: &str, members: &BTreeSet<Ipv4Addr>) -> Result<(), SiteCallError> {
         match self {
-            Self::Here(site) => {
+            Self::Local(site) => {
                 if let Some(held) = site.balancer(name) {
                     site.balance(held.endpoint, members.clone());
                 }
                 Ok(())
             }
-            Self::Elsewhere(remote) => remote.balance(name, members).await,
+            Self::Remote(remote) => remote.balance(name, members).await,
         }
     }
 
-    /// Gives the address of a load balancer back, if it has one.
-    pub async fn release(&self, name: &str) -> Result<(), GroundError> {
+    /// Releases the address of a load balancer.
+    pub async fn release(&self, name: &str) -> Result<(), SiteCallError> {
         match self {
-            Self::Here(site) => {
+            Self::Local(site) => {
                 if let Some(held) = site.balancer(name) {
                     site.release(held.endpoint);
                 }
                 Ok(())
             }
-            Self::Elsewhere(remote) => remote.release(name).await,
+            Self::Remote(remote) => remote.release(name).await,
         }
     }
 
-    /// What changes from here on.
+    /// Changes of machines from now on.
     pub fn changes(&self) -> Changes {
         match self {
-            Self::Here(site) => Changes::here(site.changes()),
-            Self::Elsewhere(remote) => Changes::elsewhere(remote.clone()),
+            Self::Local(site) => Changes::local(site.changes()),
+            Self::Remote(remote) => Changes::remote(remote.clone()),
         }
     }
 }

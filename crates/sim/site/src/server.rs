@@ -3,15 +3,15 @@
 //! | request | what it does |
 //! |---|---|
 //! | `GET /v1/machines`, `GET /v1/machines/{id}` | machines, or one |
-//! | `POST /v1/machines` | creates one and switches it on |
+//! | `POST /v1/machines` | creates one and powers it on |
 //! | `DELETE /v1/machines/{id}` | removes one with its disk |
 //! | `POST /v1/machines/{id}/power` | `{"power": "on"}`, `off`, `reboot` or `crash` |
-//! | `GET /v1/machines/{id}/console` | what it has printed |
+//! | `GET /v1/machines/{id}/console` | console output |
 //! | `GET`, `PUT`, `DELETE /v1/balancers/{name}` | a load balancer |
-//! | `PUT /v1/balancers/{name}/members` | the addresses it leads to |
+//! | `PUT /v1/balancers/{name}/members` | its members |
 //! | `GET /v1/changes` | ids of machines as they change |
 //!
-//! Everybody on this machine may ask, as everybody may start a site. Who comes through a browser is turned away.
+//! Every local user has access, as every local user could start a site. Requests from browsers are rejected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -35,14 +35,14 @@ use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
-use crate::wire::{BALANCERS, CHANGES, LARGEST_BODY, MACHINES, Power, PowerRequest, Refusal, SIGN_OF_LIFE};
+use crate::wire::{BALANCERS, CHANGES, HEARTBEAT, LARGEST_BODY, MACHINES, Power, PowerRequest, Refusal};
 
-/// How long a request may take to arrive.
+/// Timeout for receiving a request.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
 type Answer = Response<Either>;
 
-/// A body at once, or one that goes on.
+/// A complete body, or a stream.
 type Either =
     http_body_util::Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>>;
 
@@ -55,7 +55,7 @@ pub async fn serve(site: Site, listener: TcpListener, stop: impl Future<Output =
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
@@ -70,7 +70,7 @@ pub async fn serve(site: Site, listener: TcpListener, stop: impl Future<Output =
             let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
             builder.http1().timer(TokioTimer::new()).header_read_timeout(ARRIVAL);
             if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-                tracing::debug!(%error, "a connection ended");
+                tracing::debug!(%error, "connection closed");
             }
         });
     }
@@ -98,8 +98,8 @@ async fn answer(site: &Site, request: Request<Incoming>) -> Answer {
     route(site, &head.method, &parts, &body)
 }
 
-/// A page in a browser can send requests here, but neither under an address as host name that it chose itself, nor of
-/// this type without asking first.
+/// Rejects requests from web pages: they cannot use a loopback address as host name, nor this content type without a
+/// preflight request.
 fn is_local(headers: &HeaderMap, method: &Method) -> Result<(), &'static str> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let host = text(header::HOST).unwrap_or_default();
@@ -109,12 +109,12 @@ fn is_local(headers: &HeaderMap, method: &Method) -> Result<(), &'static str> {
         return Err("ask by a loopback address");
     }
     if *method != Method::GET && text(header::CONTENT_TYPE) != Some("application/json") {
-        return Err("say content-type: application/json");
+        return Err("content-type must be application/json");
     }
     Ok(())
 }
 
-/// The parts of a path, decoded: one of them may have a slash in it.
+/// The decoded segments of a path: a segment may contain a slash.
 fn parts(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .skip(1)
@@ -127,7 +127,7 @@ fn route(site: &Site, method: &Method, parts: &[&str], body: &[u8]) -> Answer {
     let (machines, balancers, changes) = (under(MACHINES), under(BALANCERS), under(CHANGES));
     let ["v1", parts @ ..] = parts else { return missing() };
     match (method.as_str(), parts) {
-        ("GET", [kind]) if *kind == machines => told(StatusCode::OK, &site.vms()),
+        ("GET", [kind]) if *kind == machines => reply(StatusCode::OK, &site.vms()),
         ("POST", [kind]) if *kind == machines => match read::<VmSpec>(body) {
             Ok(spec) => done(StatusCode::CREATED, site.create(spec)),
             Err(answer) => *answer,
@@ -162,7 +162,7 @@ fn route(site: &Site, method: &Method, parts: &[&str], body: &[u8]) -> Answer {
         ("DELETE", [kind, name]) if *kind == balancers => match site.balancer(name) {
             Some(held) => {
                 site.release(held.endpoint);
-                told(StatusCode::OK, &())
+                reply(StatusCode::OK, &())
             }
             None => missing(),
         },
@@ -182,7 +182,7 @@ fn switch(site: &Site, id: &str, power: Power) -> Result<(), SiteError> {
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
     serde_json::from_slice(body).map_err(|error| {
-        // Where, but not what: boot data may be quoted in the error.
+        // Position only: the error could quote boot data.
         let at =
             format!("the body is not what is expected at line {}, column {}", error.line(), error.column());
         Box::new(wrong(StatusCode::BAD_REQUEST, &at))
@@ -192,10 +192,10 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Answer>> {
 fn follow(site: &Site) -> Answer {
     let changes = site.changes();
     let lines = futures::stream::unfold(changes, |mut changes| async move {
-        let line = match timeout(SIGN_OF_LIFE, changes.recv()).await {
+        let line = match timeout(HEARTBEAT, changes.recv()).await {
             Ok(Ok(id)) => format!("{}\n", json!(id)),
             Err(_) => "\n".to_owned(),
-            // The client connects anew and looks at everything.
+            // The client reconnects and lists everything.
             Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
         };
         Some((Ok(Frame::data(Bytes::from(line))), changes))
@@ -205,7 +205,7 @@ fn follow(site: &Site) -> Answer {
     response
 }
 
-fn told(status: StatusCode, body: &impl Serialize) -> Answer {
+fn reply(status: StatusCode, body: &impl Serialize) -> Answer {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(text))));
     *response.status_mut() = status;
@@ -214,14 +214,14 @@ fn told(status: StatusCode, body: &impl Serialize) -> Answer {
 }
 
 fn found(what: Option<impl Serialize>) -> Answer {
-    what.map_or_else(missing, |what| told(StatusCode::OK, &what))
+    what.map_or_else(missing, |what| reply(StatusCode::OK, &what))
 }
 
 fn done(status: StatusCode, result: Result<impl Serialize, SiteError>) -> Answer {
     match result {
-        Ok(body) => told(status, &body),
+        Ok(body) => reply(status, &body),
         Err(error) => {
-            told(StatusCode::CONFLICT, &Refusal { message: error.to_string(), refused: Some(error) })
+            reply(StatusCode::CONFLICT, &Refusal { message: error.to_string(), refused: Some(error) })
         }
     }
 }
@@ -231,7 +231,7 @@ fn missing() -> Answer {
 }
 
 fn wrong(status: StatusCode, message: &str) -> Answer {
-    told(status, &Refusal { message: message.to_owned(), refused: None })
+    reply(status, &Refusal { message: message.to_owned(), refused: None })
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_asks_by_a_loopback_address_and_in_json_is_let_in() {
+    fn only_loopback_hosts_and_json_are_accepted() {
         for (method, host, kind, let_in) in [
             (Method::GET, "127.0.0.1:7480", "", true),
             (Method::GET, "[::1]:7480", "", true),

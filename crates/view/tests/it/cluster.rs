@@ -1,10 +1,10 @@
-//! Objects of a cluster to look at.
+//! Objects of a sample cluster.
 
 use capstan_view::{Part, Tree};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Two minutes after all objects were made.
+/// Two minutes after all objects were created.
 pub fn now() -> Timestamp {
     "2026-01-01T00:02:00Z".parse().expect("a moment")
 }
@@ -64,8 +64,7 @@ pub fn change(objects: &mut [Value], uid: &str, change: impl FnOnce(&mut Value))
     );
 }
 
-/// Gives the object of that uid these conditions.
-pub fn say(objects: &mut [Value], uid: &str, conditions: &[(&str, &str, &str, &str)]) {
+pub fn set_conditions(objects: &mut [Value], uid: &str, conditions: &[(&str, &str, &str, &str)]) {
     change(objects, uid, |found| found["status"] = object("", "", "", conditions)["status"].clone());
 }
 

@@ -1,8 +1,8 @@
-//! The picture of a cluster, and the chain of causes, from objects as the API serves them.
+//! The tree of a cluster, tables, and chains of causes, from objects as the API serves them.
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod cluster;
-mod picture;
 mod reasons;
 mod tables;
+mod tree;

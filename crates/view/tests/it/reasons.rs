@@ -1,28 +1,32 @@
-use capstan_view::why;
+use capstan_view::{Problem, why};
 use serde_json::json;
 
-use crate::cluster::{change, healthy, say, tree};
+use crate::cluster::{change, healthy, set_conditions, tree};
 
 fn chain(objects: &[serde_json::Value]) -> Vec<String> {
-    let why = why(&tree(objects)).expect("something is not as wanted");
-    why.chain.iter().map(|link| format!("{} {}: {}", link.part, link.condition, link.message)).collect()
+    let why = why(&tree(objects)).expect("a cause");
+    why.first.chain.iter().map(|link| format!("{} {}: {}", link.part, link.condition, link.message)).collect()
 }
 
 #[test]
-fn nothing_is_to_be_said_of_a_healthy_cluster() {
+fn a_healthy_cluster_has_no_cause() {
     assert_eq!(why(&tree(&healthy())), None);
 }
 
 #[test]
-fn the_chain_ends_at_the_deepest_part_that_is_not_as_wanted() {
+fn the_chain_ends_at_the_deepest_part_that_is_not_healthy() {
     let mut objects = healthy();
-    say(&mut objects, "Cluster/demo", &[("Available", "False", "NotAvailable", "the control plane is not")]);
-    say(
+    set_conditions(
+        &mut objects,
+        "Cluster/demo",
+        &[("Available", "False", "NotAvailable", "the control plane is not")],
+    );
+    set_conditions(
         &mut objects,
         "KubeadmControlPlane/demo-cp",
         &[("Available", "False", "NotAvailable", "a machine is not")],
     );
-    say(
+    set_conditions(
         &mut objects,
         "Machine/demo-cp-b",
         &[
@@ -30,7 +34,11 @@ fn the_chain_ends_at_the_deepest_part_that_is_not_as_wanted() {
             ("InfrastructureReady", "False", "NotReady", "its SimMachine is not"),
         ],
     );
-    say(&mut objects, "SimMachine/demo-cp-b", &[("Ready", "False", "Booting", "boots since a while")]);
+    set_conditions(
+        &mut objects,
+        "SimMachine/demo-cp-b",
+        &[("Ready", "False", "Booting", "boots since a while")],
+    );
     assert_eq!(
         chain(&objects),
         [
@@ -40,33 +48,33 @@ fn the_chain_ends_at_the_deepest_part_that_is_not_as_wanted() {
             "SimMachine/demo-cp-b Ready: boots since a while",
         ]
     );
-    let cause = why(&tree(&objects)).expect("a cause").cause;
+    let cause = why(&tree(&objects)).expect("a cause").first.cause;
     assert_eq!((cause.part.as_str(), cause.code, cause.failed), ("SimMachine/demo-cp-b", None, false));
 }
 
 #[test]
-fn what_failed_is_the_cause_even_if_others_wait_before_it() {
+fn a_failure_is_the_cause_even_if_earlier_parts_wait() {
     let mut objects = healthy();
-    say(&mut objects, "Machine/demo-cp-a", &[("Ready", "False", "NotReady", "waits")]);
-    say(
+    set_conditions(&mut objects, "Machine/demo-cp-a", &[("Ready", "False", "NotReady", "waits")]);
+    set_conditions(
         &mut objects,
         "SimMachine/demo-cp-c",
         &[("Ready", "False", "Refused", "E-CS-QUOTA: no room for another machine")],
     );
     let why = why(&tree(&objects)).expect("a cause");
-    assert_eq!(why.cause.part, "SimMachine/demo-cp-c");
-    assert_eq!((why.cause.code.as_deref(), why.cause.failed), (Some("E-CS-QUOTA"), true));
+    assert_eq!(why.first.cause.part, "SimMachine/demo-cp-c");
+    assert_eq!((why.first.cause.code.as_deref(), why.first.cause.failed), (Some("E-CS-QUOTA"), true));
 }
 
 #[test]
-fn what_is_needed_first_explains_what_comes_after() {
+fn a_part_that_is_needed_first_is_the_cause() {
     let mut objects = healthy();
-    say(
+    set_conditions(
         &mut objects,
         "KubeadmControlPlane/demo-cp",
         &[("Available", "False", "NotAvailable", "waits for the network")],
     );
-    say(&mut objects, "SimCluster/demo", &[("Ready", "False", "NotReady", "the network is made")]);
+    set_conditions(&mut objects, "SimCluster/demo", &[("Ready", "False", "NotReady", "the network is made")]);
     assert_eq!(
         chain(&objects).last().map(String::as_str),
         Some("SimCluster/demo Ready: the network is made")
@@ -74,7 +82,7 @@ fn what_is_needed_first_explains_what_comes_after() {
 }
 
 #[test]
-fn a_deletion_is_explained_by_what_still_stands() {
+fn a_deletion_is_explained_by_what_is_left() {
     let mut objects = healthy();
     for uid in ["Cluster/demo", "KubeadmControlPlane/demo-cp", "Machine/demo-cp-a", "SimMachine/demo-cp-a"] {
         change(&mut objects, uid, |object| {
@@ -83,15 +91,15 @@ fn a_deletion_is_explained_by_what_still_stands() {
         });
     }
     objects.retain(|object| object["kind"] != "KubeadmConfig" && object["kind"] != "SimCluster");
-    let why = why(&tree(&objects)).expect("it goes");
-    assert_eq!(why.cause.part, "SimMachine/demo-cp-a");
-    assert_eq!(why.chain.last().expect("a link").message, "waits for its finalizers: example.org/keep");
+    let why = why(&tree(&objects)).expect("it is being deleted");
+    assert_eq!(why.first.cause.part, "SimMachine/demo-cp-a");
+    assert_eq!(why.first.chain.last().expect("a link").message, "waits for finalizers: example.org/keep");
 }
 
 #[test]
-fn what_could_not_be_looked_at_is_no_failure() {
+fn a_failed_inspection_is_not_a_failure() {
     let mut objects = healthy();
-    say(
+    set_conditions(
         &mut objects,
         "Machine/demo-cp-a",
         &[
@@ -100,19 +108,19 @@ fn what_could_not_be_looked_at_is_no_failure() {
             ("InfrastructureReady", "False", "Booting", "it boots"),
         ],
     );
-    let why = why(&tree(&objects)).expect("something is not as wanted");
+    let why = why(&tree(&objects)).expect("a cause");
     assert_eq!(
-        (why.cause.failed, why.chain.last().map(|link| link.message.as_str())),
+        (why.first.cause.failed, why.first.chain.last().map(|link| link.message.as_str())),
         (false, Some("it boots"))
     );
 }
 
 #[test]
-fn what_is_paused_or_blocked_says_so_before_what_merely_waits() {
+fn paused_and_blocked_come_before_waiting() {
     let mut objects = healthy();
     let waits = ("Initialized", "False", "NotInitialized", "");
     let blocked = "Scaling up from 0 to 1 replicas is blocked because SimMachineTemplate does not exist";
-    say(
+    set_conditions(
         &mut objects,
         "KubeadmControlPlane/demo-cp",
         &[("Available", "False", "NotAvailable", ""), waits, ("ScalingUp", "True", "ScalingUp", blocked)],
@@ -121,8 +129,8 @@ fn what_is_paused_or_blocked_says_so_before_what_merely_waits() {
         objects.retain(|object| object["metadata"]["uid"] != format!("Machine/{machine}"));
     }
     assert_eq!(chain(&objects)[1], format!("KubeadmControlPlane/demo-cp ScalingUp: {blocked}"));
-    assert!(why(&tree(&objects)).expect("a cause").cause.failed, "nobody but its user can go on");
-    say(
+    assert!(why(&tree(&objects)).expect("a cause").first.cause.failed, "only a user can unblock it");
+    set_conditions(
         &mut objects,
         "Cluster/demo",
         &[
@@ -135,7 +143,7 @@ fn what_is_paused_or_blocked_says_so_before_what_merely_waits() {
 }
 
 #[test]
-fn a_change_that_nobody_has_looked_at_is_not_done() {
+fn an_unobserved_change_is_a_cause() {
     let mut objects = healthy();
     change(&mut objects, "KubeadmControlPlane/demo-cp", |object| {
         object["metadata"]["generation"] = json!(2);
@@ -143,21 +151,156 @@ fn a_change_that_nobody_has_looked_at_is_not_done() {
     });
     assert_eq!(
         chain(&objects)[1],
-        "KubeadmControlPlane/demo-cp : its controller has not seen the last change yet"
+        "KubeadmControlPlane/demo-cp : its controller has not observed the last change yet"
     );
 }
 
 #[test]
-fn a_machine_that_says_why_it_does_not_go_is_the_cause_while_nothing_below_it_was_asked_to_go() {
+fn a_machine_that_reports_a_blocked_drain_is_the_cause() {
     let mut objects = healthy();
     let drain = "Drain not completed yet: * Pod default/web: cannot evict pod as it would violate the pod's \
                  disruption budget. The disruption budget web needs 3 healthy pods and has 3 currently";
-    say(&mut objects, "Machine/demo-cp-a", &[("Deleting", "True", "DrainingNode", drain)]);
+    set_conditions(&mut objects, "Machine/demo-cp-a", &[("Deleting", "True", "DrainingNode", drain)]);
     change(&mut objects, "Machine/demo-cp-a", |object| {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:50Z");
     });
-    let why = why(&tree(&objects)).expect("it goes");
-    assert_eq!((why.cause.part.as_str(), why.cause.going), ("Machine/demo-cp-a", true));
-    let advice = why.cause.advice.expect("what to do");
-    assert!(advice.turn == "user" && advice.mend.contains("PodDisruptionBudget"), "{advice:?}");
+    let why = why(&tree(&objects)).expect("it is being deleted");
+    assert_eq!((why.first.cause.part.as_str(), why.first.cause.deleting), ("Machine/demo-cp-a", true));
+    let advice = why.first.cause.advice.expect("what to do");
+    assert!(advice.fixed_by == "user" && advice.fix.contains("PodDisruptionBudget"), "{advice:?}");
+}
+
+#[test]
+fn problems_are_named_by_what_they_are() {
+    let gone = ("Ready", "False", "Gone", "the virtual machine does not exist any more");
+    let stopped = ("Ready", "False", "Stopped", "the virtual machine is Stopped in CloudStack");
+    let booting = ("Ready", "False", "Booting", "the machine executes its user data");
+    let summary = ("Ready", "False", "NotReady", "");
+    let node = |message| ("NodeReady", "False", "NodeNotReady", message);
+    let cni = node(
+        "* Node.Ready: container runtime network not ready: NetworkReady=false cni plugin not initialized",
+    );
+    let not_joined = node("Waiting for a Node with spec.providerID sim://1 to exist");
+    let sim = "SimMachine/demo-cp-b";
+    let machine = "Machine/demo-cp-b";
+    for (uid, conditions, problem, failed, command) in [
+        (sim, &[gone][..], Problem::DeletedInCloud, true, "capstan delete machine demo-cp-b -n default"),
+        (sim, &[stopped], Problem::StoppedInCloud, true, "capstan delete machine demo-cp-b -n default"),
+        (sim, &[booting], Problem::Starting, false, "capstan console demo-cp-b -n default"),
+        (
+            machine,
+            &[summary, cni],
+            Problem::NoCni,
+            true,
+            "kubectl --kubeconfig demo.kubeconfig apply -f CNI.yaml",
+        ),
+        (machine, &[summary, not_joined], Problem::NotJoined, false, "capstan console demo-cp-b -n default"),
+    ] {
+        let mut objects = healthy();
+        set_conditions(&mut objects, uid, conditions);
+        let cause = why(&tree(&objects)).expect("a cause").first.cause;
+        assert_eq!((cause.part.as_str(), cause.problem, cause.failed), (uid, problem, failed));
+        let commands = cause.advice.expect("advice").commands;
+        assert!(commands.iter().any(|it| it == command), "{problem:?}: {commands:?}");
+    }
+}
+
+#[test]
+fn a_reference_is_missing_only_if_the_object_does_not_exist() {
+    let mut objects = healthy();
+    let waits =
+        ("InfrastructureReady", "False", "NotReady", "SimCluster status.initialization.provisioned is false");
+    let absent = ("InfrastructureReady", "False", "DoesNotExist", "SimCluster does not exist");
+    let summary = ("Available", "False", "NotAvailable", "");
+    set_conditions(&mut objects, "Cluster/demo", &[summary, waits]);
+    let waiting = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_eq!((waiting.part.as_str(), waiting.problem), ("Cluster/demo", Problem::Waiting));
+
+    objects.retain(|object| object["kind"] != "SimCluster");
+    set_conditions(&mut objects, "Cluster/demo", &[summary, absent]);
+    let missing = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_eq!((missing.part.as_str(), missing.problem), ("SimCluster/demo", Problem::DoesNotExist));
+    assert_eq!(missing.advice.expect("advice").commands, ["kubectl edit cluster demo -n default"]);
+}
+
+#[test]
+fn a_cluster_that_answered_before_is_unreachable_and_its_machines_are_not_the_cause() {
+    let mut objects = healthy();
+    let probe = ("RemoteConnectionProbe", "False", "ProbeFailed", "Remote connection probe failed");
+    let summary = ("Available", "False", "NotAvailable", "");
+    for name in ["demo-cp-a", "demo-cp-b"] {
+        let unknown = ("NodeHealthy", "Unknown", "ConnectionDown", "Last successful probe at 00:00:00");
+        let conditions = [("Ready", "Unknown", "ReadyUnknown", ""), unknown];
+        set_conditions(&mut objects, &format!("Machine/{name}"), &conditions);
+    }
+    set_conditions(&mut objects, "Cluster/demo", &[summary, probe]);
+    let starting = why(&tree(&objects)).expect("a cause").first.cause;
+    assert_ne!(starting.problem, Problem::Unreachable, "it has never answered");
+
+    let was_up = ("ControlPlaneInitialized", "True", "Initialized", "");
+    set_conditions(&mut objects, "Cluster/demo", &[summary, probe, was_up]);
+    change(&mut objects, "Cluster/demo", |cluster| {
+        cluster["spec"]["controlPlaneEndpoint"] = json!({"host": "10.0.0.1", "port": 6443});
+    });
+    let why = why(&tree(&objects)).expect("a cause");
+    let cause = &why.first.cause;
+    assert_eq!((cause.part.as_str(), cause.problem), ("Cluster/demo", Problem::Unreachable));
+    assert_eq!(cause.code.as_deref(), Some("E-WORKLOAD-UNREACHABLE"));
+    assert_eq!(cause.endpoint.as_deref(), Some("10.0.0.1:6443"));
+    assert_eq!(why.others, []);
+}
+
+#[test]
+fn every_blocker_is_listed_and_the_same_problem_only_once() {
+    let mut objects = healthy();
+    for name in ["demo-cp-a", "demo-cp-b"] {
+        let message = format!("E-CS-QUOTA: quota exceeded for {name}");
+        set_conditions(
+            &mut objects,
+            &format!("SimMachine/{name}"),
+            &[("Ready", "False", "Refused", &message)],
+        );
+        // Parents repeat what their children say.
+        let repeated = ("InfrastructureReady", "False", "Refused", message.as_str());
+        set_conditions(
+            &mut objects,
+            &format!("Machine/{name}"),
+            &[("Ready", "False", "NotReady", ""), repeated],
+        );
+    }
+    let gone = ("Ready", "False", "Gone", "the virtual machine does not exist any more");
+    set_conditions(&mut objects, "SimMachine/demo-cp-c", &[gone]);
+    set_conditions(
+        &mut objects,
+        "SimCluster/demo",
+        &[("Ready", "False", "NotReady", "E-CS-CAPACITY: no address is free")],
+    );
+    let why = why(&tree(&objects)).expect("causes");
+    let listed: Vec<_> = why
+        .blockers()
+        .map(|it| (it.cause.part.as_str(), it.cause.code.as_deref().unwrap_or_default(), it.also.clone()))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("SimCluster/demo", "E-CS-CAPACITY", vec![]),
+            ("SimMachine/demo-cp-a", "E-CS-QUOTA", vec!["SimMachine/demo-cp-b".to_owned()]),
+            ("SimMachine/demo-cp-c", "", vec![]),
+        ]
+    );
+}
+
+#[test]
+fn a_paused_cluster_is_the_only_blocker() {
+    let mut objects = healthy();
+    let paused = ("Paused", "True", "Paused", "Cluster spec.paused is set to true");
+    set_conditions(&mut objects, "Cluster/demo", &[("Available", "False", "NotAvailable", ""), paused]);
+    set_conditions(
+        &mut objects,
+        "SimMachine/demo-cp-a",
+        &[("Ready", "False", "Refused", "E-CS-QUOTA: full"), paused],
+    );
+    let why = why(&tree(&objects)).expect("a cause");
+    assert_eq!((why.first.cause.problem, why.others.len()), (Problem::Paused, 0));
+    assert_eq!(why.first.cause.advice.expect("advice").commands, ["capstan resume demo -n default"]);
 }

@@ -1,7 +1,7 @@
 use capstan_view::{Columns, Paint, event_line, table};
 use serde_json::{Value, json};
 
-use crate::cluster::{healthy, now, say};
+use crate::cluster::{healthy, now, set_conditions};
 
 fn drawn(objects: &[Value], kind: &str, wide: bool) -> Vec<String> {
     let objects: Vec<Value> = objects.iter().filter(|object| object["kind"] == kind).cloned().collect();
@@ -11,27 +11,27 @@ fn drawn(objects: &[Value], kind: &str, wide: bool) -> Vec<String> {
 }
 
 #[test]
-fn clusters_and_machines_have_the_columns_that_tell_most_about_them() {
+fn clusters_and_machines_have_columns_of_their_own() {
     let mut objects = healthy();
     objects[0]["status"]["controlPlane"] =
         json!({"desiredReplicas": 3, "readyReplicas": 2, "versions": [{"version": "v1.36.3"}]});
     objects[0]["spec"]["controlPlaneEndpoint"] = json!({"host": "10.0.0.1", "port": 6443});
     assert_eq!(
         drawn(&objects, "Cluster", false),
-        ["NAME STATE CONTROL-PLANE WORKERS VERSION AGE SAYS", "demo Available 2/3 - v1.36.3 2m0s"]
+        ["NAME STATE CONTROL-PLANE WORKERS VERSION AGE MESSAGE", "demo Available 2/3 - v1.36.3 2m0s"]
     );
     assert_eq!(
         drawn(&objects, "Cluster", true)[1],
         "demo Available 2/3 - v1.36.3 10.0.0.1:6443 SimCluster 2m0s"
     );
     let long = "the machine boots and boots and boots and boots and boots and boots and boots";
-    say(
+    set_conditions(
         &mut objects,
         "Machine/demo-cp-a",
         &[("Ready", "False", "NotReady", ""), ("InfrastructureReady", "False", "Booting", long)],
     );
     let machines = drawn(&objects, "Machine", false);
-    assert_eq!(machines[0], "NAME CLUSTER STATE ROLE NODE VERSION AGE SAYS");
+    assert_eq!(machines[0], "NAME CLUSTER STATE ROLE NODE VERSION AGE MESSAGE");
     assert_eq!(
         machines[1],
         "demo-cp-a - Waiting worker - - 2m0s InfrastructureReady: the machine boots and boots and boots …"
@@ -46,7 +46,7 @@ fn an_empty_table_has_no_heading() {
 }
 
 #[test]
-fn events_of_both_shapes_are_lines() {
+fn events_of_both_api_versions_are_lines() {
     let new = json!({
         "eventTime": "2026-01-01T00:00:10.000000Z", "type": "Warning", "reason": "Failed", "note": "no\nroom",
         "regarding": {"kind": "Machine", "name": "m", "uid": "u"},

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
+use capstan_env::Env;
+use capstan_pki::Pki;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{PostParams, WatchEvent, WatchParams};

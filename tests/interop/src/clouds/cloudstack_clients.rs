@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_sim_cloudstack::{Layout, OfferedSize, Settings, Simulator, Timings};
 use clap::Args;
 use tokio::net::TcpListener;

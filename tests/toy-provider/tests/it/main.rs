@@ -87,7 +87,7 @@ fn a_cloud_is_a_line_in_the_list_and_every_command_knows_it() {
     let (code, plan) = server.run(&["plan", "-f", &file]);
     assert_eq!(code, 2, "{plan}");
     assert!(
-        plan.contains("E-TOY-FULL: harbour quick has room for 1 more machines, and 2 more are needed"),
+        plan.contains("E-TOY-FULL: quota exceeded for harbour quick: 2 machines needed, 1 left"),
         "{plan}"
     );
 
@@ -106,7 +106,7 @@ fn a_cloud_is_a_line_in_the_list_and_every_command_knows_it() {
     assert!(said.contains("harbour quick Berth/stray: no ToyMachine stands for it"), "{said}");
     let (code, said) = server.run(&["orphans", "--delete", "--yes"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("1 berth removed") && !harbour.join("stray").exists(), "{said}");
+    assert!(said.contains("1 berth deleted") && !harbour.join("stray").exists(), "{said}");
 
     let metrics = server.metrics();
     assert!(metrics.contains("\ntoy_harbours_total 1\n"), "the provider's");
@@ -126,7 +126,7 @@ fn its_error_codes_are_explained_and_its_flags_are_in_the_help() {
     assert_eq!(code, 4, "{said}");
     let (_, why) = server.run(&["why", "quick"]);
     assert!(why.contains("E-TOY-HARBOUR: a harbour cannot be made"), "{why}");
-    assert!(why.contains("mend: correct spec.directory of the ToyCluster"), "{why}");
+    assert!(why.contains("fix: correct spec.directory of the ToyCluster"), "{why}");
 
     let help = Command::new(env!("CARGO_BIN_EXE_capstan-toy")).args(["manager", "--help"]).output();
     let help = String::from_utf8(help.expect("help").stdout).expect("text");

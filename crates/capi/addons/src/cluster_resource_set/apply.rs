@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_manifest_dropped_goes_and_what_is_the_servers_stays() {
+    fn fields_missing_in_the_manifest_are_removed_except_the_servers() {
         let there = json!({
             "metadata": {"name": "x", "uid": "u", "labels": {"a": "1", "b": "2"}},
             "data": {"old": "1", "same": "2"}, "status": {"phase": "y"},

@@ -28,28 +28,28 @@ pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<Clus
     if !set.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::condition(look.paused.as_deref());
-    conditions::set_state(look, &mut decision.object.status.conditions, shared::PAUSED, verdict, None);
+    let state = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, shared::PAUSED, state, None);
     if look.paused.is_some() {
         return decision;
     }
-    let verdict = if let Some(why) = &look.seen.bad_selector {
+    let state = if let Some(why) = &look.seen.bad_selector {
         Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()))
     } else if set.metadata.is_deleting() {
-        leave(look, &mut decision);
+        unbind(look, &mut decision);
         None
     } else {
-        bring(look, &mut decision)
+        apply(look, &mut decision)
     };
-    if let Some(verdict) = verdict {
-        if verdict.status != ConditionStatus::True {
-            decision.wait(Wait::on(&verdict.reason, verdict.message.clone())).again_in(AGAIN);
+    if let Some(state) = state {
+        if state.status != ConditionStatus::True {
+            decision.wait(Wait::on(&state.reason, state.message.clone())).again_in(AGAIN);
         }
         conditions::set_state(
             look,
             &mut decision.object.status.conditions,
             condition::RESOURCES_APPLIED,
-            verdict,
+            state,
             None,
         );
     }
@@ -58,7 +58,7 @@ pub(super) fn decide(look: &Look<ClusterResourceSetController>) -> Decision<Clus
 }
 
 /// Removes the set from every binding, and deletes bindings without sets.
-fn leave(look: &Look<ClusterResourceSetController>, decision: &mut Decision<ClusterResourceSetController>) {
+fn unbind(look: &Look<ClusterResourceSetController>, decision: &mut Decision<ClusterResourceSetController>) {
     let ours = OwnerReference::to(&*look.object);
     for binding in look.seen.targets.iter().filter_map(|target| target.binding.as_ref()) {
         let name = &look.object.metadata.name;
@@ -83,12 +83,12 @@ fn leave(look: &Look<ClusterResourceSetController>, decision: &mut Decision<Clus
 }
 
 /// Applies resources and records them in bindings. Returns the `ResourcesApplied` condition.
-fn bring(
+fn apply(
     look: &Look<ClusterResourceSetController>,
     decision: &mut Decision<ClusterResourceSetController>,
 ) -> Option<ConditionState> {
     let failed = |reason: &str, message: String| ConditionState::new(ConditionStatus::False, reason, message);
-    let mut trouble: Option<ConditionState> = None;
+    let mut failure: Option<ConditionState> = None;
     let mut usable = true;
     for (reference, resource) in look.object.spec.resources.iter().zip(&look.seen.resources) {
         match resource {
@@ -96,24 +96,24 @@ fn bring(
             // The others are still applied.
             Resource::Missing => {
                 let message = format!("{} {} does not exist", kind(reference), reference.name);
-                trouble = trouble.or_else(|| Some(failed(reason::INTERNAL_ERROR, message)));
+                failure = failure.or_else(|| Some(failed(reason::INTERNAL_ERROR, message)));
             }
             Resource::WrongType => {
                 usable = false;
                 let message = format!("Secret type of resource {} is not supported", reference.name);
-                trouble = Some(failed(own::WRONG_SECRET_TYPE, message));
+                failure = Some(failed(own::WRONG_SECRET_TYPE, message));
             }
         }
     }
     if !usable || look.seen.targets.is_empty() {
-        return trouble;
+        return failure;
     }
     for target in &look.seen.targets {
-        if let Some(verdict) = to_cluster(look, decision, target) {
-            trouble = Some(verdict);
+        if let Some(state) = to_cluster(look, decision, target) {
+            failure = Some(state);
         }
     }
-    trouble.or_else(|| Some(ConditionState::new(ConditionStatus::True, own::APPLIED, "")))
+    failure.or_else(|| Some(ConditionState::new(ConditionStatus::True, own::APPLIED, "")))
 }
 
 fn kind(reference: &ResourceRef) -> &'static str {
@@ -154,7 +154,7 @@ fn to_cluster(
     let bindings = target.binding.as_ref().map(|binding| binding.spec.bindings.clone()).unwrap_or_default();
     let before = bindings.iter().find(|entry| entry.cluster_resource_set_name == set.metadata.name);
     let mut entry = before.cloned().unwrap_or(empty);
-    let mut trouble = None;
+    let mut failure = None;
     let mut applies = Vec::new();
     for (reference, resource) in set.spec.resources.iter().zip(&look.seen.resources) {
         let (Resource::Found { hash, .. }, Some(kind)) = (resource, reference.kind) else { continue };
@@ -162,7 +162,7 @@ fn to_cluster(
             Ok(hash) => hash,
             Err(why) => {
                 note(look, &mut entry, reference, "", false);
-                trouble =
+                failure =
                     Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
                 continue;
             }
@@ -186,7 +186,7 @@ fn to_cluster(
                         "Failed to apply ClusterResourceSet resources to Cluster: {}",
                         result.errors.join("; ")
                     );
-                    trouble = Some(ConditionState::new(ConditionStatus::False, own::NOT_APPLIED, message));
+                    failure = Some(ConditionState::new(ConditionStatus::False, own::NOT_APPLIED, message));
                 }
             }
             None => applies.push(apply),
@@ -195,14 +195,14 @@ fn to_cluster(
     bind(look, decision, target, bindings, entry);
     if let Some(why) = &target.unreachable {
         if !applies.is_empty() {
-            trouble = Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
+            failure = Some(ConditionState::new(ConditionStatus::False, reason::INTERNAL_ERROR, why.clone()));
         }
-        return trouble;
+        return failure;
     }
     for apply in applies {
         decision.best_effort(Effect::Call(apply));
     }
-    trouble
+    failure
 }
 
 /// Records the result for a resource; an unchanged entry keeps its timestamp.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_binding_comes_first_and_tells_what_became_of_each_resource() {
+    fn the_binding_is_written_first_and_records_each_resource() {
         let (effects, _) = summaries(&look(set(Strategy::ApplyOnce), found("h"), None));
         assert_eq!(
             effects,
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_of_another_type_is_refused_and_a_missing_resource_told() {
+    fn secrets_of_another_type_and_missing_resources_are_reported() {
         let bound = || binding(vec![]);
         assert_eq!(
             summaries(&look(set(Strategy::ApplyOnce), Resource::WrongType, bound())),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_goes_leaves_every_binding_and_takes_an_empty_one_along() {
+    fn a_deleted_set_is_removed_from_bindings_and_empty_ones_are_deleted() {
         let mut going = set(Strategy::ApplyOnce);
         going.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
         let alone = look(going.clone(), found("h"), binding(applied("h", true)));

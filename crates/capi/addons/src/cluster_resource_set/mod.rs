@@ -74,11 +74,11 @@ impl Call for Apply {
 }
 
 /// The parts of a Cluster that trigger a reconcile.
-fn told(cluster: &Cluster) -> impl PartialEq {
+fn trigger_fields(cluster: &Cluster) -> impl PartialEq {
     (&cluster.metadata.labels, cluster.metadata.is_deleting(), is_connected(cluster))
 }
 
-/// The cluster answered a probe. Others are not contacted: in a fleet most of them are still being created.
+/// The cluster responded to a probe. Others are not contacted: in a fleet most of them are still being created.
 fn is_connected(cluster: &Cluster) -> bool {
     cluster.status.conditions.is_condition_true(cluster_condition::REMOTE_CONNECTION_PROBE)
 }
@@ -102,7 +102,7 @@ impl Controller for ClusterResourceSetController {
             sets_of(caches, &change.key.namespace, named)
         });
         watches.related_within::<Cluster>(GATHER, |change, caches| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if told(old) == told(new) => Vec::new(),
+            (Some(old), Some(new)) if trigger_fields(old) == trigger_fields(new) => Vec::new(),
             _ => sets_of(caches, &change.key.namespace, |set| {
                 change.both().any(|cluster| observed::selects(set, cluster).unwrap_or(false))
             }),

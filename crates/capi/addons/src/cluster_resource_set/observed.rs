@@ -1,4 +1,4 @@
-//! What a decision about a ClusterResourceSet depends on.
+//! What a decision about a ClusterResourceSet is based on.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use capstan_capi_types::addons::{
 use capstan_capi_types::core::Cluster;
 use capstan_object::ObjectMeta;
 
-/// State beside the ClusterResourceSet itself.
+/// Observed state besides the ClusterResourceSet.
 #[derive(Debug, Default)]
 pub struct Observed {
     /// Why the cluster selector is invalid.

@@ -59,7 +59,7 @@ pub fn objects(documents: &[String]) -> Result<Vec<Value>, String> {
                 value => objects.push(value),
             }
         }
-        objects.sort_by_key(|object| place(object["kind"].as_str().unwrap_or_default()));
+        objects.sort_by_key(|object| position(object["kind"].as_str().unwrap_or_default()));
         all.extend(objects);
     }
     if let Some(bad) =
@@ -79,8 +79,8 @@ fn parse(document: &str) -> Result<Vec<Value>, String> {
     serde_saphyr::from_multiple(document).map_err(|error| error.to_string())
 }
 
-/// Kinds that are applied before all others, in order.
-fn place(kind: &str) -> usize {
+/// Position of kinds that are applied before all others.
+fn position(kind: &str) -> usize {
     const FIRST: [&str; 12] = [
         "Namespace",
         "CustomResourceDefinition",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_need_is_applied_first() {
+    fn prerequisites_are_applied_first() {
         let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n";
         let list = r#"[{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}]"#;
         let objects = objects(&[text.to_owned(), list.to_owned(), String::new()]).expect("objects");

@@ -12,7 +12,7 @@ use capstan_object::{Key, Object, OwnerReference};
 #[derive(Debug, Default)]
 pub struct ClusterResourceSetBindingController;
 
-/// State beside the ClusterResourceSetBinding itself.
+/// Observed state besides the ClusterResourceSetBinding.
 #[derive(Debug)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_goes_with_its_cluster() {
+    fn a_binding_is_deleted_with_its_cluster() {
         let mut going = Cluster::default();
         going.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
         for (cluster, effects) in [(None, 1), (Some(going), 1), (Some(Cluster::default()), 0)] {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_named_the_cluster_becomes_a_field() {
+    fn an_owner_reference_to_the_cluster_becomes_a_field() {
         let cluster = Cluster { metadata: ObjectMeta::named("n", "c"), ..Cluster::default() };
         let owner = OwnerReference::to(&cluster);
         let decision =

@@ -23,8 +23,8 @@ pub(super) fn decide(look: &Look<ClusterController>, grace: SignedDuration) -> D
     if !deleting {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::condition(look.paused.as_deref());
-    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let state = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, state, None);
     if look.paused.is_some() {
         return decision;
     }

@@ -12,7 +12,7 @@ use super::observed::is_owned;
 use crate::conditions::{ConditionState, shortened};
 use crate::contract::{External, Lookup};
 
-/// Most names of descendants in a message.
+/// Maximum number of descendants in a message.
 const SHOWN: usize = 5;
 
 /// Fallback requeue interval; deleted descendants trigger a reconcile themselves.

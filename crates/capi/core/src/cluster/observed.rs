@@ -1,4 +1,4 @@
-//! What a decision about a Cluster depends on.
+//! What a decision about a Cluster is based on.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use capstan_object::OwnerReference;
 
 use crate::contract::Lookup;
 
-/// State beside the Cluster itself.
+/// Observed state besides the Cluster.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub infrastructure: Lookup,

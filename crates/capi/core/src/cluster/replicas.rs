@@ -93,7 +93,7 @@ fn workers(look: &Look<ClusterController>) -> ClusterReplicas {
     sum.done()
 }
 
-/// Counts: desired, existing, ready, available, up to date. `None` if nobody reported one.
+/// Counts: desired, existing, ready, available, up to date. `None` if not reported.
 #[derive(Default)]
 struct Sum {
     counts: [Option<i32>; 5],

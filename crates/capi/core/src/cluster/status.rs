@@ -19,11 +19,11 @@ use crate::machines;
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Failed probes before a cluster that never answered counts as unreachable.
+/// Failed probes before a cluster that never responded counts as unreachable.
 const FIRST_PROBES: u32 = 5;
 
 /// How long a new machine may lack the `UpToDate` condition before that is reported.
-const UP_TO_DATE_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Probe intervals of reachable and of unreachable clusters.
 const PROBE_AGAIN: Duration = Duration::from_secs(60);
@@ -43,13 +43,13 @@ pub(super) fn report(
     probe(look, decision, grace);
     let cluster = decision.object.clone();
     let mut conditions = std::mem::take(&mut decision.object.status.conditions);
-    let mut set = |kind: &str, verdict: ConditionState, since: Option<Time>| {
-        conditions::set_state(look, &mut conditions, kind, verdict, since);
+    let mut set = |kind: &str, state: ConditionState, since: Option<Time>| {
+        conditions::set_state(look, &mut conditions, kind, state, since);
     };
-    let (verdict, since) = infrastructure_ready(look, &cluster);
-    set(condition::INFRASTRUCTURE_READY, verdict, since);
-    let (verdict, since) = control_plane_available(look, &cluster);
-    set(own::CONTROL_PLANE_AVAILABLE, verdict, since);
+    let (state, since) = infrastructure_ready(look, &cluster);
+    set(condition::INFRASTRUCTURE_READY, state, since);
+    let (state, since) = control_plane_available(look, &cluster);
+    set(own::CONTROL_PLANE_AVAILABLE, state, since);
     // Never reset.
     if !cluster.status.conditions.is_condition_true(own::CONTROL_PLANE_INITIALIZED) {
         set(own::CONTROL_PLANE_INITIALIZED, control_plane_initialized(look, &cluster), None);
@@ -67,8 +67,8 @@ pub(super) fn report(
     ] {
         set(kind, machines_up_to_date(look, machines), None);
     }
-    for (kind, going_on) in GOING_ON {
-        set(kind, whether_going_on(look, kind, going_on), None);
+    for (kind, going_on) in NEGATIVE {
+        set(kind, aggregate_negative(look, kind, going_on), None);
     }
     set(condition::REMEDIATING, remediating(look), None);
     let deletion = deletion.unwrap_or_else(|| ConditionState::new(False, reason::NOT_DELETING, ""));
@@ -76,7 +76,7 @@ pub(super) fn report(
     let available = available(&cluster, &conditions);
     conditions::set_state(look, &mut conditions, condition::AVAILABLE, available, None);
     if waits_to_count_up_to_date(look) {
-        decision.again_in(UP_TO_DATE_PATIENCE.unsigned_abs());
+        decision.again_in(UP_TO_DATE_GRACE.unsigned_abs());
     }
     decision.object.status.conditions = conditions;
     decision.object.status.observed_generation = look.object.metadata.generation;
@@ -112,7 +112,7 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
     let health = look.seen.health;
     let kind = own::REMOTE_CONNECTION_PROBE;
     let conditions = &mut decision.object.status.conditions;
-    let verdict = match health.last_success {
+    let state = match health.last_success {
         None if health.failures < FIRST_PROBES => {
             // The state from before this process started stays until there is a probe result.
             conditions.condition(kind).is_none().then(|| {
@@ -127,8 +127,8 @@ fn probe(look: &Look<ClusterController>, decision: &mut Decision<ClusterControll
         }
         Some(_) => Some(ConditionState::new(True, own_reason::PROBE_SUCCEEDED, "")),
     };
-    if let Some(verdict) = verdict {
-        conditions::set_state(look, conditions, kind, verdict, None);
+    if let Some(state) = state {
+        conditions::set_state(look, conditions, kind, state, None);
     }
     // Reconciles probe, so requeue regularly, and sooner while the cluster is unreachable.
     if decision.object.spec.control_plane_endpoint.is_valid() {
@@ -250,8 +250,8 @@ fn workers_available(look: &Look<ClusterController>) -> ConditionState {
         look.seen.deployments.iter().map(|object| source(object, &object.status.conditions)).collect();
     let reasons =
         Reasons { issue: reason::NOT_AVAILABLE, unknown: reason::AVAILABLE_UNKNOWN, fine: reason::AVAILABLE };
-    let verdict = conditions::aggregate(&sources, condition::AVAILABLE, false, reasons);
-    verdict.unwrap_or_else(|| ConditionState::new(True, own_reason::NO_WORKERS, ""))
+    let state = conditions::aggregate(&sources, condition::AVAILABLE, false, reasons);
+    state.unwrap_or_else(|| ConditionState::new(True, own_reason::NO_WORKERS, ""))
 }
 
 fn of_machines<'a>(
@@ -260,8 +260,8 @@ fn of_machines<'a>(
     reasons: Reasons,
 ) -> ConditionState {
     let sources: Vec<_> = machines.map(|machine| source(machine, &machine.status.conditions)).collect();
-    let verdict = conditions::aggregate(&sources, kind, false, reasons);
-    verdict.unwrap_or_else(|| ConditionState::new(True, reason::NO_REPLICAS, ""))
+    let state = conditions::aggregate(&sources, kind, false, reasons);
+    state.unwrap_or_else(|| ConditionState::new(True, reason::NO_REPLICAS, ""))
 }
 
 fn machines_ready(machines: &[Arc<Machine>]) -> ConditionState {
@@ -273,7 +273,7 @@ fn counts_up_to_date(look: &Look<ClusterController>, machine: &Machine) -> bool 
     let old = machine
         .metadata
         .creation_timestamp
-        .is_none_or(|created| look.now.duration_since(created.timestamp()) > UP_TO_DATE_PATIENCE);
+        .is_none_or(|created| look.now.duration_since(created.timestamp()) > UP_TO_DATE_GRACE);
     old || machine.status.conditions.condition(machine_condition::UP_TO_DATE).is_some()
 }
 
@@ -292,7 +292,7 @@ fn waits_to_count_up_to_date(look: &Look<ClusterController>) -> bool {
 }
 
 /// Conditions with negative polarity, and their reasons.
-const GOING_ON: [(&str, Reasons); 3] = [
+const NEGATIVE: [(&str, Reasons); 3] = [
     (
         condition::ROLLING_OUT,
         Reasons {
@@ -319,7 +319,7 @@ const GOING_ON: [(&str, Reasons); 3] = [
     ),
 ];
 
-fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons) -> ConditionState {
+fn aggregate_negative(look: &Look<ClusterController>, kind: &str, reasons: Reasons) -> ConditionState {
     let seen = &look.seen;
     if let Lookup::Unusable(why) = &seen.control_plane {
         return ConditionState::new(Unknown, reason::INTERNAL_ERROR, why.clone());
@@ -339,8 +339,8 @@ fn whether_going_on(look: &Look<ClusterController>, kind: &str, reasons: Reasons
         let alone = seen.sets.iter().filter(|set| is_owned(&look.object, &set.metadata.owner_references));
         sources.extend(alone.map(|object| source(object, &object.status.conditions)));
     }
-    let verdict = conditions::aggregate(&sources, kind, true, reasons);
-    verdict.unwrap_or_else(|| ConditionState::new(False, reasons.fine, ""))
+    let state = conditions::aggregate(&sources, kind, true, reasons);
+    state.unwrap_or_else(|| ConditionState::new(False, reasons.fine, ""))
 }
 
 fn remediating(look: &Look<ClusterController>) -> ConditionState {
@@ -364,8 +364,8 @@ fn remediating(look: &Look<ClusterController>) -> ConditionState {
     }
     let reasons =
         Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
-    let told = of_machines(replaced.into_iter(), machine_condition::OWNER_REMEDIATED, reasons);
-    ConditionState::new(True, reason::REMEDIATING, told.message)
+    let reported = of_machines(replaced.into_iter(), machine_condition::OWNER_REMEDIATED, reasons);
+    ConditionState::new(True, reason::REMEDIATING, reported.message)
 }
 
 fn available(cluster: &Cluster, conditions: &[Condition]) -> ConditionState {

@@ -122,7 +122,7 @@ fn a_new_cluster_gets_its_finalizer_and_waits_for_objects_that_do_not_exist() {
 }
 
 #[test]
-fn an_unowned_object_is_claimed_without_being_controlled() {
+fn an_unowned_object_gets_an_owner_reference_without_controller() {
     let stray = json!({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "4"}});
     let kind = KindName::namespaced("g", "v1", "FakeCluster", "fakes");
     let external = External::new(kind, ContractVersion::V1Beta2, stray);
@@ -169,7 +169,7 @@ fn an_endpoint_that_is_set_is_never_overwritten() {
 }
 
 #[test]
-fn a_cluster_at_rest_asks_for_nothing() {
+fn an_idle_cluster_has_no_effects() {
     let first = decide(cluster(), running());
     assert_eq!(effects(&first), [""; 0]);
     let second = decide(first.object.clone(), running());
@@ -179,7 +179,7 @@ fn a_cluster_at_rest_asks_for_nothing() {
 }
 
 #[test]
-fn a_paused_cluster_says_so_and_does_nothing() {
+fn a_paused_cluster_reports_it_and_has_no_effects() {
     let mut paused = cluster();
     paused.spec.paused = Some(true);
     let seen = Observed {
@@ -198,7 +198,7 @@ fn a_paused_cluster_says_so_and_does_nothing() {
 }
 
 #[test]
-fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itself() {
+fn a_cluster_is_deleted_workers_control_plane_infrastructure_finalizer() {
     let stages = [
         (
             Observed {
@@ -239,7 +239,7 @@ fn a_cluster_goes_workers_first_then_control_plane_then_infrastructure_then_itse
 }
 
 #[test]
-fn nothing_goes_while_it_is_not_certain_that_the_control_plane_is_gone() {
+fn nothing_is_deleted_while_the_control_plane_cannot_be_read() {
     let seen = Observed { control_plane: Lookup::Unusable("no label".to_owned()), ..running() };
     let decision = decide(deleting(), seen);
     assert_eq!(effects(&decision), [""; 0]);
@@ -248,7 +248,7 @@ fn nothing_goes_while_it_is_not_certain_that_the_control_plane_is_gone() {
 }
 
 #[test]
-fn machines_of_a_control_plane_object_are_left_to_it() {
+fn machines_of_a_control_plane_object_are_deleted_by_it() {
     let control_plane_machine = || {
         let mut machine = Machine { metadata: ObjectMeta::named("n", "cp"), ..Machine::default() };
         machine.metadata.owner_references = vec![OwnerReference::to(&cluster())];
@@ -268,7 +268,7 @@ fn machines_of_a_control_plane_object_are_left_to_it() {
 }
 
 #[test]
-fn the_probe_tells_since_when_the_cluster_is_silent() {
+fn the_probe_reports_since_when_the_cluster_is_unreachable() {
     let health = |last: Option<i64>, failures| Health { last_success: last.map(at), failures };
     for (health, expected) in [
         (health(None, 0), (ConditionStatus::False, "ProbeFailed", "Remote connection not established yet")),
@@ -290,7 +290,7 @@ fn the_probe_tells_since_when_the_cluster_is_silent() {
 }
 
 #[test]
-fn what_vanished_is_told_apart_from_what_never_was() {
+fn a_vanished_object_is_reported_differently_from_a_missing_one() {
     for (was, going, reason, message) in [
         (false, false, "DoesNotExist", "FakeCluster does not exist"),
         (true, false, "Deleted", "FakeCluster has been deleted while the cluster still exists"),
@@ -300,14 +300,14 @@ fn what_vanished_is_told_apart_from_what_never_was() {
         let mut cluster = if going { deleting() } else { cluster() };
         cluster.status.initialization.infrastructure_provisioned = was.then_some(true);
         let decision = decide(cluster, Observed { infrastructure: Lookup::Missing, ..running() });
-        let (status, told, words) = condition(&decision, "InfrastructureReady");
+        let (status, reported, words) = condition(&decision, "InfrastructureReady");
         assert_eq!((status, words), (ConditionStatus::False, message));
-        assert!(told.ends_with(reason), "{told}");
+        assert!(reported.ends_with(reason), "{reported}");
     }
 }
 
 #[test]
-fn availability_gates_have_their_say() {
+fn availability_gates_affect_availability() {
     let mut gated = cluster();
     gated.spec.availability_gates = vec![ClusterAvailabilityGate {
         condition_type: "example.com/Backup".to_owned(),
@@ -347,7 +347,7 @@ fn availability_gates_have_their_say() {
 }
 
 #[test]
-fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
+fn replicas_are_counted_from_control_plane_and_worker_groups() {
     let mut first = MachineDeployment::clone(&deployment("a", false));
     first.spec.replicas = Some(2);
     first.status.replicas = Some(2);
@@ -366,7 +366,7 @@ fn counts_come_from_the_control_plane_and_from_the_groups_of_workers() {
 }
 
 #[test]
-fn a_new_cluster_opens_an_operation_that_changes_only_with_its_steps() {
+fn an_operation_changes_only_with_its_steps() {
     use capstan_controller::operation::{Intention, Operation};
     let first = decide(cluster(), Observed { infrastructure: infrastructure(json!({})), ..running() });
     let operation = Operation::of(&first.object.metadata).expect("an operation");

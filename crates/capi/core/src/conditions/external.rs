@@ -104,21 +104,21 @@ mod tests {
     }
 
     fn mirrored(object: &Value) -> Result<ConditionState, String> {
-        mirror(of_external(object, "Fake"), "Ready", fallback()).map(|(verdict, _)| verdict)
+        mirror(of_external(object, "Fake"), "Ready", fallback()).map(|(state, _)| state)
     }
 
     #[test]
     fn a_condition_is_mirrored_in_either_shape_and_replaced_while_missing() {
-        let verdict = |status, reason: &str, message: &str| Ok(ConditionState::new(status, reason, message));
+        let state = |status, reason: &str, message: &str| Ok(ConditionState::new(status, reason, message));
         let old = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let new = json!({"type": "Ready", "status": "False", "reason": "NoDisk", "message": "full"});
         for (object, expected) in [
-            (json!({}), verdict(ConditionStatus::False, "NotReady", "status.ready is false")),
-            (json!({"status": {"conditions": [old]}}), verdict(ConditionStatus::True, "Ready", "")),
-            (json!({"status": {"conditions": [new]}}), verdict(ConditionStatus::False, "NoDisk", "full")),
+            (json!({}), state(ConditionStatus::False, "NotReady", "status.ready is false")),
+            (json!({"status": {"conditions": [old]}}), state(ConditionStatus::True, "Ready", "")),
+            (json!({"status": {"conditions": [new]}}), state(ConditionStatus::False, "NoDisk", "full")),
             (
                 json!({"status": {"conditions": [old], "v1beta2": {"conditions": [new]}}}),
-                verdict(ConditionStatus::False, "NoDisk", "full"),
+                state(ConditionStatus::False, "NoDisk", "full"),
             ),
             (
                 json!({"status": {"conditions": [{"type": "Ready", "status": "Maybe"}]}}),

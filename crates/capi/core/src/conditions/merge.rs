@@ -86,7 +86,7 @@ pub struct Source<'a> {
     pub conditions: &'a [Condition],
 }
 
-/// Most messages, and most objects per message.
+/// Maximum number of messages, and of objects per message.
 const SHOWN: usize = 3;
 
 /// Aggregates one condition of many objects. Objects that lack it count as Unknown. `None` without objects.
@@ -210,10 +210,11 @@ impl Summary<'_> {
             .types
             .iter()
             .filter_map(|kind| {
-                let told = self.overrides.iter().find(|condition| condition.kind == *kind);
-                let told = told.or_else(|| own.condition(kind)).cloned();
+                let reported = self.overrides.iter().find(|condition| condition.kind == *kind);
+                let reported = reported.or_else(|| own.condition(kind)).cloned();
                 let needed = !self.optional.contains(kind);
-                told.or_else(|| needed.then(|| not_reported(kind, "Condition not yet reported".to_owned())))
+                reported
+                    .or_else(|| needed.then(|| not_reported(kind, "Condition not yet reported".to_owned())))
             })
             .collect();
         let worst = chosen.iter().map(|condition| (self.priority)(condition)).min().unwrap_or(Priority::Info);
@@ -222,12 +223,12 @@ impl Summary<'_> {
             _ => true,
         });
         let lines = shown.map(|condition| {
-            let told = if condition.message.is_empty() {
+            let reported = if condition.message.is_empty() {
                 format!(" {}", condition.reason)
             } else {
                 indented(&condition.message)
             };
-            format!("* {}:{told}", condition.kind)
+            format!("* {}:{reported}", condition.kind)
         });
         let lines: Vec<String> = lines.collect();
         (ConditionState::new(status(worst, false), self.reasons.of(worst), lines.join("\n")), lines)
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_and_what_goes_on_is_an_issue_where_nothing_should() {
+    fn kinds_are_grouped_and_true_is_an_issue_with_negative_polarity() {
         use ConditionStatus::{False, True};
         let rolling = |status, message| vec![condition("RollingOut", status, message)];
         let (plane, one, two) =
@@ -260,9 +261,9 @@ mod tests {
             source("MachineDeployment", "a", &one),
             source("MachineDeployment", "b", &two),
         ];
-        let verdict = aggregate(&sources, "RollingOut", true, REASONS);
+        let state = aggregate(&sources, "RollingOut", true, REASONS);
         let message = "* KubeadmControlPlane cp: 3 not up to date\n* MachineDeployment b:\n  * x\n  * y";
-        assert_eq!(verdict, Some(ConditionState::new(True, "NotReady", message)));
+        assert_eq!(state, Some(ConditionState::new(True, "NotReady", message)));
         assert_eq!(
             aggregate(&sources[1..2], "RollingOut", true, REASONS),
             Some(ConditionState::new(False, "Ready", ""))
@@ -271,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_the_control_plane_are_named_first_and_the_rest_is_counted() {
-        let said: Vec<_> =
+    fn control_plane_machines_are_listed_first_and_the_rest_is_counted() {
+        let reported: Vec<_> =
             ["1", "2", "3", "4"].map(|text| vec![condition("Ready", ConditionStatus::False, text)]).into();
         let names = ["w1", "w2", "w3", "cp"];
         let sources: Vec<_> = names
             .iter()
-            .zip(&said)
+            .zip(&reported)
             .map(|(name, conditions)| Source {
                 kind: "Machine",
                 name,
@@ -285,15 +286,15 @@ mod tests {
                 conditions,
             })
             .collect();
-        let verdict = aggregate(&sources, "Ready", false, REASONS).expect("a verdict");
+        let state = aggregate(&sources, "Ready", false, REASONS).expect("a result");
         assert_eq!(
-            verdict.message,
+            state.message,
             "* Machine cp: 4\n* Machine w1: 1\n* Machine w2: 2\nAnd 1 Machine with other issues"
         );
     }
 
     #[test]
-    fn a_summary_tells_issues_and_unknowns_and_else_what_is_worth_telling() {
+    fn a_summary_lists_issues_and_unknowns_or_info_messages() {
         use ConditionStatus::{False, True, Unknown};
         for (conditions, expected) in [
             (

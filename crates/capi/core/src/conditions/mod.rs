@@ -36,10 +36,10 @@ pub fn set_state<C: Controller>(
     look: &Look<C>,
     conditions: &mut Vec<Condition>,
     kind: &str,
-    verdict: ConditionState,
+    state: ConditionState,
     since: Option<Time>,
 ) {
-    let mut condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+    let mut condition = look.condition(kind, state.status, &state.reason, state.message);
     if let Some(since) = since {
         condition.last_transition_time = since;
     }

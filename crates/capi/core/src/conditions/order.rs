@@ -44,11 +44,11 @@ const ORDER: [&str; 38] = [
     "Deleting",
 ];
 
-fn place(kind: &str) -> usize {
+fn position(kind: &str) -> usize {
     let named = ORDER.iter().position(|known| *known == kind);
     named.or_else(|| ORDER.iter().position(|known| known.is_empty())).unwrap_or(ORDER.len())
 }
 
 pub fn sort(conditions: &mut [Condition]) {
-    conditions.sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)).then_with(|| a.kind.cmp(&b.kind)));
+    conditions.sort_by(|a, b| position(&a.kind).cmp(&position(&b.kind)).then_with(|| a.kind.cmp(&b.kind)));
 }

@@ -11,7 +11,7 @@ use capstan_object::{Condition, ConditionStatus};
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Longest reason and message that v1beta1 takes.
+/// Maximum length of reason and message in v1beta1.
 const LONGEST_REASON: usize = 256;
 const LONGEST_MESSAGE: usize = 10_240;
 
@@ -79,16 +79,16 @@ pub fn write<T: Default>(
     deprecated: &mut Option<Deprecated<T>>,
     of: fn(&mut T) -> &mut Vec<V1Beta1Condition>,
 ) {
-    let mut told: Vec<V1Beta1Condition> =
+    let mut reported: Vec<V1Beta1Condition> =
         table.rows.iter().filter_map(|row| follow(conditions, row)).collect();
-    told.extend(ready(&told, table.ready));
-    if told.is_empty() && deprecated.is_none() {
+    reported.extend(ready(&reported, table.ready));
+    if reported.is_empty() && deprecated.is_none() {
         return;
     }
     let old = of(deprecated.get_or_insert_default().v1beta1.get_or_insert_default());
     let ours = |kind: &str| kind == condition::READY || table.rows.iter().any(|row| row.old == kind);
     old.retain(|one| !ours(&one.kind));
-    old.append(&mut told);
+    old.append(&mut reported);
     old.sort_by(|a, b| (a.kind != condition::READY, &a.kind).cmp(&(b.kind != condition::READY, &b.kind)));
 }
 
@@ -138,9 +138,9 @@ fn severity(reason: &str) -> &'static str {
 }
 
 /// The summary: the first False, else the first Unknown, else True.
-fn ready(told: &[V1Beta1Condition], of: &[&str]) -> Option<V1Beta1Condition> {
+fn ready(reported: &[V1Beta1Condition], of: &[&str]) -> Option<V1Beta1Condition> {
     let parts: Vec<&V1Beta1Condition> =
-        of.iter().filter_map(|kind| told.iter().find(|one| one.kind == *kind)).collect();
+        of.iter().filter_map(|kind| reported.iter().find(|one| one.kind == *kind)).collect();
     let with = |status: ConditionStatus| parts.iter().find(move |one| one.status == word(status));
     let deciding = with(False).or_else(|| with(Unknown)).copied();
     let deciding = deciding.or_else(|| parts.iter().copied().max_by_key(|one| one.last_transition_time))?;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::testing::condition as reported;
 
-    fn told(conditions: &[Condition], table: &Table) -> Vec<(String, String, String, String)> {
+    fn written(conditions: &[Condition], table: &Table) -> Vec<(String, String, String, String)> {
         let mut deprecated: Option<Deprecated<ClusterV1Beta1DeprecatedStatus>> = None;
         write(conditions, table, &mut deprecated, |old| &mut old.conditions);
         let old = deprecated.and_then(|deprecated| deprecated.v1beta1).unwrap_or_default().conditions;
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn ready_is_what_goes_wrong_first() {
+    fn ready_reports_the_first_failure() {
         let infrastructure =
             |status: &str, reason: &str| reported("InfrastructureReady", status, reason, "why");
         let plane = reported("ControlPlaneAvailable", "True", "Available", "");
         assert_eq!(
-            told(&[infrastructure("True", "Ready"), plane.clone()], &CLUSTER),
+            written(&[infrastructure("True", "Ready"), plane.clone()], &CLUSTER),
             [
                 row("Ready", "True", "", ""),
                 row("ControlPlaneReady", "True", "", ""),
@@ -184,7 +184,7 @@ mod tests {
             ("Unknown", "InternalError", ""),
         ] {
             assert_eq!(
-                told(&[infrastructure(status, reason), plane.clone()], &CLUSTER),
+                written(&[infrastructure(status, reason), plane.clone()], &CLUSTER),
                 [
                     row("Ready", status, severity, reason),
                     row("ControlPlaneReady", "True", "", ""),
@@ -200,7 +200,7 @@ mod tests {
         let still = reported("ScalingDown", "False", "NotScalingDown", "");
         let grows = reported("ScalingUp", "True", "ScalingUp", "");
         assert_eq!(
-            told(&[ready, still, grows], &MACHINE_SET),
+            written(&[ready, still, grows], &MACHINE_SET),
             [
                 row("Ready", "False", "Info", "ScalingUp"),
                 row("MachinesReady", "True", "", ""),
@@ -210,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_stays_and_nothing_is_told_of_nothing() {
-        assert_eq!(told(&[], &CLUSTER), []);
+    fn foreign_conditions_stay_and_missing_sources_write_nothing() {
+        assert_eq!(written(&[], &CLUSTER), []);
         let foreign =
             V1Beta1Condition { kind: "TopologyReconciled".to_owned(), ..V1Beta1Condition::default() };
         let old = ClusterV1Beta1DeprecatedStatus { conditions: vec![foreign], ..Default::default() };

@@ -133,7 +133,7 @@ impl BootstrapConfig<'_> {
 pub struct ControlPlane<'a>(pub &'a External);
 
 impl ControlPlane<'_> {
-    /// The control plane takes requests.
+    /// The control plane accepts requests.
     pub fn initialized(&self) -> Result<Option<bool>, FieldError> {
         self.0.flag(if self.0.is_old() {
             "status.initialized"
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_domains_of_both_contracts_come_out_the_same_and_in_order() {
+    fn failure_domains_of_both_contracts_are_equal_and_sorted() {
         let new = json!({"status": {"failureDomains": [{"name": "b", "controlPlane": true}, {"name": "a"}]}});
         let old = json!({"status": {"failureDomains": {"b": {"controlPlane": true}, "a": {}}}});
         let domain = |name: &str, control_plane| FailureDomain {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_contract_counts_what_is_not_available() {
+    fn the_older_contract_reports_unavailable_replicas() {
         let old =
             |unavailable| json!({"spec": {"replicas": 3}, "status": {"unavailableReplicas": unavailable}});
         for (unavailable, available) in [(1, 2), (0, 3), (5, 0)] {

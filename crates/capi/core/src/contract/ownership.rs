@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_holds_asks_for_nothing_and_others_are_made_true() {
+    fn a_claim_is_patched_only_if_it_does_not_hold() {
         let ours = owner("Machine", Some(true));
         let tool = owner("Tool", None);
         assert_eq!(change(std::slice::from_ref(&ours), true), Ok(None));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_controls_is_not_taken() {
+    fn an_object_with_another_controller_is_not_claimed() {
         assert_eq!(
             change(&[owner("Tool", Some(true))], true),
             Err("Fake x is controlled by Tool o".to_owned())

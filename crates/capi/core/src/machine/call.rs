@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_somebody_else_wrote_first_is_overtaken_not_refused() {
+    fn a_conflicting_node_write_is_retried_not_failed() {
         let answered = |code, reason: &str| Err(ApiError::status(code, reason, "words"));
         for (result, expected) in [
             (Ok(()), Outcome::done()),

@@ -9,15 +9,13 @@ use super::observed::Observed;
 use crate::contract::ControlPlane;
 
 fn node_name(machine: &Machine, seen: &Observed) -> Option<String> {
-    let known = &machine.status.node_ref.name;
-    if known.is_empty() {
-        seen.node.node().map(|node| node.metadata.name.clone())
-    } else {
-        Some(known.clone())
-    }
+    // The Node with the machine's providerID counts before the reference, which somebody may have changed.
+    let known = Some(&machine.status.node_ref.name).filter(|known| !known.is_empty());
+    seen.node.node().map(|node| &node.metadata.name).or(known).cloned()
 }
 
-/// The Node to drain and delete; `None` if there is none, or the cluster or its control plane is going away anyway.
+/// The Node to drain and delete; `None` if there is none, or if the cluster or its control plane is being deleted
+/// anyway.
 pub(super) fn node_to_delete(machine: &Machine, seen: &Observed) -> Option<String> {
     let cluster = seen.cluster.as_ref()?;
     if cluster.metadata.is_deleting() {

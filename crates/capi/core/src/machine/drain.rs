@@ -27,7 +27,7 @@ pub struct Plan {
     pub complete_now: Vec<PodName>,
     /// Pods to wait for once those of lower order are gone.
     pub complete_later: Vec<PodName>,
-    /// Pods that were evicted and are still there.
+    /// Pods that were evicted and still exist.
     pub ending: Vec<PodName>,
     /// Claims of pods that stay: their volumes are not waited for.
     pub kept_claims: Vec<String>,
@@ -165,7 +165,7 @@ impl Plan {
     }
 }
 
-/// Most distinct refusals in a message.
+/// Maximum number of distinct refusals in a message.
 const MESSAGES_SHOWN: usize = 5;
 
 /// Rewords the server's refusal as upstream does: other controllers match on it.
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_would_come_back_stay_and_all_others_go() {
+    fn pods_that_would_be_recreated_stay_and_others_are_evicted() {
         let pods = [
             pod("plain", |_| ()),
             of_daemon_set("of-a-daemon-set", "there", "Running"),
@@ -339,7 +339,7 @@ mod tests {
             pod("static", |pod| {
                 drop(pod.metadata.annotations.insert("kubernetes.io/config.mirror".into(), "x".into()))
             }),
-            labelled("told-to-stay", "cluster.x-k8s.io/drain", "skip"),
+            labelled("skipped", "cluster.x-k8s.io/drain", "skip"),
             labelled("to-be-awaited", "cluster.x-k8s.io/drain", "Wait-Completed"),
         ];
         let plan = plan(&pods, &[], false);
@@ -371,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn on_an_unreachable_node_pods_in_deletion_do_not_hold_the_drain_up() {
+    fn on_an_unreachable_node_terminating_pods_do_not_block_the_drain() {
         let pods = [deleted_at("old", 98), deleted_at("new", 99)];
         assert_eq!(names(&plan(&pods, &[], false).ending), ["new", "old"]);
         assert_eq!(names(&plan(&pods, &[], true).ending), ["new"]);
     }
 
     #[test]
-    fn the_message_says_what_each_pod_waits_for() {
+    fn the_message_lists_what_each_pod_waits_for() {
         let pods = [
             pod("a", |_| ()),
             pod("b", |_| ()),

@@ -1,8 +1,8 @@
-//! `Machine`: from bootstrap data and infrastructure to a node, and back.
+//! `Machine`: from bootstrap data and infrastructure to a node, and its deletion.
 //!
-//! Owns: the Machine's finalizer, its cluster label, what it copies from its bootstrap and infrastructure objects, its
-//! status; the controlling owner reference of those objects; labels, annotations and taints of its Node as far as
-//! they come from the Machine. Reads: its Cluster and owners, its bootstrap and infrastructure objects through the
+//! Owns: the Machine's finalizer, its cluster label, the fields it copies from its bootstrap and infrastructure
+//! objects, its status; the controlling owner reference of those objects; labels, annotations and taints of its Node
+//! that come from the Machine. Reads: its Cluster and owners, its bootstrap and infrastructure objects through the
 //! contract, its Node. On deletion: hooks, drain, volumes, hooks, infrastructure, bootstrap data, Node, finalizer.
 
 mod call;
@@ -51,8 +51,8 @@ impl MachineController {
     }
 }
 
-/// The conditions this controller writes. `UpToDate` it writes for machines of MachineDeployments only; that of a
-/// control plane's machines, `HealthCheckSucceeded` and `OwnerRemediated` are others'.
+/// The conditions this controller writes. It writes `UpToDate` for machines of MachineDeployments only; control
+/// planes write it for theirs. `HealthCheckSucceeded` and `OwnerRemediated` are written by others.
 const CONDITIONS: [&str; 10] = [
     condition::PAUSED,
     condition::AVAILABLE,

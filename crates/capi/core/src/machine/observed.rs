@@ -1,4 +1,4 @@
-//! What a decision about a Machine depends on.
+//! What a decision about a Machine is based on.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::volumes::Attached;
 use crate::contract::Lookup;
 use crate::workload::Node;
 
-/// State beside the Machine itself.
+/// Observed state besides the Machine.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
@@ -48,7 +48,6 @@ pub enum ObservedNode {
 }
 
 impl ObservedNode {
-    /// The Node, if it was found.
     pub fn node(&self) -> Option<&Arc<Node>> {
         match self {
             Self::Found(node) => Some(node),

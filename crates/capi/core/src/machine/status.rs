@@ -16,7 +16,7 @@ use crate::{machines, template};
 
 use ConditionStatus::{False, True, Unknown};
 
-/// Failed probes before a cluster that never answered counts as unreachable.
+/// Failed probes before a cluster that never responded counts as unreachable.
 const FIRST_PROBES: u32 = 5;
 
 /// Deletions and drains older than this are reported as slow.
@@ -33,13 +33,13 @@ pub(super) fn report(
 ) {
     let mut conditions = std::mem::take(&mut decision.object.status.conditions);
     let machine = &decision.object;
-    let mut set = |kind: &str, verdict: ConditionState, since: Option<Time>| {
-        conditions::set_state(look, &mut conditions, kind, verdict, since);
+    let mut set = |kind: &str, state: ConditionState, since: Option<Time>| {
+        conditions::set_state(look, &mut conditions, kind, state, since);
     };
-    let (verdict, since) = bootstrap_ready(look, machine);
-    set(condition::BOOTSTRAP_CONFIG_READY, verdict, since);
-    let (verdict, since) = infrastructure_ready(look, machine);
-    set(condition::INFRASTRUCTURE_READY, verdict, since);
+    let (state, since) = bootstrap_ready(look, machine);
+    set(condition::BOOTSTRAP_CONFIG_READY, state, since);
+    let (state, since) = infrastructure_ready(look, machine);
+    set(condition::INFRASTRUCTURE_READY, state, since);
     let known = [own::NODE_READY, own::NODE_HEALTHY]
         .iter()
         .all(|kind| look.object.status.conditions.condition(kind).is_some());
@@ -55,8 +55,8 @@ pub(super) fn report(
         ConditionState::new(False, own_reason::NOT_UPDATING, "")
     };
     set(own::UPDATING, updating, None);
-    if let Some(verdict) = up_to_date(look, machine) {
-        conditions::set_state(look, &mut conditions, own::UP_TO_DATE, verdict, None);
+    if let Some(state) = up_to_date(look, machine) {
+        conditions::set_state(look, &mut conditions, own::UP_TO_DATE, state, None);
     }
     let ready = ready(look, machine, &conditions);
     conditions::set_state(look, &mut conditions, condition::READY, ready, None);
@@ -83,7 +83,7 @@ fn mirrored(object: &External, fallback: Fallback<'_>) -> (ConditionState, Optio
 fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
     let kind = &machine.spec.bootstrap.config_ref.kind;
     let created = machine.status.initialization.bootstrap_data_secret_created == Some(true);
-    let verdict = match &look.seen.bootstrap {
+    let state = match &look.seen.bootstrap {
         Lookup::NotReferenced => ConditionState::new(True, own_reason::DATA_SECRET_PROVIDED, ""),
         Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.dataSecretCreated is {created}");
@@ -99,13 +99,13 @@ fn bootstrap_ready(look: &Look<MachineController>, machine: &Machine) -> (Condit
             ConditionState::new(False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
         }
     };
-    (verdict, None)
+    (state, None)
 }
 
 fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (ConditionState, Option<Time>) {
     let kind = &machine.spec.infrastructure_ref.kind;
     let provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
-    let verdict = match &look.seen.infrastructure {
+    let state = match &look.seen.infrastructure {
         Lookup::Object(object) => {
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             let fallback =
@@ -126,7 +126,7 @@ fn infrastructure_ready(look: &Look<MachineController>, machine: &Machine) -> (C
             }
         },
     };
-    (verdict, None)
+    (state, None)
 }
 
 /// `NodeReady` with its time, and `NodeHealthy`; `None` keeps the current conditions.
@@ -138,8 +138,8 @@ fn node_conditions(
     grace: SignedDuration,
 ) -> Option<(ConditionState, Option<Time>, ConditionState)> {
     let both = |status, reason: &str, message: String| {
-        let verdict = ConditionState::new(status, reason, message);
-        Some((verdict.clone(), None, verdict))
+        let state = ConditionState::new(status, reason, message);
+        Some((state.clone(), None, state))
     };
     if cluster.status.initialization.infrastructure_provisioned != Some(true) {
         let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
@@ -225,8 +225,8 @@ fn node_ready(node: &Node) -> (ConditionState, Option<Time>) {
         "False" => (False, own_reason::NODE_NOT_READY),
         _ => (Unknown, own_reason::NODE_READY_UNKNOWN),
     };
-    let told = status != True && !condition.message.is_empty();
-    let message = if told { format!("* Node.Ready: {}", condition.message) } else { String::new() };
+    let reported = status != True && !condition.message.is_empty();
+    let message = if reported { format!("* Node.Ready: {}", condition.message) } else { String::new() };
     (ConditionState::new(status, reason, message), condition.last_transition_time)
 }
 
@@ -234,7 +234,7 @@ fn node_ready(node: &Node) -> (ConditionState, Option<Time>) {
 fn node_healthy(node: &Node) -> ConditionState {
     let mut worst = Priority::Info;
     let mut lines = Vec::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for (kind, good) in
         [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")]
     {
@@ -253,10 +253,10 @@ fn node_healthy(node: &Node) -> ConditionState {
             condition.message.clone()
         };
         lines.push(format!("* Node.{kind}: {message}"));
-        told.push(message);
+        reported.push(message);
     }
-    if told.len() > 1 && told.iter().all(|message| *message == told[0]) {
-        lines = vec![format!("* Node.AllConditions: {}", told[0])];
+    if reported.len() > 1 && reported.iter().all(|message| *message == reported[0]) {
+        lines = vec![format!("* Node.AllConditions: {}", reported[0])];
     }
     let (status, reason) = match worst {
         Priority::Issue => (False, own_reason::NODE_NOT_HEALTHY),
@@ -343,9 +343,9 @@ fn ready(look: &Look<MachineController>, machine: &Machine, conditions: &[Condit
         priority: &priority,
         reasons: Reasons { issue: reason::NOT_READY, unknown: reason::READY_UNKNOWN, fine: reason::READY },
     };
-    let (mut verdict, lines) = summary.lines(conditions);
-    verdict.message = components_together(lines).join("\n");
-    verdict
+    let (mut state, lines) = summary.lines(conditions);
+    state.message = components_together(lines).join("\n");
+    state
 }
 
 /// `Deleting`, short enough that machines in the same stage have the same message.
@@ -391,8 +391,8 @@ fn components_together(lines: Vec<String>) -> Vec<String> {
         let is = prefixes.iter().any(|prefix| name.starts_with(prefix)) || name == "* EtcdPodHealthy";
         is.then(|| message.to_owned())
     };
-    let told: Vec<String> = lines.iter().filter_map(|line| component(line)).collect();
-    if told.len() < 2 || told.iter().any(|message| *message != told[0]) {
+    let reported: Vec<String> = lines.iter().filter_map(|line| component(line)).collect();
+    if reported.len() < 2 || reported.iter().any(|message| *message != reported[0]) {
         return lines;
     }
     let mut first = true;

@@ -9,7 +9,7 @@ use super::drain::Plan;
 use crate::conditions::shortened;
 use crate::workload::{Node, PersistentVolume, VolumeAttachment};
 
-/// Most names per category in a message.
+/// Maximum number of names per category in a message.
 const SHOWN: usize = 5;
 
 /// Volumes that must be detached from a node.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_waited_for_unless_a_pod_that_stays_uses_it() {
+    fn a_volume_blocks_unless_a_skipped_pod_uses_it() {
         let node: Node = read(json!({
             "metadata": {"name": "node"},
             "status": {"volumesAttached": [{"name": "kubernetes.io/csi/d^h"}, {"name": "strange"}]},

@@ -17,8 +17,8 @@ pub struct Choice {
     pub old: Vec<Arc<MachineSet>>,
 }
 
-/// Finds the set that matches the deployment's template. Of several the largest is taken, so that the fewest
-/// machines are replaced; once `rollout.after` has passed, only a set made since then matches.
+/// Finds the set that matches the deployment's template. Of several the largest is chosen, so that the fewest
+/// machines are replaced; once `rollout.after` has passed, only a set created since then matches.
 pub fn choose(deployment: &MachineDeployment, sets: &[Arc<MachineSet>], now: Timestamp) -> Choice {
     let mut sets = sets.to_vec();
     sets.sort_by_key(|set| {

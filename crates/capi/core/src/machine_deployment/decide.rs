@@ -17,7 +17,7 @@ use super::MachineDeployments;
 use super::choose::{Choice, choose};
 use super::desired::{self, Revision};
 use super::observed::missing;
-use super::rollout::{self, MachineFacts, Plan, Rollout, SetFacts, SetPlan, Strategy};
+use super::rollout::{self, MachineState, Plan, Rollout, SetPlan, SetState, Strategy};
 use super::{proportional, status};
 use crate::conditions::{self, ConditionState};
 use crate::machines::is_updating_in_place;
@@ -33,7 +33,7 @@ type Decided = Decision<MachineDeployments>;
 
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
+    report_condition(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() {
         return decision;
     }
@@ -44,7 +44,7 @@ pub fn decide(look: &Looked) -> Decided {
     let deployment = &look.object;
     if !deployment.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
-        belong(&mut decision, cluster);
+        set_owner(&mut decision, cluster);
     }
     let orphans: Vec<_> = look.seen.sets.iter().filter(|set| set.metadata.controller().is_none()).collect();
     if !orphans.is_empty() {
@@ -71,13 +71,13 @@ pub fn decide(look: &Looked) -> Decided {
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
-    let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+fn report_condition(decision: &mut Decided, look: &Looked, kind: &'static str, state: ConditionState) {
+    let condition = look.condition(kind, state.status, &state.reason, state.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
 
 /// Sets the cluster label and owner.
-fn belong(decision: &mut Decided, cluster: &Cluster) {
+fn set_owner(decision: &mut Decided, cluster: &Cluster) {
     let meta = &mut decision.object.metadata;
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());
     owners::belong_to(meta, cluster);
@@ -185,7 +185,7 @@ fn can_create(look: &Looked) -> bool {
 }
 
 fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> Plan {
-    let inputs = |set: &Arc<MachineSet>| SetFacts {
+    let inputs = |set: &Arc<MachineSet>| SetState {
         name: set.metadata.name.clone(),
         created: set.metadata.creation_timestamp,
         wanted: set.spec.replicas.unwrap_or(0),
@@ -202,11 +202,11 @@ fn plan(look: &Looked, strategy: &Strategy, choice: &Choice, new_name: &str) -> 
             .unwrap_or_default(),
     };
     let current = choice.current.as_ref().map_or_else(
-        || SetFacts { name: new_name.to_owned(), created: Some(look.now.into()), ..SetFacts::default() },
+        || SetState { name: new_name.to_owned(), created: Some(look.now.into()), ..SetState::default() },
         inputs,
     );
     let machines = look.seen.machines.iter().filter_map(|machine| {
-        Some(MachineFacts {
+        Some(MachineState {
             name: machine.metadata.name.clone(),
             set: machine.metadata.controller()?.name.clone(),
             pending_acknowledge: machine
@@ -290,12 +290,13 @@ fn report_status(decision: &mut Decided, look: &Looked, strategy: &Strategy) {
         now: look.now,
     };
     status::counters(&inputs, &mut decision.object.status);
-    for (kind, verdict) in status::conditions(&inputs, &decision.object.status) {
-        say(decision, look, kind, verdict);
+    for (kind, state) in status::conditions(&inputs, &decision.object.status) {
+        report_condition(decision, look, kind, state);
     }
-    for machine in look.seen.machines.iter().filter(|machine| status::may_be_silent(machine, look.now)) {
+    for machine in look.seen.machines.iter().filter(|machine| status::in_up_to_date_grace(machine, look.now))
+    {
         if let Some(created) = machine.metadata.creation_timestamp {
-            let spoken = created.timestamp() + status::MAY_BE_SILENT + jiff::SignedDuration::from_secs(1);
+            let spoken = created.timestamp() + status::UP_TO_DATE_GRACE + jiff::SignedDuration::from_secs(1);
             decision.again_at(look.now, spoken);
         }
     }

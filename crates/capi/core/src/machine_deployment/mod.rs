@@ -1,8 +1,8 @@
 //! MachineDeployment: rolls machines from one template to the next, one MachineSet per template.
 //!
-//! Owns: its MachineSets (creates, sizes, deletes them; keeps what follows from the deployment without a
-//! rollout up to date). Reads: Machines, the templates, the Cluster. Writes beside that: its own status, and
-//! the owner of the templates. Machines it leaves to the MachineSets.
+//! Owns: its MachineSets (creates, sizes and deletes them; updates fields that need no rollout). Reads: Machines, the
+//! templates, the Cluster. Also writes: its own status, and the owner of the templates. MachineSets manage the
+//! Machines.
 
 mod choose;
 mod decide;

@@ -12,7 +12,7 @@ use crate::members::{CLUSTER, of_cluster};
 use crate::paused::concerns_members;
 use crate::selector::selects;
 
-/// Name of the index of sets that nobody controls, by their namespace.
+/// Name of the index of sets without a controller, by namespace.
 const ORPHANS: &str = "orphans";
 
 pub async fn observe(deployment: &MachineDeployment, view: &View) -> Result<Observed, ObserveError> {

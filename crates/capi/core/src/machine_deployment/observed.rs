@@ -1,4 +1,4 @@
-//! What a decision about a MachineDeployment depends on.
+//! What a decision about a MachineDeployment is based on.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use capstan_capi_types::core::{Cluster, Machine, MachineSet, TEMPLATE_SUFFIX};
 
 use crate::contract::Lookup;
 
-/// State beside the MachineDeployment itself.
+/// Observed state besides the MachineDeployment.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
-    /// MachineSets it controls, or whose labels it selects and that nobody controls.
+    /// MachineSets it controls, or that match its selector and have no controller.
     pub sets: Vec<Arc<MachineSet>>,
     /// Machines it selects.
     pub machines: Vec<Arc<Machine>>,
@@ -18,8 +18,7 @@ pub struct Observed {
     pub bootstrap_template: Lookup,
 }
 
-/// The kind of a template that a reference names and that does not exist; references to anything that is not a
-/// template are not followed.
+/// The kind of a referenced template that does not exist; references to other kinds are not followed.
 pub fn missing(found: &Lookup, kind: &str) -> Option<String> {
     (found.is_missing() && kind.ends_with(TEMPLATE_SUFFIX)).then(|| kind.to_owned())
 }

@@ -8,14 +8,14 @@ use capstan_capi_types::core::{MachineDeployment, MachineSet, annotation};
 use super::choose::Choice;
 use super::rollout::{Strategy, max_surge};
 
-/// New sizes by name; sets that keep their size are not named.
+/// New sizes by name; sets that keep their size are omitted.
 pub fn scale(deployment: &MachineDeployment, strategy: &Strategy, choice: &Choice) -> BTreeMap<String, i32> {
     let desired = deployment.spec.replicas.unwrap_or(0);
     let active: Vec<&MachineSet> =
         choice.old.iter().chain(&choice.current).map(AsRef::as_ref).filter(|set| size(set) > 0).collect();
     let to = |set: &MachineSet, replicas: i32| (set.metadata.name.clone(), replicas);
     match active.as_slice() {
-        // With no machines anywhere the newest set takes them all.
+        // Without any machines the newest set gets them all.
         [] => {
             let newest =
                 choice.old.iter().max_by_key(|set| (set.metadata.creation_timestamp, &set.metadata.name));
@@ -70,14 +70,14 @@ fn shares(
         added += share;
         sizes.insert(set.metadata.name.clone(), size(set) + share);
     }
-    // What rounding left over goes to the largest.
+    // The rounding remainder goes to the largest.
     if let Some(largest) = sets.first().and_then(|set| sizes.get_mut(&set.metadata.name)) {
         *largest = (*largest + to_add - added).max(0);
     }
     sizes
 }
 
-/// By how much one set changes to keep its share of the deployment.
+/// By how much one set changes to keep its share.
 fn share(deployment: &MachineDeployment, strategy: &Strategy, set: &MachineSet) -> i32 {
     let desired = deployment.spec.replicas.unwrap_or(0);
     if desired == 0 {
@@ -90,7 +90,7 @@ fn share(deployment: &MachineDeployment, strategy: &Strategy, set: &MachineSet) 
     if most_before <= 0 {
         return 0;
     }
-    // Rounded to the nearest, halves up: in whole numbers, so that it is the same everywhere.
+    // Rounded half up, in integers, so that it is deterministic.
     let (size, most, most_before) = (i64::from(size(set)), i64::from(most), i64::from(most_before));
     let scaled = (2 * size * most + most_before).div_euclid(2 * most_before);
     i32::try_from(scaled - size).unwrap_or(0)
@@ -142,7 +142,7 @@ mod tests {
                 vec![("o", 0)],
             ),
             (
-                "twice as many are shared",
+                "doubled replicas are distributed",
                 20,
                 Some(set("n", 4, 2, "10")),
                 vec![set("o", 6, 1, "10")],

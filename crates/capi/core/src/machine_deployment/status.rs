@@ -19,7 +19,7 @@ use crate::machines::{
 use crate::selector::text;
 
 /// A machine younger than this may lack the `UpToDate` condition.
-pub const MAY_BE_SILENT: SignedDuration = SignedDuration::from_secs(10);
+pub const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The conditions of a deployment.
 pub const CONDITIONS: &[&str] = &[
@@ -231,15 +231,15 @@ pub fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Conditi
         unknown: reason::UP_TO_DATE_UNKNOWN,
         fine: reason::UP_TO_DATE,
     };
-    let counted = machines.iter().filter(|machine| !may_be_silent(machine, now));
+    let counted = machines.iter().filter(|machine| !in_up_to_date_grace(machine, now));
     aggregate(&sources(counted), machine::condition::UP_TO_DATE, false, reasons).unwrap_or_else(no_replicas)
 }
 
 /// The machine is too new to count without the `UpToDate` condition.
-pub fn may_be_silent(machine: &Machine, now: Timestamp) -> bool {
+pub fn in_up_to_date_grace(machine: &Machine, now: Timestamp) -> bool {
     let created = machine.metadata.creation_timestamp;
     machine.status.conditions.condition(machine::condition::UP_TO_DATE).is_none()
-        && created.is_some_and(|created| now.duration_since(created.timestamp()) <= MAY_BE_SILENT)
+        && created.is_some_and(|created| now.duration_since(created.timestamp()) <= UP_TO_DATE_GRACE)
 }
 
 fn no_replicas() -> ConditionState {
@@ -252,7 +252,7 @@ pub fn remediating(machines: &[Arc<Machine>], owner: &str) -> ConditionState {
     let reasons =
         Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, fine: reason::REMEDIATING };
     match aggregate(&sources(concerned), machines::OWNER_REMEDIATED, false, reasons) {
-        Some(verdict) => ConditionState::new(ConditionStatus::True, reason::REMEDIATING, verdict.message),
+        Some(state) => ConditionState::new(ConditionStatus::True, reason::REMEDIATING, state.message),
         None => ConditionState::new(
             ConditionStatus::False,
             reason::NOT_REMEDIATING,
@@ -287,7 +287,7 @@ mod tests {
         Arc::new(set)
     }
 
-    fn verdicts(
+    fn conditions_of(
         change: impl Fn(&mut MachineDeployment),
         sets: &[Arc<MachineSet>],
         machines: &[Arc<Machine>],
@@ -311,45 +311,43 @@ mod tests {
         let lines = conditions(&inputs, &status);
         lines
             .into_iter()
-            .map(|(kind, verdict)| {
-                format!("{kind}={:?} {}: {}", verdict.status, verdict.reason, verdict.message)
-            })
+            .map(|(kind, state)| format!("{kind}={:?} {}: {}", state.status, state.reason, state.message))
             .collect()
     }
 
-    fn assert_says(verdicts: &[String], expected: &str) {
-        assert!(verdicts.iter().any(|line| line == expected), "{expected} is not in {verdicts:#?}");
+    fn assert_contains(lines: &[String], expected: &str) {
+        assert!(lines.iter().any(|line| line == expected), "{expected} is not in {lines:#?}");
     }
 
     #[test]
-    fn a_deployment_says_how_it_fares() {
-        let one_down = verdicts(|_| (), &[set(3, 2)], &[], &[]);
-        assert_says(
+    fn conditions_of_a_deployment() {
+        let one_down = conditions_of(|_| (), &[set(3, 2)], &[], &[]);
+        assert_contains(
             &one_down,
             "Available=False NotAvailable: 2 available replicas, at least 3 required (spec.strategy.rollout.maxUnavailable is 0, spec.replicas is 3)",
         );
-        assert_says(&one_down, "ScalingUp=False NotScalingUp: ");
-        let growing = verdicts(|_| (), &[set(1, 1)], &[], &["SimMachineTemplate".to_owned()]);
-        assert_says(
+        assert_contains(&one_down, "ScalingUp=False NotScalingUp: ");
+        let growing = conditions_of(|_| (), &[set(1, 1)], &[], &["SimMachineTemplate".to_owned()]);
+        assert_contains(
             &growing,
             "ScalingUp=True ScalingUp: Scaling up from 1 to 3 replicas is blocked because SimMachineTemplate does not exist",
         );
-        let shrinking = verdicts(|_| (), &[set(4, 4)], &[], &[]);
-        assert_says(&shrinking, "ScalingDown=True ScalingDown: Scaling down from 4 to 3 replicas");
-        let fresh = verdicts(|_| (), &[], &[], &[]);
-        assert_says(
+        let shrinking = conditions_of(|_| (), &[set(4, 4)], &[], &[]);
+        assert_contains(&shrinking, "ScalingDown=True ScalingDown: Scaling down from 4 to 3 replicas");
+        let fresh = conditions_of(|_| (), &[], &[], &[]);
+        assert_contains(
             &fresh,
             "Available=Unknown WaitingForAvailableReplicasSet: Waiting for status.availableReplicas set",
         );
-        assert_says(&fresh, "MachinesReady=True NoReplicas: ");
-        let going = verdicts(
+        assert_contains(&fresh, "MachinesReady=True NoReplicas: ");
+        let going = conditions_of(
             |md| md.metadata.deletion_timestamp = Some(at(0).into()),
             &[set(3, 3)],
             &[Arc::new(machine("m"))],
             &[],
         );
-        assert_says(&going, "Deleting=True Deleting: Deleting 1 Machine");
-        assert_says(&going, "ScalingDown=True ScalingDown: Scaling down from 3 to 0 replicas");
+        assert_contains(&going, "Deleting=True Deleting: Deleting 1 Machine");
+        assert_contains(&going, "ScalingDown=True ScalingDown: Scaling down from 3 to 0 replicas");
     }
 
     #[test]
@@ -357,15 +355,15 @@ mod tests {
         let mut old = machine("old");
         let text = "* Failure domain a, b required\n* Version v1.32.0, v1.33.0 required";
         old.status.conditions.push(reported("UpToDate", "False", "NotUpToDate", text));
-        let rolling = verdicts(|_| (), &[set(3, 3)], &[Arc::new(old)], &[]);
-        assert_says(
+        let rolling = conditions_of(|_| (), &[set(3, 3)], &[Arc::new(old)], &[]);
+        assert_contains(
             &rolling,
             "RollingOut=True RollingOut: Rolling out 1 not up-to-date replicas\n* Version v1.32.0, v1.33.0 required\n* Failure domain a, b required",
         );
     }
 
     #[test]
-    fn a_machine_that_has_not_spoken_yet_is_given_ten_seconds() {
+    fn a_new_machine_without_the_condition_is_ignored_for_ten_seconds() {
         let machines = [Arc::new(machine("m"))];
         assert_eq!(machines_up_to_date(&machines, at(10)).reason, reason::NO_REPLICAS);
         assert_eq!(machines_up_to_date(&machines, at(11)).reason, reason::UP_TO_DATE_UNKNOWN);

@@ -76,7 +76,7 @@ fn with_machines(mut set: MachineSet, count: i32) -> MachineSet {
 }
 
 fn effects(decision: &Decided) -> Vec<String> {
-    let told = |effect: &Effect<NoCall>| match effect {
+    let reported = |effect: &Effect<NoCall>| match effect {
         Effect::Patch { target, patch: Patch::Merge(body), .. } => {
             let mut body = body.clone();
             if let Some(meta) = body["metadata"].as_object_mut() {
@@ -89,11 +89,11 @@ fn effects(decision: &Decided) -> Vec<String> {
         }
         other => other.summary(),
     };
-    decision.effects.iter().map(|planned| told(&planned.effect)).collect()
+    decision.effects.iter().map(|planned| reported(&planned.effect)).collect()
 }
 
 #[test]
-fn a_new_deployment_creates_its_first_set_with_everything_it_needs() {
+fn a_new_deployment_creates_a_complete_first_set() {
     let deployment = deployment("v1.33.0", 3);
     let set = created(&deployment);
     let unique = &set.metadata.labels[label::MACHINE_TEMPLATE_HASH];
@@ -118,7 +118,7 @@ fn a_new_deployment_creates_its_first_set_with_everything_it_needs() {
 }
 
 #[test]
-fn a_lost_answer_leads_to_the_same_name_and_a_seen_set_to_another() {
+fn a_lost_response_retries_the_same_name_and_an_observed_set_advances_it() {
     let mut deployment = deployment("v1.33.0", 3);
     assert_eq!(created(&deployment).metadata.name, created(&deployment).metadata.name);
     let first = with_machines(created(&deployment), 3);
@@ -131,7 +131,7 @@ fn a_lost_answer_leads_to_the_same_name_and_a_seen_set_to_another() {
 }
 
 #[test]
-fn a_deployment_that_is_as_it_should_be_asks_for_nothing() {
+fn an_up_to_date_deployment_has_no_effects() {
     let mut deployment = deployment("v1.33.0", 3);
     let set = with_machines(created(&deployment), 3);
     deployment = decided(&deployment, seen(vec![set.clone()])).object;
@@ -142,7 +142,7 @@ fn a_deployment_that_is_as_it_should_be_asks_for_nothing() {
 }
 
 #[test]
-fn what_needs_no_new_machines_reaches_the_sets_without_a_rollout() {
+fn in_place_fields_reach_the_sets_without_a_rollout() {
     let mut deployment = deployment("v1.33.0", 3);
     let set = with_machines(created(&deployment), 3);
     deployment.spec.template.spec.deletion.node_drain_timeout_seconds = Some(30);
@@ -169,7 +169,7 @@ fn what_needs_no_new_machines_reaches_the_sets_without_a_rollout() {
 }
 
 #[test]
-fn old_sets_follow_the_plan_and_go_when_they_are_empty() {
+fn old_sets_follow_the_plan_and_are_deleted_when_empty() {
     let mut deployment = deployment("v1.33.0", 3);
     let old = with_machines(created(&deployment), 3);
     deployment.spec.template.spec.version = "v1.34.0".to_owned();
@@ -190,7 +190,7 @@ fn old_sets_follow_the_plan_and_go_when_they_are_empty() {
 }
 
 #[test]
-fn a_paused_rollout_creates_no_set_and_scales_what_there_is() {
+fn a_paused_rollout_creates_no_set_and_scales_existing_ones() {
     let mut deployment = deployment("v1.33.0", 3);
     let set = with_machines(created(&deployment), 3);
     deployment.spec.paused = Some(true);
@@ -210,7 +210,7 @@ fn a_set_without_a_controller_is_adopted_before_anything_else() {
 }
 
 #[test]
-fn a_deployment_goes_after_its_sets() {
+fn a_deployment_is_deleted_after_its_sets() {
     let mut deployment = deployment("v1.33.0", 3);
     let set = with_machines(created(&deployment), 3);
     deployment.metadata.finalizers = vec![FINALIZER.to_owned()];
@@ -223,7 +223,7 @@ fn a_deployment_goes_after_its_sets() {
 }
 
 #[test]
-fn nothing_is_created_without_templates_or_for_a_cluster_that_goes() {
+fn nothing_is_created_without_templates_or_for_a_cluster_being_deleted() {
     let deployment = deployment("v1.33.0", 3);
     let without = Observed { infrastructure_template: Lookup::Missing, ..seen(vec![]) };
     let decision = decided(&deployment, without);

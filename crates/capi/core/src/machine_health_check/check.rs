@@ -202,14 +202,14 @@ mod tests {
     use capstan_capi_types::core::{UnhealthyMachineCondition, UnhealthyNodeCondition};
 
     use super::*;
-    use crate::testing::{at, condition as said, machine};
+    use crate::testing::{at, condition as condition_of, machine};
     use crate::workload::NodeCondition;
 
     fn cluster(initialized: &str, infrastructure: &str) -> Cluster {
         let mut cluster = Cluster::default();
         cluster.status.conditions = vec![
-            said(cluster::condition::CONTROL_PLANE_INITIALIZED, initialized, "R", ""),
-            said(condition::INFRASTRUCTURE_READY, infrastructure, "R", ""),
+            condition_of(cluster::condition::CONTROL_PLANE_INITIALIZED, initialized, "R", ""),
+            condition_of(condition::INFRASTRUCTURE_READY, infrastructure, "R", ""),
         ];
         cluster
     }
@@ -240,17 +240,17 @@ mod tests {
         }])
     }
 
-    fn told(health: &Health) -> String {
+    fn reported(health: &Health) -> String {
         match health {
             Health::Healthy => "healthy".to_owned(),
             Health::Undecided(None) => "undecided".to_owned(),
             Health::Undecided(Some(again)) => format!("again in {}s", again.as_secs()),
-            Health::Unhealthy(verdict) => verdict.reason.clone(),
+            Health::Unhealthy(state) => state.reason.clone(),
         }
     }
 
     #[test]
-    fn a_machine_is_judged_by_its_node_its_conditions_and_its_age() {
+    fn health_depends_on_node_conditions_and_age() {
         let up = || cluster("True", "True");
         let plain = |_: &mut Machine| ();
         type Change = fn(&mut Machine);
@@ -258,7 +258,7 @@ mod tests {
             ("a node that is ready", up(), plain, ready("True"), 1000, "healthy"),
             ("a node silent for a while", up(), plain, ready("Unknown"), 300, "again in 1s"),
             ("a node silent for too long", up(), plain, ready("Unknown"), 301, "UnhealthyNode"),
-            ("a node in a state nobody asked about", up(), plain, ready("False"), 1000, "healthy"),
+            ("a node state without a check", up(), plain, ready("False"), 1000, "healthy"),
             ("a node that is gone", up(), plain, Node::Gone, 1, "NodeDeleted"),
             ("no node yet", up(), plain, Node::NotYet, 100, "again in 501s"),
             ("no node for too long", up(), plain, Node::NotYet, 601, "NodeStartupTimeout"),
@@ -266,7 +266,7 @@ mod tests {
                 "infrastructure that came later gives more time",
                 up(),
                 |m| {
-                    let mut later = said("InfrastructureReady", "True", "R", "");
+                    let mut later = condition_of("InfrastructureReady", "True", "R", "");
                     later.last_transition_time = at(500).into();
                     m.status.conditions.push(later);
                 },
@@ -277,7 +277,7 @@ mod tests {
             (
                 "a condition of the machine",
                 up(),
-                |m| m.status.conditions.push(said("DiskFine", "False", "Full", "")),
+                |m| m.status.conditions.push(condition_of("DiskFine", "False", "Full", "")),
                 ready("True"),
                 61,
                 "UnhealthyMachine",
@@ -285,7 +285,7 @@ mod tests {
             (
                 "the machine's word goes before the node's",
                 up(),
-                |m| m.status.conditions.push(said("DiskFine", "False", "Full", "")),
+                |m| m.status.conditions.push(condition_of("DiskFine", "False", "Full", "")),
                 ready("Unknown"),
                 400,
                 "UnhealthyMachine",
@@ -315,7 +315,7 @@ mod tests {
                 "NodeStartupTimeout",
             ),
             (
-                "one that somebody marked, whatever else holds",
+                "one marked by a user",
                 cluster("False", "False"),
                 |m| {
                     drop(
@@ -341,7 +341,7 @@ mod tests {
             let mut machine = machine("m");
             change(&mut machine);
             let target = Target { machine: Arc::new(machine), node };
-            assert_eq!(told(&health(&target, &cluster, &checks(), at(now))), expected, "{what}");
+            assert_eq!(reported(&health(&target, &cluster, &checks(), at(now))), expected, "{what}");
         }
     }
 
@@ -353,15 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told() {
+    fn all_findings_are_reported() {
         let mut machine = machine("m");
-        machine.status.conditions.push(said("DiskFine", "False", "Full", ""));
+        machine.status.conditions.push(condition_of("DiskFine", "False", "Full", ""));
         let target = Target { machine: Arc::new(machine), node: ready("Unknown") };
-        let Health::Unhealthy(verdict) = health(&target, &cluster("True", "True"), &checks(), at(400)) else {
+        let Health::Unhealthy(state) = health(&target, &cluster("True", "True"), &checks(), at(400)) else {
             panic!("unhealthy")
         };
         assert_eq!(
-            verdict.message,
+            state.message,
             "Health check failed:\n  * Condition DiskFine on Machine is reporting status False with reason Full for more \
              than 1m0s\n  * Condition Ready on Node is reporting status Unknown with reason KubeletSilent for more than 5m0s"
         );

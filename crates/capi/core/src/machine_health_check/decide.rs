@@ -26,7 +26,7 @@ type Decided = Decision<MachineHealthChecks>;
 
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
+    report_condition(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() || look.object.metadata.is_deleting() {
         return decision;
     }
@@ -34,7 +34,7 @@ pub fn decide(look: &Looked) -> Decided {
         decision.wait(Wait::on("WaitingForCluster", format!("cluster {}", look.object.spec.cluster_name)));
         return decision;
     };
-    belong(&mut decision, cluster);
+    set_owner(&mut decision, cluster);
     if let Some(why) = &look.seen.lost_contact {
         // An unreachable cluster does not make its machines unhealthy. Earlier results stay.
         decision.wait(Wait::on("ConnectionDown", why.clone()));
@@ -62,7 +62,7 @@ pub fn decide(look: &Looked) -> Decided {
     let allowed = match &limit {
         Limit::Allowed(more) => {
             status.remediations_allowed = Some(*more);
-            say(
+            report_condition(
                 &mut decision,
                 look,
                 REMEDIATION_ALLOWED,
@@ -72,7 +72,7 @@ pub fn decide(look: &Looked) -> Decided {
         }
         Limit::Restricted(why) => {
             status.remediations_allowed = Some(0);
-            say(
+            report_condition(
                 &mut decision,
                 look,
                 REMEDIATION_ALLOWED,
@@ -91,7 +91,7 @@ pub fn decide(look: &Looked) -> Decided {
     for (target, health) in &checked {
         match health {
             Health::Healthy => recovered(&mut decision, look, target, allowed),
-            Health::Unhealthy(verdict) => mark(&mut decision, look, target, verdict, allowed),
+            Health::Unhealthy(state) => mark(&mut decision, look, target, state, allowed),
             Health::Undecided(again) => {
                 if let Some(again) = again {
                     decision.again_in(*again);
@@ -102,12 +102,12 @@ pub fn decide(look: &Looked) -> Decided {
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
-    let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+fn report_condition(decision: &mut Decided, look: &Looked, kind: &'static str, state: ConditionState) {
+    let condition = look.condition(kind, state.status, &state.reason, state.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
 
-fn belong(decision: &mut Decided, cluster: &Cluster) {
+fn set_owner(decision: &mut Decided, cluster: &Cluster) {
     let meta = &mut decision.object.metadata;
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.metadata.name.clone());
     owners::belong_to(meta, cluster);
@@ -121,33 +121,27 @@ fn recovered(decision: &mut Decided, look: &Looked, target: &Target, allowed: bo
     {
         decision.best_effort(Effect::delete_seen(request.reference(), &request.metadata));
     }
-    let verdict = ConditionState::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
-    let told = MachineConditions::new(&target.machine).saying(
-        machine_condition::HEALTH_CHECK_SUCCEEDED,
-        verdict,
-        look,
-    );
-    if let Some(effect) = told.effect() {
+    let state = ConditionState::new(ConditionStatus::True, machine_reason::HEALTH_CHECK_SUCCEEDED, "");
+    let reported =
+        MachineConditions::new(&target.machine).with(machine_condition::HEALTH_CHECK_SUCCEEDED, state, look);
+    if let Some(effect) = reported.effect() {
         decision.best_effort(effect);
     }
 }
 
-/// Marks a machine unhealthy and, within the limits, asks its owner or an external remediator to replace it.
-fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &ConditionState, allowed: bool) {
+/// Marks a machine unhealthy and, within the limits, requests remediation from its owner or an external remediator.
+fn mark(decision: &mut Decided, look: &Looked, target: &Target, state: &ConditionState, allowed: bool) {
     let machine = &target.machine;
-    let mut told = MachineConditions::new(machine).saying(
-        machine_condition::HEALTH_CHECK_SUCCEEDED,
-        verdict.clone(),
-        look,
-    );
+    let mut reported =
+        MachineConditions::new(machine).with(machine_condition::HEALTH_CHECK_SUCCEEDED, state.clone(), look);
     if allowed {
         if look.object.spec.remediation.template_ref.kind.is_empty() {
-            told = ask_owner(told, look, machine);
+            reported = request_owner(reported, look, machine);
         } else {
-            told = ask_elsewhere(decision, told, look, machine);
+            reported = request_external(decision, reported, look, machine);
         }
     }
-    if let Some(effect) = told.effect() {
+    if let Some(effect) = reported.effect() {
         let message = format!(
             "Machine {} has been marked as unhealthy by {}",
             machine.metadata.key(),
@@ -160,29 +154,33 @@ fn mark(decision: &mut Decided, look: &Looked, target: &Target, verdict: &Condit
 }
 
 /// Sets `OwnerRemediated` once; then the owner updates it.
-fn ask_owner<'a>(told: MachineConditions<'a>, look: &Looked, machine: &Machine) -> MachineConditions<'a> {
+fn request_owner<'a>(
+    reported: MachineConditions<'a>,
+    look: &Looked,
+    machine: &Machine,
+) -> MachineConditions<'a> {
     let asked = machine.status.conditions.condition(machine_condition::OWNER_REMEDIATED);
     if machine.metadata.is_deleting() || asked.is_some_and(|asked| !asked.is_true()) {
-        return told;
+        return reported;
     }
     let waiting = ConditionState::new(
         ConditionStatus::False,
         machine_reason::WAITING_FOR_REMEDIATION,
         "Waiting for remediation",
     );
-    told.saying(machine_condition::OWNER_REMEDIATED, waiting, look)
+    reported.with(machine_condition::OWNER_REMEDIATED, waiting, look)
 }
 
 /// Creates a remediation request named like the machine; an existing one is left alone.
-fn ask_elsewhere<'a>(
+fn request_external<'a>(
     decision: &mut Decided,
-    told: MachineConditions<'a>,
+    reported: MachineConditions<'a>,
     look: &Looked,
     machine: &Machine,
 ) -> MachineConditions<'a> {
     let name = &machine.metadata.name;
     if look.seen.requests.contains_key(name) {
-        return told;
+        return reported;
     }
     let reference = &look.object.spec.remediation.template_ref;
     let Lookup::Object(template) = &look.seen.remediation_template else {
@@ -192,19 +190,19 @@ fn ask_elsewhere<'a>(
             "Error retrieving remediation template {} {namespace}/{}",
             reference.kind, reference.name
         );
-        let verdict = ConditionState::new(
+        let state = ConditionState::new(
             ConditionStatus::False,
             machine_reason::REMEDIATION_TEMPLATE_NOT_FOUND,
             message,
         );
-        return told.saying(machine_condition::EXTERNALLY_REMEDIATED, verdict, look);
+        return reported.with(machine_condition::EXTERNALLY_REMEDIATED, state, look);
     };
     let mut meta = ObjectMeta::named(machine.metadata.namespace.as_str(), name.as_str());
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), machine.spec.cluster_name.clone());
     meta.owner_references = vec![OwnerReference::to(machine)];
     decision.best_effort(clone::create(template, &meta));
     let waiting = ConditionState::new(ConditionStatus::False, machine_reason::WAITING_FOR_REMEDIATION, "");
-    told.saying(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
+    reported.with(machine_condition::EXTERNALLY_REMEDIATED, waiting, look)
 }
 
 /// Conditions of a machine, written in one patch.
@@ -218,15 +216,15 @@ impl<'a> MachineConditions<'a> {
         Self { machine, conditions: machine.status.conditions.clone() }
     }
 
-    fn saying(mut self, kind: &str, verdict: ConditionState, look: &Looked) -> Self {
+    fn with(mut self, kind: &str, state: ConditionState, look: &Looked) -> Self {
         let generation = self.machine.metadata.generation;
         let condition = Condition {
             kind: kind.to_owned(),
-            status: verdict.status,
+            status: state.status,
             observed_generation: Some(generation).filter(|generation| *generation != 0),
             last_transition_time: look.now.into(),
-            reason: verdict.reason,
-            message: verdict.message,
+            reason: state.reason,
+            message: state.message,
         };
         conditions::set(&mut self.conditions, condition);
         self

@@ -1,4 +1,4 @@
-//! MachineHealthCheck: finds unhealthy machines and asks their owner or an external remediator to replace them.
+//! MachineHealthCheck: finds unhealthy machines and requests their remediation.
 //!
 //! Reads: the Cluster, its Machines, and the Nodes in the workload cluster. Writes: on machines the conditions
 //! with the result of the check and the request for remediation; requests created from a remediation template;

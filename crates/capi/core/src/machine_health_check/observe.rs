@@ -59,7 +59,7 @@ fn is_left_out(machine: &Machine) -> bool {
     annotations.contains_key(annotation::PAUSED) || annotations.contains_key(annotation::SKIP_REMEDIATION)
 }
 
-/// Checks that the cluster answers. The cached nodes of an unreachable cluster may be stale, and a network partition
+/// Checks that the cluster responds. The cached nodes of an unreachable cluster may be stale, and a network partition
 /// does not make machines unhealthy.
 async fn contact(view: &View, cluster: &Key) -> Result<(), String> {
     let workloads = view.workloads().ok_or("this process reaches no workload clusters")?;

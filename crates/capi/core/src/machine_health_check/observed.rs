@@ -1,4 +1,4 @@
-//! What a decision about a MachineHealthCheck depends on.
+//! What a decision about a MachineHealthCheck is based on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use capstan_capi_types::core::{Cluster, Machine};
 use crate::contract::{External, Lookup};
 use crate::workload::NodeCondition;
 
-/// State beside the MachineHealthCheck itself.
+/// Observed state besides the MachineHealthCheck.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,

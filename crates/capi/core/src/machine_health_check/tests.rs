@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use super::super::{Node, Observed};
 use super::*;
 use crate::contract::{ContractVersion, External};
-use crate::testing::{at, condition as said, machine};
+use crate::testing::{at, condition as condition_of, machine};
 use crate::workload::NodeCondition;
 
 fn cluster_up() -> Cluster {
     let metadata = ObjectMeta { uid: "c".to_owned(), ..ObjectMeta::named("ns", "prod") };
     let mut cluster = Cluster { metadata, ..Cluster::default() };
     cluster.status.conditions = vec![
-        said(cluster::condition::CONTROL_PLANE_INITIALIZED, "True", "R", ""),
-        said(condition::INFRASTRUCTURE_READY, "True", "R", ""),
+        condition_of(cluster::condition::CONTROL_PLANE_INITIALIZED, "True", "R", ""),
+        condition_of(condition::INFRASTRUCTURE_READY, "True", "R", ""),
     ];
     cluster
 }
@@ -54,28 +54,28 @@ fn decided(check: MachineHealthCheck, seen: Observed, now: Timestamp) -> Decided
 
 /// The effects in order, with the conditions set on machines.
 fn effects(decision: &Decided) -> Vec<String> {
-    let told = |effect: &Effect<NoCall>| match effect {
+    let reported = |effect: &Effect<NoCall>| match effect {
         Effect::Patch { target, patch: Patch::Merge(body), .. } => {
             let conditions = body["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let said = conditions.iter().map(|condition| {
+            let reported = conditions.iter().map(|condition| {
                 let text = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
                 format!("{}={}/{}", text("type"), text("status"), text("reason"))
             });
-            format!("{} says {}", target.key.name, said.collect::<Vec<_>>().join(" "))
+            format!("{} has {}", target.key.name, reported.collect::<Vec<_>>().join(" "))
         }
         other => other.summary(),
     };
-    decision.effects.iter().map(|planned| told(&planned.effect)).collect()
+    decision.effects.iter().map(|planned| reported(&planned.effect)).collect()
 }
 
 #[test]
-fn an_unhealthy_machine_is_marked_and_its_owner_asked() {
+fn an_unhealthy_machine_is_marked_and_remediation_requested() {
     let decision = decided(check(), seen(vec![target("bad", "False"), target("good", "True")]), at(100));
     assert_eq!(
         effects(&decision),
         [
-            "bad says HealthCheckSucceeded=False/UnhealthyNode OwnerRemediated=False/WaitingForRemediation",
-            "good says HealthCheckSucceeded=True/HealthCheckSucceeded",
+            "bad has HealthCheckSucceeded=False/UnhealthyNode OwnerRemediated=False/WaitingForRemediation",
+            "good has HealthCheckSucceeded=True/HealthCheckSucceeded",
         ]
     );
     let status = &decision.object.status;
@@ -88,28 +88,28 @@ fn an_unhealthy_machine_is_marked_and_its_owner_asked() {
 }
 
 #[test]
-fn an_owner_that_is_at_it_is_not_asked_again() {
+fn a_remediation_in_progress_is_not_requested_again() {
     let mut bad = target("bad", "False");
     let mut machine = machine("bad");
     machine.status.conditions = vec![
-        said(
+        condition_of(
             "HealthCheckSucceeded",
             "False",
             "UnhealthyNode",
             "Health check failed:\n  * Condition Ready on Node is reporting status False with reason R for more than 1m0s",
         ),
-        said("OwnerRemediated", "False", "RemediationDeferred", "later"),
+        condition_of("OwnerRemediated", "False", "RemediationDeferred", "later"),
     ];
     bad.machine = Arc::new(machine);
     assert_eq!(effects(&decided(check(), seen(vec![bad]), at(100))), Vec::<String>::new());
 }
 
 #[test]
-fn too_many_are_marked_but_nobody_is_asked() {
+fn too_many_unhealthy_machines_are_marked_without_remediation() {
     let mut check = check();
     check.spec.remediation.trigger_if.unhealthy_less_than_or_equal_to = Some(IntOrString::Int(0));
     let decision = decided(check, seen(vec![target("bad", "False")]), at(100));
-    assert_eq!(effects(&decision), ["bad says HealthCheckSucceeded=False/UnhealthyNode"]);
+    assert_eq!(effects(&decision), ["bad has HealthCheckSucceeded=False/UnhealthyNode"]);
     assert_eq!(decision.object.status.remediations_allowed, Some(0));
     let restricted = decision.object.status.conditions.condition(REMEDIATION_ALLOWED).expect("a condition");
     assert_eq!(
@@ -136,7 +136,7 @@ fn nothing_is_done_while_contact_with_the_cluster_is_lost() {
 }
 
 #[test]
-fn a_machine_that_may_become_unhealthy_is_looked_at_again_in_time() {
+fn a_machine_with_a_pending_timeout_is_requeued() {
     let decision = decided(check(), seen(vec![target("bad", "False")]), at(20));
     assert_eq!(effects(&decision), Vec::<String>::new());
     assert_eq!(decision.look_again, Some(Duration::from_secs(41)));
@@ -169,7 +169,7 @@ fn remediation_objects(
 }
 
 #[test]
-fn somebody_else_is_asked_where_a_template_says_so() {
+fn a_template_requests_external_remediation() {
     for (what, machine, with_template, request_of, expected) in [
         (
             "a request is made",
@@ -178,7 +178,7 @@ fn somebody_else_is_asked_where_a_template_says_so() {
             None,
             vec![
                 "create reboots.fix.x bad",
-                "bad says ExternallyRemediated=False/WaitingForRemediation HealthCheckSucceeded=False/UnhealthyNode",
+                "bad has ExternallyRemediated=False/WaitingForRemediation HealthCheckSucceeded=False/UnhealthyNode",
             ],
         ),
         (
@@ -186,15 +186,15 @@ fn somebody_else_is_asked_where_a_template_says_so() {
             "bad",
             true,
             Some("bad"),
-            vec!["bad says HealthCheckSucceeded=False/UnhealthyNode"],
+            vec!["bad has HealthCheckSucceeded=False/UnhealthyNode"],
         ),
         (
-            "a missing template is told",
+            "a missing template is reported",
             "bad",
             false,
             None,
             vec![
-                "bad says ExternallyRemediated=False/RemediationTemplateNotFound HealthCheckSucceeded=False/UnhealthyNode",
+                "bad has ExternallyRemediated=False/RemediationTemplateNotFound HealthCheckSucceeded=False/UnhealthyNode",
             ],
         ),
         (
@@ -202,17 +202,17 @@ fn somebody_else_is_asked_where_a_template_says_so() {
             "good",
             true,
             Some("good"),
-            vec!["delete reboots.fix.x ns/good", "good says HealthCheckSucceeded=True/HealthCheckSucceeded"],
+            vec!["delete reboots.fix.x ns/good", "good has HealthCheckSucceeded=True/HealthCheckSucceeded"],
         ),
     ] {
         let (check, seen) = remediation_objects(machine, with_template, request_of);
         let mut found = effects(&decided(check, seen, at(100)));
         for line in &mut found {
             // The order of conditions does not matter here.
-            if let Some((name, said)) = line.split_once(" says ") {
-                let mut said: Vec<_> = said.split(' ').collect();
-                said.sort_unstable();
-                *line = format!("{name} says {}", said.join(" "));
+            if let Some((name, reported)) = line.split_once(" has ") {
+                let mut reported: Vec<_> = reported.split(' ').collect();
+                reported.sort_unstable();
+                *line = format!("{name} has {}", reported.join(" "));
             }
         }
         assert_eq!(found, expected, "{what}");
@@ -220,7 +220,7 @@ fn somebody_else_is_asked_where_a_template_says_so() {
 }
 
 #[test]
-fn a_check_belongs_to_its_cluster_and_rests_when_paused() {
+fn a_check_is_owned_by_its_cluster_and_idle_when_paused() {
     let decision = decided(check(), seen(vec![]), at(0));
     assert_eq!(decision.object.metadata.owner_references[0].uid, "c");
     assert_eq!(decision.object.metadata.labels[label::CLUSTER_NAME], "prod");

@@ -16,7 +16,7 @@ use super::remediation::{remediation, replacing};
 use super::{MachineSets, status};
 use crate::conditions::{self, ConditionState};
 use crate::contract::{External, Lookup};
-use crate::machine_deployment::{missing, status::MAY_BE_SILENT, status::may_be_silent};
+use crate::machine_deployment::{missing, status::UP_TO_DATE_GRACE, status::in_up_to_date_grace};
 use crate::machines::{self, set_condition};
 use crate::names::{LOOK_AHEAD, Names};
 use crate::propagate::merge_difference;
@@ -31,7 +31,7 @@ type Decided = Decision<MachineSets>;
 /// The first step with effects ends the decision; the next reconcile observes everything again.
 pub fn decide(look: &Looked) -> Decided {
     let mut decision = Decision::rest(look);
-    say(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
+    report_condition(&mut decision, look, condition::PAUSED, paused::condition(look.paused.as_deref()));
     if look.paused.is_some() {
         return decision;
     }
@@ -41,7 +41,7 @@ pub fn decide(look: &Looked) -> Decided {
     };
     if !look.object.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
-        belong(&mut decision, cluster);
+        set_owner(&mut decision, cluster);
         claim_templates(&mut decision, look, cluster);
     }
     adopt(&mut decision, look);
@@ -59,14 +59,14 @@ pub fn decide(look: &Looked) -> Decided {
     decision
 }
 
-fn say(decision: &mut Decided, look: &Looked, kind: &'static str, verdict: ConditionState) {
-    let condition = look.condition(kind, verdict.status, &verdict.reason, verdict.message);
+fn report_condition(decision: &mut Decided, look: &Looked, kind: &'static str, state: ConditionState) {
+    let condition = look.condition(kind, state.status, &state.reason, state.message);
     conditions::set(&mut decision.object.status.conditions, condition);
 }
 
-/// The labels and the owner that every set has. A set of a deployment is owned by that alone; while the
-/// deployment has not taken it back (after a restore, say) the cluster must not take it either.
-fn belong(decision: &mut Decided, cluster: &Cluster) {
+/// Sets labels and owner. A set of a deployment is owned by it alone; while the deployment has not adopted it (such
+/// as after a restore), the cluster must not own it either.
+fn set_owner(decision: &mut Decided, cluster: &Cluster) {
     let name = cluster.metadata.name.clone();
     let object = &mut decision.object;
     for labels in [
@@ -128,7 +128,7 @@ fn remediate(decision: &mut Decided, look: &Looked, cluster: &Cluster) -> Vec<St
     let deferred = decided
         .deferred
         .iter()
-        .filter_map(|(machine, verdict)| set_condition(machine, kind, Some(verdict), look.now));
+        .filter_map(|(machine, state)| set_condition(machine, kind, Some(state), look.now));
     for effect in recovered.chain(deferred) {
         decision.best_effort(effect);
     }
@@ -330,12 +330,12 @@ fn report(decision: &mut Decided, look: &Looked, obstacles: &[String]) {
         now: look.now,
     };
     status::counters(&inputs, &mut decision.object.status);
-    for (kind, verdict) in status::conditions(&inputs) {
-        say(decision, look, kind, verdict);
+    for (kind, state) in status::conditions(&inputs) {
+        report_condition(decision, look, kind, state);
     }
-    for machine in look.seen.machines.iter().filter(|machine| may_be_silent(machine, look.now)) {
+    for machine in look.seen.machines.iter().filter(|machine| in_up_to_date_grace(machine, look.now)) {
         if let Some(created) = machine.metadata.creation_timestamp {
-            let spoken = created.timestamp() + MAY_BE_SILENT + jiff::SignedDuration::from_secs(1);
+            let spoken = created.timestamp() + UP_TO_DATE_GRACE + jiff::SignedDuration::from_secs(1);
             decision.again_at(look.now, spoken);
         }
     }

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_go_before_age_and_age_before_names() {
+    fn priority_precedes_age_and_age_precedes_name() {
         let machines: Vec<_> = [
             healthy("a-middle", 20),
             healthy("b-old", 10),

@@ -77,7 +77,7 @@ pub fn machine(
     Machine { metadata, spec, ..Machine::default() }
 }
 
-/// Machines that arrived from another set and are not counted by the deployment yet do not count here either.
+/// Machines moved from another set that the deployment has not acknowledged do not count here either.
 pub fn is_pending_acknowledge(machine: &Machine) -> bool {
     machine.metadata.annotations.contains_key(annotation::PENDING_ACKNOWLEDGE_MOVE)
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_living_machine_follows_what_needs_no_new_machine() {
+    fn in_place_fields_are_propagated_to_existing_machines() {
         let mut set = MachineSet::default();
         set.spec.template.spec.version = "v2".to_owned();
         set.spec.template.spec.deletion.node_drain_timeout_seconds = Some(7);

@@ -1,8 +1,8 @@
 //! MachineSet: maintains a number of identical machines.
 //!
-//! Owns: its Machines, and their bootstrap and infrastructure objects until the Machines own them. Reads: the Cluster and its
-//! control plane, the deployment it is part of, the templates. Writes beside that: its own status, and on its
-//! machines the condition that says how far their replacement is.
+//! Owns: its Machines, and their bootstrap and infrastructure objects until the Machines own them. Reads: the Cluster
+//! and its control plane, its deployment, the templates. Also writes: its own status, and on its machines the
+//! condition with the progress of their remediation.
 
 mod decide;
 mod deletion_order;

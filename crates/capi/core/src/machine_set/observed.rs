@@ -1,4 +1,4 @@
-//! What a decision about a MachineSet depends on.
+//! What a decision about a MachineSet is based on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ impl Part {
     }
 }
 
-/// State beside the MachineSet itself.
+/// Observed state besides the MachineSet.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
     /// The deployment it is part of.
     pub deployment: Option<Arc<MachineDeployment>>,
-    /// Machines it selects and nobody else controls.
+    /// Machines that match its selector and have no other controller.
     pub machines: Vec<Arc<Machine>>,
     pub control_plane: Lookup,
     pub infrastructure_template: Lookup,

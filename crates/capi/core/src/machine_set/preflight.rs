@@ -31,13 +31,13 @@ pub fn failures(preflight: &Preflight<'_>) -> Result<Vec<String>, String> {
         !skipped.contains(MachineSetPreflightCheck::All.as_str()) && !skipped.contains(check.as_str())
     };
     let control_plane = ControlPlane(preflight.control_plane);
-    let told = |error: FieldError| error.to_string();
+    let reported = |error: FieldError| error.to_string();
     // A control plane that has no version cannot be checked.
-    let Some(wanted) = control_plane.version().map_err(told)? else { return Ok(Vec::new()) };
+    let Some(wanted) = control_plane.version().map_err(reported)? else { return Ok(Vec::new()) };
     let wanted_parsed = parsed(&wanted).ok_or_else(|| format!("{wanted:?} is not a version"))?;
     let mut failures = Vec::new();
     if runs(MachineSetPreflightCheck::ControlPlaneIsStable) {
-        failures.extend(unstable(preflight, &control_plane, &wanted).map_err(told)?);
+        failures.extend(unstable(preflight, &control_plane, &wanted).map_err(reported)?);
     }
     if preflight.version.is_empty() {
         return Ok(failures);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_come_only_to_a_settled_control_plane_of_a_fitting_version() {
+    fn machines_are_created_only_for_a_stable_control_plane_of_a_compatible_version() {
         let case = |what, control_plane, version, failed| Case {
             what,
             topology: "",
@@ -164,9 +164,9 @@ mod tests {
             Case {
                 kubeadm: true,
                 skipped: "KubeadmVersionSkew",
-                ..case("unless told", settled("v1.33.0"), "v1.32.0", &[])
+                ..case("unless skipped", settled("v1.33.0"), "v1.32.0", &[])
             },
-            Case { skipped: "Other, All", ..case("or told to skip all", settled("v1.33.0"), "v1.34.0", &[]) },
+            Case { skipped: "Other, All", ..case("or all skipped", settled("v1.33.0"), "v1.34.0", &[]) },
             Case {
                 topology: "v1.33.0",
                 ..case("a topology's own version", settled("v1.33.0"), "v1.33.0", &[])
@@ -202,7 +202,7 @@ mod tests {
                 bootstrap: &bootstrap,
                 skipped: case.skipped,
             };
-            let failed = failures(&preflight).expect("a verdict");
+            let failed = failures(&preflight).expect("a result");
             assert_eq!(failed.len(), case.failed.len(), "{}: {failed:?}", case.what);
             for (text, check) in failed.iter().zip(case.failed) {
                 assert!(

@@ -29,9 +29,9 @@ impl Remediation {
     /// Defers all replacements because preflight checks failed.
     pub fn held_back(mut self, failures: &[String]) -> Self {
         let message: Vec<_> = failures.iter().map(|failure| format!("* {failure}")).collect();
-        let verdict =
+        let state =
             ConditionState::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message.join("\n"));
-        self.deferred.extend(self.replaced.drain(..).map(|machine| (machine, verdict.clone())));
+        self.deferred.extend(self.replaced.drain(..).map(|machine| (machine, state.clone())));
         self
     }
 }
@@ -66,10 +66,10 @@ pub fn remediation(
     if let Some(deployment) = deployment
         && revision(&deployment.metadata.annotations) != revision(&set.metadata.annotations)
     {
-        // The rollout removes them anyway, and what replaces them belongs to the current set.
+        // The rollout deletes them anyway, and their replacements belong to the current set.
         let message = "Machine won't be remediated because it is pending removal due to rollout";
-        let verdict = ConditionState::new(ConditionStatus::False, reason::CANNOT_BE_REMEDIATED, message);
-        result.deferred = unhealthy.into_iter().map(|machine| (machine, verdict.clone())).collect();
+        let state = ConditionState::new(ConditionStatus::False, reason::CANNOT_BE_REMEDIATED, message);
+        result.deferred = unhealthy.into_iter().map(|machine| (machine, state.clone())).collect();
         return result;
     }
     // First those marked by users, then the newest: they are the least likely to run workloads.
@@ -99,9 +99,8 @@ pub fn remediation(
     let message = format!(
         "Waiting because there are already too many remediations in progress (spec.strategy.remediation.maxInFlight is {written})"
     );
-    let verdict = ConditionState::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message);
-    result.deferred =
-        unhealthy.split_off(room).into_iter().map(|machine| (machine, verdict.clone())).collect();
+    let state = ConditionState::new(ConditionStatus::False, reason::REMEDIATION_DEFERRED, message);
+    result.deferred = unhealthy.split_off(room).into_iter().map(|machine| (machine, state.clone())).collect();
     result.replaced = unhealthy;
     result
 }
@@ -176,7 +175,7 @@ mod tests {
                 ("a", "", ""),
             ),
             (
-                "one nobody asked the owner about is left",
+                "one without a remediation request stays",
                 vec![state("a", "False", "", 0)],
                 None,
                 None,
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_checks_hold_back_what_would_be_replaced() {
+    fn failed_preflight_checks_defer_remediation() {
         let machine = Arc::new(state("a", "False", "False", 1));
         let decided = remediation(&MachineSet::default(), None, &[machine]);
         assert!(decided.wants_to_replace());

@@ -42,7 +42,7 @@ pub struct StatusInputs<'a> {
 pub fn counters(inputs: &StatusInputs<'_>, status: &mut MachineSetStatus) {
     let count = |kind: &str| {
         let holds = |machine: &&Arc<Machine>| {
-            // A machine that is being updated in place counts as neither, whatever its conditions say.
+            // A machine that is being updated in place counts as neither, regardless of its conditions.
             !is_updating_in_place(machine) && machine.status.conditions.is_condition_true(kind)
         };
         i32::try_from(inputs.machines.iter().filter(holds).count()).ok()
@@ -93,7 +93,7 @@ fn wanted(inputs: &StatusInputs<'_>) -> Result<i32, ConditionState> {
 fn scaling_up(inputs: &StatusInputs<'_>) -> ConditionState {
     let wanted = match wanted(inputs) {
         Ok(wanted) => wanted,
-        Err(verdict) => return verdict,
+        Err(state) => return state,
     };
     let existing = i32::try_from(inputs.machines.len()).unwrap_or(i32::MAX);
     let missing = missing(inputs.missing_templates);
@@ -118,7 +118,7 @@ fn scaling_up(inputs: &StatusInputs<'_>) -> ConditionState {
 fn scaling_down(inputs: &StatusInputs<'_>) -> ConditionState {
     let wanted = match wanted(inputs) {
         Ok(wanted) => wanted,
-        Err(verdict) => return verdict,
+        Err(state) => return state,
     };
     let counted = inputs.machines.iter().filter(|machine| !is_pending_acknowledge(machine)).count();
     let existing = i32::try_from(counted).unwrap_or(i32::MAX);
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::testing::{at, condition as reported, machine as named};
 
-    fn facts_of<'a>(
+    fn inputs<'a>(
         set: &'a MachineSet,
         machines: &'a [Arc<Machine>],
         obstacles: &'a [String],
@@ -172,20 +172,20 @@ mod tests {
         let machines = [Arc::new(ready("a")), Arc::new(updating), Arc::new(named("c"))];
         let set = MachineSet::default();
         let mut status = MachineSetStatus::default();
-        counters(&facts_of(&set, &machines, &[]), &mut status);
+        counters(&inputs(&set, &machines, &[]), &mut status);
         let counts =
             [status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas];
         assert_eq!(counts, [Some(3), Some(1), Some(1), Some(1)]);
     }
 
     #[test]
-    fn a_set_says_what_keeps_it_from_growing() {
+    fn a_set_reports_what_blocks_scaling_up() {
         let mut set = MachineSet::default();
         set.spec.replicas = Some(2);
         let obstacles = ["the control plane is upgrading".to_owned()];
-        let verdict = scaling_up(&facts_of(&set, &[], &obstacles));
+        let state = scaling_up(&inputs(&set, &[], &obstacles));
         assert_eq!(
-            verdict.message,
+            state.message,
             "Scaling up from 0 to 2 replicas is blocked because:\n* the control plane is upgrading"
         );
     }

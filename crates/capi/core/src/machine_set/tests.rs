@@ -9,7 +9,7 @@ use super::*;
 use crate::contract::ContractVersion;
 use crate::machine_set::{Observed, Part};
 use crate::names::COUNTER;
-use crate::testing::{at, condition as said};
+use crate::testing::{at, condition as condition_of};
 
 fn cluster() -> Cluster {
     let metadata = ObjectMeta { uid: "c".to_owned(), ..ObjectMeta::named("ns", "prod") };
@@ -93,7 +93,7 @@ fn created(set: &MachineSet) -> Vec<Machine> {
 }
 
 fn effects(decision: &Decided) -> Vec<String> {
-    let told = |effect: &Effect<NoCall>| match effect {
+    let reported = |effect: &Effect<NoCall>| match effect {
         Effect::Patch { target, subresource, patch: Patch::Merge(body) } => {
             let mut body = body.clone();
             if let Some(meta) = body["metadata"].as_object_mut() {
@@ -103,11 +103,11 @@ fn effects(decision: &Decided) -> Vec<String> {
         }
         other => other.summary(),
     };
-    decision.effects.iter().map(|planned| told(&planned.effect)).collect()
+    decision.effects.iter().map(|planned| reported(&planned.effect)).collect()
 }
 
 #[test]
-fn a_machine_is_created_after_what_it_is_made_of_under_one_name() {
+fn a_machine_is_created_after_its_objects_with_one_name() {
     let set = set(1);
     let [machine] = created(&set).try_into().expect("one machine");
     let name = &machine.metadata.name;
@@ -133,11 +133,11 @@ fn a_machine_is_created_after_what_it_is_made_of_under_one_name() {
 }
 
 #[test]
-fn names_are_tried_again_until_they_are_seen_and_never_after() {
+fn names_are_retried_until_observed_and_never_reused() {
     let mut two = set(2);
     let machines = created(&two);
     assert_eq!(machines, created(&two));
-    // One of the two is seen: the other is created under the name that comes after.
+    // One of the two is observed: the other is created with the next name.
     let decision = decided(&two, seen(vec![machines[0].clone()]));
     assert_eq!(decision.object.metadata.annotations[COUNTER], "1");
     assert!(effects(&decision).last().is_some_and(|last| last.ends_with(&machines[1].metadata.name)));
@@ -149,7 +149,7 @@ fn names_are_tried_again_until_they_are_seen_and_never_after() {
 }
 
 #[test]
-fn a_set_that_is_as_it_should_be_asks_for_nothing() {
+fn an_up_to_date_set_has_no_effects() {
     let mut set = set(2);
     let machines = created(&set);
     set = decided(&set, seen(machines.clone())).object;
@@ -160,7 +160,7 @@ fn a_set_that_is_as_it_should_be_asks_for_nothing() {
 }
 
 #[test]
-fn nothing_is_created_while_something_stands_against_it() {
+fn nothing_is_created_while_blocked() {
     let wants = |change: fn(&mut MachineSet), seen: Observed| {
         let mut set = set(1);
         change(&mut set);
@@ -215,7 +215,7 @@ fn nothing_is_created_while_something_stands_against_it() {
 }
 
 #[test]
-fn too_many_machines_are_deleted_and_those_going_count() {
+fn surplus_machines_are_deleted_and_deleting_ones_count() {
     let machines = created(&set(3));
     let names: Vec<_> = machines.iter().map(|machine| machine.metadata.name.clone()).collect();
     let mut sorted = names.clone();
@@ -225,18 +225,18 @@ fn too_many_machines_are_deleted_and_those_going_count() {
     let mut one_going = machines.clone();
     one_going[1].metadata.deletion_timestamp = Some(at(900).into());
     assert_eq!(of(&set(2), one_going.clone()), Vec::<String>::new(), "the one that goes is enough");
-    assert_eq!(of(&set(3), one_going), Vec::<String>::new(), "its place is free only when it is gone");
+    assert_eq!(of(&set(3), one_going), Vec::<String>::new(), "it counts until it is gone");
     let mut asked = machines;
     asked[2].metadata.annotations.insert(annotation::DELETE_MACHINE.to_owned(), String::new());
     assert_eq!(of(&set(2), asked), [format!("delete machines.cluster.x-k8s.io ns/{}", names[2])]);
 }
 
 #[test]
-fn an_unhealthy_machine_is_told_of_its_end_and_then_deleted() {
+fn an_unhealthy_machine_is_marked_and_then_deleted() {
     let mut machines = created(&set(2));
     machines[0].status.conditions = vec![
-        said(machine_condition::HEALTH_CHECK_SUCCEEDED, "False", "UnhealthyNode", ""),
-        said(machine_condition::OWNER_REMEDIATED, "False", "WaitingForRemediation", ""),
+        condition_of(machine_condition::HEALTH_CHECK_SUCCEEDED, "False", "UnhealthyNode", ""),
+        condition_of(machine_condition::OWNER_REMEDIATED, "False", "WaitingForRemediation", ""),
     ];
     let name = machines[0].metadata.name.clone();
     let found = effects(&decided(&set(2), seen(machines)));
@@ -249,7 +249,7 @@ fn an_unhealthy_machine_is_told_of_its_end_and_then_deleted() {
 }
 
 #[test]
-fn living_machines_and_their_parts_follow_the_set() {
+fn changes_are_propagated_to_machines_and_their_objects() {
     let mut set = set(1);
     let machines = created(&set);
     set.spec.template.metadata.labels.insert("tier".to_owned(), "gold".to_owned());
@@ -274,7 +274,7 @@ fn living_machines_and_their_parts_follow_the_set() {
 }
 
 #[test]
-fn an_orphan_is_adopted_and_somebody_elses_machine_is_not_seen() {
+fn an_orphan_is_adopted_and_foreign_machines_are_ignored() {
     let mut machines = created(&set(1));
     machines[0].metadata.owner_references.clear();
     let [patch] = effects(&decided(&set(1), seen(machines))).try_into().expect("one effect");
@@ -282,7 +282,7 @@ fn an_orphan_is_adopted_and_somebody_elses_machine_is_not_seen() {
 }
 
 #[test]
-fn what_was_made_for_a_machine_that_never_came_is_used_or_goes() {
+fn objects_of_a_machine_that_was_never_created_are_used_or_deleted() {
     let machines = created(&set(1));
     let name = &machines[0].metadata.name;
     let left = || Part {
@@ -306,12 +306,12 @@ fn what_was_made_for_a_machine_that_never_came_is_used_or_goes() {
     assert_eq!(found.len(), 3);
     assert!(
         found.iter().all(|effect| !effect.ends_with(name)),
-        "a name that is going is not used again: {found:?}"
+        "the name of an object being deleted is not reused: {found:?}"
     );
 }
 
 #[test]
-fn a_set_of_a_deployment_is_not_taken_by_the_cluster() {
+fn a_set_of_a_deployment_is_not_owned_by_the_cluster() {
     let owned = |labelled: bool| {
         let mut set = set(0);
         if labelled {
@@ -324,7 +324,7 @@ fn a_set_of_a_deployment_is_not_taken_by_the_cluster() {
 }
 
 #[test]
-fn a_set_goes_after_its_machines() {
+fn a_set_is_deleted_after_its_machines() {
     let mut set = set(1);
     let machines = created(&set);
     set.metadata.finalizers = vec![FINALIZER.to_owned()];

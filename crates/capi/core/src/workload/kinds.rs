@@ -145,7 +145,7 @@ impl Node {
     }
 
     /// Equal in everything that controllers read.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn same_fields(&self, other: &Self) -> bool {
         self.spec == other.spec
             && self.status == other.status
             && self.metadata.labels == other.metadata.labels

@@ -30,7 +30,7 @@ struct WatchedCluster {
     caches: Caches,
     /// The transport of the watch; replaced when the credentials change.
     transport: Arc<dyn Transport>,
-    /// When the cluster last answered with these credentials.
+    /// Time of the last successful probe with these credentials.
     checked: Timestamp,
 }
 
@@ -195,7 +195,7 @@ fn subscriber<T: Object>(object: &Key) -> (&'static str, Key) {
 
 fn wake(subscribers: &Mutex<BTreeMap<(Key, String), Subscribers>>, cluster: &Key, change: &Change<Node>) {
     if let (Some(old), Some(new)) = (&change.old, &change.new)
-        && old.says_the_same(new)
+        && old.same_fields(new)
     {
         return;
     }

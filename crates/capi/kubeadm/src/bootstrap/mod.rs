@@ -6,9 +6,9 @@
 //! Reads: Machines, Clusters, control planes, the Secrets that files and passwords refer to.
 //!
 //! ```text
-//! infrastructure? ─▶ data made before? ─▶ first node: lock, certificates, data
+//! infrastructure? ─▶ data exists? ─▶ first node: lock, certificates, data
 //!                         │              └▶ joining: certificates, discovery, token (spec first, then workload), data
-//!                         └▶ token kept alive until the node is there
+//!                         └▶ token extended until the node has joined
 //! ```
 //!
 //! A token is written to the spec before it is created in the workload cluster: after a crash in between the same
@@ -44,8 +44,8 @@ pub use token::{TokenCall, TokenState};
 pub mod code {
     capstan_controller::codes! {
         TOKEN = "E-KUBEADM-TOKEN", Cluster,
-            "a bootstrap token could not be made in the workload cluster",
-            "check that the cluster answers and takes Secrets in kube-system";
+            "a bootstrap token cannot be created in the workload cluster",
+            "check that the cluster is reachable and accepts Secrets in kube-system";
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a decision about bootstrap data depends on.
+//! What a decision about bootstrap data is based on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::token::TokenState;
 use crate::certificates::{Purpose, Seed};
 use capstan_capi_core::secret::{ConfigMap, Secret};
 
-/// State beside the KubeadmConfig itself.
+/// Observed state besides the KubeadmConfig.
 #[derive(Debug)]
 pub struct Observed {
     /// The machine that owns the KubeadmConfig.

@@ -6,18 +6,14 @@ use capstan_capi_types::bootstrap::KubeadmConfig;
 use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::{Decision, Look};
 use capstan_object::{Conditions, OwnerReference};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::token::{self, TokenState};
 use super::*;
 use crate::certificates::{KeyPair, KeySettings, Purpose, SeededKeys};
-use crate::testing::object;
+use crate::testing::{now, object};
 use capstan_capi_core::secret::{ConfigMap, Secret};
-
-fn now() -> Timestamp {
-    "2026-11-15T08:00:00Z".parse().expect("a moment")
-}
 
 fn config(spec: &str) -> KubeadmConfig {
     object(&format!(
@@ -101,7 +97,7 @@ fn is_true(decision: &Decision<BootstrapController>, kind: &str) -> bool {
 }
 
 #[test]
-fn nothing_is_done_before_the_infrastructure_is_there() {
+fn nothing_is_done_before_the_infrastructure_exists() {
     let mut waiting = cluster(false, true);
     waiting.status.initialization.infrastructure_provisioned = None;
     let decision = decided(config("{}"), seen(machine(true), waiting));
@@ -121,7 +117,7 @@ fn a_moved_machine_keeps_the_data_it_booted_from() {
 }
 
 #[test]
-fn one_machine_alone_becomes_the_first_node() {
+fn exactly_one_machine_becomes_the_first_node() {
     let control_plane = |lock: Option<ConfigMap>, holder_exists: bool| {
         let seen =
             Observed { lock, lock_holder_exists: holder_exists, ..seen(machine(true), cluster(false, true)) };
@@ -138,7 +134,7 @@ fn one_machine_alone_becomes_the_first_node() {
 }
 
 #[test]
-fn a_machine_that_cannot_be_first_lets_others() {
+fn a_machine_that_cannot_be_first_releases_the_lock() {
     let wrong = "{files: [{path: /a, contentFrom: {secret: {name: nowhere, key: k}}}]}";
     let held = Observed {
         lock: Some(lock_of("m-1")),
@@ -153,7 +149,7 @@ fn a_machine_that_cannot_be_first_lets_others() {
 }
 
 #[test]
-fn certificates_are_made_only_where_no_control_plane_provider_makes_them() {
+fn certificates_are_generated_only_without_a_control_plane_provider() {
     let with = |control_plane: bool| {
         let seen = Observed {
             certificates: BTreeMap::new(),
@@ -181,7 +177,7 @@ fn certificates_are_made_only_where_no_control_plane_provider_makes_them() {
 }
 
 #[test]
-fn the_kubeconfig_is_made_where_no_control_plane_provider_makes_it() {
+fn the_kubeconfig_is_created_only_without_a_control_plane_provider() {
     let mut standalone = seen(machine(true), cluster(false, false));
     standalone.lock = Some(lock_of("m-1"));
     let made =
@@ -242,13 +238,13 @@ fn run_to_rest(
 }
 
 #[test]
-fn a_token_is_on_record_before_it_is_made_and_made_before_it_is_told() {
+fn a_token_is_recorded_before_it_is_created_and_created_before_it_is_used() {
     for control_plane in [true, false] {
         let make = || seen(machine(control_plane), cluster(true, true));
         let (trace, config, world) = run_to_rest(config("{}"), make);
         let token = config.spec.join_configuration.discovery.bootstrap_token.token.clone();
         let (id, secret) = token::halves(&token).expect("a token");
-        let expected = format!("let bootstrap token {id} of cluster blue live until 2026-11-15T08:15:00Z");
+        let expected = format!("extend bootstrap token {id} of cluster blue to 2026-11-15T08:15:00Z");
         assert_eq!(trace, [expected.as_str(), "create secrets blue-cp-1"]);
         assert_eq!(config.spec.join_configuration.control_plane.is_some(), control_plane);
         assert!(config.status.conditions.is_condition_true("Ready"));
@@ -268,7 +264,7 @@ fn one_seed_gives_the_same_data() {
 }
 
 #[test]
-fn a_token_is_kept_alive_until_the_node_is_there() {
+fn a_token_is_extended_until_the_node_has_joined() {
     let spec = "{joinConfiguration: {discovery: {bootstrapToken: {token: abcdef.0123456789abcdef}}}}";
     let mut made = config(spec);
     made.status.initialization.data_secret_created = Some(true);
@@ -282,7 +278,7 @@ fn a_token_is_kept_alive_until_the_node_is_there() {
     };
     let in_minutes =
         |minutes| TokenState::Found { expires: Some(now() + SignedDuration::from_mins(minutes)) };
-    let extend = "let bootstrap token abcdef of cluster blue live until 2026-11-15T08:15:00Z";
+    let extend = "extend bootstrap token abcdef of cluster blue to 2026-11-15T08:15:00Z";
     for (token, expected) in [
         (in_minutes(14), None),
         (in_minutes(12), Some(extend)),
@@ -299,7 +295,7 @@ fn a_token_is_kept_alive_until_the_node_is_there() {
 }
 
 #[test]
-fn tokens_are_of_kubernetes_form() {
+fn tokens_have_the_format_of_kubernetes() {
     for n in 0..50 {
         let token = token::generate(&SeededKeys::new(n).seed("x").expect("a seed"));
         assert!(token::halves(&token).is_some(), "{token}");
@@ -310,13 +306,13 @@ fn tokens_are_of_kubernetes_form() {
 }
 
 #[test]
-fn the_lock_goes_once_the_control_plane_is_there() {
+fn the_lock_is_deleted_once_the_control_plane_exists() {
     let seen = Observed { lock: Some(lock_of("m-9")), ..seen(machine(false), cluster(true, true)) };
     assert_eq!(effects(&decided(config("{}"), seen)), ["delete configmaps fleet/blue-lock"]);
 }
 
 #[test]
-fn data_that_was_written_but_not_recorded_is_found_again() {
+fn data_written_but_not_recorded_is_found() {
     let make = || Observed {
         lock: Some(lock_of("m-1")),
         lock_holder_exists: true,
@@ -337,7 +333,7 @@ fn data_that_was_written_but_not_recorded_is_found_again() {
 }
 
 #[test]
-fn an_owner_reference_that_was_taken_away_comes_back() {
+fn a_removed_owner_reference_is_restored() {
     let mut made = config("{}");
     made.status.initialization.data_secret_created = Some(true);
     made.status.data_secret_name = "blue-cp-1".to_owned();
@@ -351,7 +347,7 @@ fn an_owner_reference_that_was_taken_away_comes_back() {
 }
 
 #[test]
-fn a_paused_configuration_only_says_so() {
+fn a_paused_configuration_has_only_the_condition() {
     let mut look = look(config("{}"), seen(machine(true), cluster(false, true)));
     look.paused = Some("Cluster spec.paused is set to true".to_owned());
     let decision = decide(&Settings::default(), &look);
@@ -360,7 +356,7 @@ fn a_paused_configuration_only_says_so() {
 }
 
 #[test]
-fn a_worker_that_is_configured_as_control_plane_is_refused() {
+fn a_worker_configured_as_control_plane_is_rejected() {
     let spec = "{joinConfiguration: {controlPlane: {}, discovery: {bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: 'a:1', caCertHashes: ['sha256:b']}}}}";
     let seen =
         Observed { token: TokenState::Found { expires: None }, ..seen(machine(false), cluster(true, true)) };

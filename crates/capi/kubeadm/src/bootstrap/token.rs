@@ -54,7 +54,7 @@ impl Call for TokenCall {
     }
 
     fn summary(&self) -> String {
-        format!("let bootstrap token {} of cluster {} live until {}", self.id, self.cluster, self.expires)
+        format!("extend bootstrap token {} of cluster {} to {}", self.id, self.cluster, self.expires)
     }
 }
 

@@ -19,8 +19,8 @@ pub fn uses_token(join: &JoinConfiguration) -> bool {
     join.discovery.file == FileDiscovery::default()
 }
 
-/// Completes the discovery, except for the token; `None` while the cluster has no endpoint. Fields that the user
-/// set are kept.
+/// Completes the discovery, except for the token; `None` while the cluster has no endpoint. Fields set by the user
+/// are kept.
 pub fn with_discovery(
     join: &JoinConfiguration,
     cluster: &Cluster,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_set_is_kept() {
+    fn fields_set_by_the_user_are_kept() {
         let given: JoinConfiguration = object(
             "{discovery: {bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: 'a:1', caCertHashes: ['sha256:b']}}}",
         );
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_without_endpoint_is_waited_for() {
+    fn the_join_waits_for_the_endpoint() {
         let nowhere = Cluster::default();
         let file: JoinConfiguration =
             object("{discovery: {file: {kubeConfigPath: /k, kubeConfig: {user: {exec: {command: x}}}}}}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_discovery_file_is_completed_only_if_it_is_described_here() {
+    fn a_discovery_file_is_completed_only_if_its_kubeconfig_is_inline() {
         let own: JoinConfiguration = object("{discovery: {file: {kubeConfigPath: /k}}}");
         assert_eq!(with_discovery(&own, &cluster(), &ca()), Ok(Some(own)));
         let described: JoinConfiguration =
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_for_its_labels_and_is_no_control_plane() {
+    fn a_worker_has_the_uninitialized_taint_and_no_control_plane() {
         let taints = |join: &JoinConfiguration| {
             let join = as_worker(join).expect("a worker");
             join.node_registration.taints.into_iter().flatten().map(|taint| taint.key).collect::<Vec<_>>()

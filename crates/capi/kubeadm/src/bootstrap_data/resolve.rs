@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_not_shown() {
+    fn missing_secrets_and_keys_are_named_without_content() {
         for (name, key, message) in [
             ("other", "key", "secret other does not exist"),
             ("source", "other", "secret source has no key \"other\""),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_see_a_whole_version() {
+    fn templates_get_the_full_version() {
         let template = |content: &str| File {
             path: "/a".to_owned(),
             content: content.to_owned(),

@@ -337,7 +337,7 @@ fn field(value: &Value, name: &str, data: &Data) -> Result<Value, String> {
         (Value::Root, "controlPlane") if data.version.is_some() => Ok(Value::ControlPlane),
         (Value::ControlPlane, "version") => Ok(Value::Text(data.version.clone().unwrap_or_default())),
         (Value::Root | Value::ControlPlane, _) => Ok(Value::Nothing),
-        (Value::Nothing, _) => Err(format!("there is nothing to take .{name} of")),
+        (Value::Nothing, _) => Err(format!("nil has no field {name}")),
         _ => Err(format!("text has no field {name}")),
     }
 }
@@ -366,13 +366,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_read_as_go_reads_them() {
+    fn templates_render_as_in_go() {
         let known = Data::with_control_plane(Some("v1.35.0".to_owned()));
         for (template, expected) in [
             ("plain", "plain"),
             ("a {{ .controlPlane.version }} b", "a v1.35.0 b"),
             ("a\n  {{- .controlPlane.version -}}  \n b", "av1.35.0b"),
-            ("{{/* said nothing */}}x", "x"),
+            ("{{/* a comment */}}x", "x"),
             ("{{ if .controlPlane }}yes{{ else }}no{{ end }}", "yes"),
             (
                 "{{ if eq .controlPlane.version \"v1.34.0\" }}a{{ else if eq .controlPlane.version \"v1.35.0\" }}b{{ else }}c{{ end }}",
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_templates_are_rejected() {
         let unknown = Data::default();
         for (template, message) in [
             ("{{ range .x }}{{ end }}", "range is not supported"),
@@ -403,7 +403,7 @@ mod tests {
             ("{{ end }}", "unexpected {{ end }}"),
             ("{{ .x", "an action is not closed"),
             ("{{ }}", "an action is empty"),
-            ("{{ .controlPlane.version }}", "there is nothing to take .version of"),
+            ("{{ .controlPlane.version }}", "nil has no field version"),
             ("{{ lt \"a\" }}", "lt is given 1 values"),
         ] {
             assert_eq!(render(template, &unknown).expect_err(template), message, "{template}");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_does_not_grow_without_end() {
+    fn the_size_of_a_rendered_file_is_limited() {
         let long = "x".repeat(LIMIT + 1);
         assert!(render(&long, &Data::default()).expect_err("too long").contains("longer than"));
     }

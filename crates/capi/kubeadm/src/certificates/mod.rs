@@ -1,12 +1,12 @@
 //! Keys and certificates of a cluster, the Secrets that store them, and their paths on machines.
 //!
 //! ```text
-//! Seed ─▶ PrivateKey ─▶ KeyPair (authority, or the pair that signs ServiceAccount tokens) ─▶ Secret <cluster>-<purpose>
-//!                          │                                                             └▶ files of a machine
-//!                          └▶ kubeconfig of the administrator, renewed at half its life
+//! Seed ─▶ PrivateKey ─▶ KeyPair (CA, or the pair that signs ServiceAccount tokens) ─▶ Secret <cluster>-<purpose>
+//!                          │                                                      └▶ files of a machine
+//!                          └▶ admin kubeconfig, renewed at half its lifetime
 //! ```
 //!
-//! An existing Secret is used unchanged, whoever created it.
+//! An existing Secret is used unchanged, regardless of who created it.
 
 mod authority;
 mod generate;

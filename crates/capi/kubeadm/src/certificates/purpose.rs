@@ -1,4 +1,4 @@
-//! What the Secrets of a cluster are for.
+//! Purposes of a cluster's Secrets.
 
 /// Purpose of a cluster Secret; the Secret is named `<cluster>-<suffix>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
 use capstan_capi_types::bootstrap::{ClusterConfiguration, EncryptionAlgorithmType as Algorithm};
 use capstan_object::OwnerReference;
 use capstan_x509::Signer;
-use jiff::Timestamp;
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -9,11 +8,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::*;
 use crate::Error;
-use crate::testing::object;
-
-fn now() -> Timestamp {
-    "2026-11-15T08:00:00Z".parse().expect("a moment")
-}
+use crate::testing::{now, object};
 
 fn seed(n: u64) -> Seed {
     SeededKeys::new(n).seed("fleet/blue").expect("a seed")
@@ -36,7 +31,7 @@ fn is_signed_by(certificate: &[u8], issuer: &[u8], algorithm: &'static dyn Verif
 }
 
 #[test]
-fn what_an_authority_signs_verifies_with_every_algorithm() {
+fn signatures_verify_with_every_algorithm() {
     let table: [(Algorithm, &'static dyn VerificationAlgorithm, &str); 3] = [
         (Algorithm::EcdsaP256, &signature::ECDSA_P256_SHA256_ASN1, "EC PRIVATE KEY"),
         (Algorithm::EcdsaP384, &signature::ECDSA_P384_SHA384_ASN1, "EC PRIVATE KEY"),
@@ -70,7 +65,7 @@ fn one_seed_gives_one_set_of_certificates() {
 }
 
 #[test]
-fn an_authority_says_what_upstreams_says() {
+fn a_ca_has_the_fields_of_upstreams() {
     let config: ClusterConfiguration = object("{caCertificateValidityPeriodDays: 100}");
     let settings = KeySettings::of(&config, Algorithm::EcdsaP256);
     let pair = KeyPair::make(Purpose::FrontProxyCa, settings, &seed(1), now()).expect("a pair");
@@ -87,7 +82,7 @@ fn an_authority_says_what_upstreams_says() {
 }
 
 #[test]
-fn the_pair_for_tokens_is_a_public_key_and_its_private_half() {
+fn the_service_account_pair_is_a_public_and_a_private_key() {
     let pair = KeyPair::make(Purpose::ServiceAccount, settings(Algorithm::EcdsaP256), &seed(1), now())
         .expect("a pair");
     assert!(pair.certificate.starts_with("-----BEGIN PUBLIC KEY-----"));
@@ -96,7 +91,7 @@ fn the_pair_for_tokens_is_a_public_key_and_its_private_half() {
 }
 
 #[test]
-fn keys_are_read_in_every_form_users_bring() {
+fn keys_are_parsed_in_every_format() {
     use p256::pkcs8::EncodePrivateKey;
     let made = PrivateKey::from_seed(Algorithm::EcdsaP256, &seed(1)).expect("a key");
     let secret = {
@@ -113,7 +108,7 @@ fn keys_are_read_in_every_form_users_bring() {
 }
 
 #[test]
-fn a_key_that_belongs_to_another_certificate_is_refused() {
+fn a_key_of_another_certificate_is_rejected() {
     let make = |n| {
         KeyPair::make(Purpose::ClusterCa, settings(Algorithm::EcdsaP256), &seed(n), now()).expect("a pair")
     };
@@ -161,7 +156,7 @@ fn a_secret_without_key_is_a_pair_and_one_without_certificate_is_not() {
 }
 
 #[test]
-fn certificates_lie_where_kubeadm_looks_for_them() {
+fn certificates_have_kubeadms_paths() {
     let paths = |config: &str| -> Vec<(String, Option<String>)> {
         let locations = locations_for_control_plane(&object::<ClusterConfiguration>(config));
         locations.into_iter().map(|location| (location.certificate_file, location.key_file)).collect()
@@ -217,7 +212,7 @@ fn every_certificate_of_a_bundle_is_pinned() {
 }
 
 #[test]
-fn the_kubeconfig_is_the_administrators_and_renewed_at_half_its_life() {
+fn the_admin_kubeconfig_is_renewed_at_half_its_lifetime() {
     let pair =
         KeyPair::make(Purpose::ClusterCa, settings(Algorithm::EcdsaP256), &seed(1), now()).expect("a pair");
     let authority = Authority::from_pair(&pair).expect("an authority");

@@ -1,7 +1,7 @@
 //! kubeadm's configuration files, rendered for a machine's kubeadm version.
 //!
 //! Our kinds follow kubeadm v1beta4. v1beta3, for Kubernetes before 1.31, has flags as maps and fewer timeouts in
-//! other places. Fields that a version does not have are left out, as upstream does.
+//! other places. Fields that a version does not have are omitted, as upstream does.
 
 mod kubeadm_api;
 mod render;

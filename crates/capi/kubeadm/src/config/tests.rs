@@ -9,7 +9,7 @@ use crate::Error;
 use crate::testing::{cluster, full_spec};
 
 #[test]
-fn a_kubernetes_version_says_which_configuration_its_kubeadm_reads() {
+fn the_configuration_version_follows_the_kubernetes_version() {
     for (version, expected) in [
         ("v1.22.0", Ok(KubeadmApi::V1Beta3)),
         ("v1.30.14", Ok(KubeadmApi::V1Beta3)),
@@ -27,7 +27,7 @@ fn a_kubernetes_version_says_which_configuration_its_kubeadm_reads() {
 }
 
 #[test]
-fn durations_read_as_go_writes_them() {
+fn durations_are_formatted_as_go_does() {
     for (seconds, text) in
         [(0, "0s"), (20, "20s"), (90, "1m30s"), (3600, "1h0m0s"), (15_552_000, "4320h0m0s")]
     {
@@ -53,7 +53,7 @@ fn every_field_is_rendered_for_kubeadm_v1beta4() {
 }
 
 #[test]
-fn what_kubeadm_v1beta3_cannot_say_is_left_out_or_said_elsewhere() {
+fn fields_missing_in_v1beta3_are_omitted_or_moved() {
     let spec = full_spec();
     insta::assert_snapshot!(
         "cluster-v1beta3",
@@ -95,7 +95,7 @@ fn an_empty_specification_is_completed_from_the_cluster() {
 }
 
 #[test]
-fn an_endpoint_of_the_users_is_kept() {
+fn an_endpoint_set_by_the_user_is_kept() {
     let mut spec = KubeadmConfigSpec::default();
     spec.cluster_configuration.control_plane_endpoint = "api.example:443".to_owned();
     let document = read(cluster_configuration(&spec, &cluster(), "v1.34.1"));
@@ -103,7 +103,7 @@ fn an_endpoint_of_the_users_is_kept() {
 }
 
 #[test]
-fn a_control_plane_join_says_so_even_without_settings() {
+fn a_control_plane_join_has_its_section_even_without_settings() {
     let join = JoinConfiguration { control_plane: Some(JoinControlPlane::default()), ..Default::default() };
     let document = read(join_configuration(&join, "v1.34.1"));
     assert_eq!(document["controlPlane"], serde_json::json!({}));
@@ -111,7 +111,7 @@ fn a_control_plane_join_says_so_even_without_settings() {
 }
 
 #[test]
-fn no_taints_and_default_taints_are_told_apart() {
+fn no_taints_and_default_taints_differ() {
     let mut init = InitConfiguration::default();
     init.node_registration.name = "a".to_owned();
     assert!(read(init_configuration(&init, "v1.34.1"))["nodeRegistration"].get("taints").is_none());

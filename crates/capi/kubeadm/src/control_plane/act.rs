@@ -1,4 +1,4 @@
-//! Makes the calls that `decide` asked for, and looks up calls whose outcome is unknown.
+//! Makes the calls of a decision, and looks up calls whose outcome is unknown.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ pub enum ControlPlaneCall {
         id: u64,
         /// For messages only; the id decides.
         member: String,
-        /// Nodes whose members may be asked to remove it.
+        /// Nodes whose members may execute the removal.
         nodes: Vec<String>,
     },
     /// Moves etcd's leadership from one node to another.

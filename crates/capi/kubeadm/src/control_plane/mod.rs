@@ -51,11 +51,11 @@ use self::observed::{Observed, cluster_of};
 pub mod code {
     capstan_controller::codes! {
         ETCD = "E-KCP-ETCD", Cluster,
-            "a member of the cluster's etcd could not be removed, or its leadership not be moved",
-            "check that etcd has a quorum and that its pods can be reached through the API server";
+            "an etcd member cannot be removed, or the etcd leader cannot be moved",
+            "check that etcd has quorum and that its Pods are reachable through the API server";
         WORKLOAD = "E-KCP-WORKLOAD", Cluster,
-            "what kubeadm installed in the workload cluster could not be changed",
-            "check that the cluster answers, and what its API server says to the change";
+            "an object that kubeadm installed in the workload cluster cannot be updated",
+            "check that the cluster is reachable; the message has the error of its API server";
     }
 }
 

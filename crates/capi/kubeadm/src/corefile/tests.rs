@@ -1,7 +1,7 @@
 use super::*;
 
 /// kubeadm's default since CoreDNS 1.7.
-const USUAL: &str = "\
+const DEFAULT: &str = "\
 .:53 {
     errors
     health {
@@ -28,20 +28,20 @@ const USUAL: &str = "\
 ";
 
 #[test]
-fn the_usual_corefile_stays_as_it_is() {
-    assert_eq!(migrate(USUAL, "1.11.3", "1.14.6").as_deref(), Ok(USUAL));
-    assert_eq!(migrate(USUAL, "1.8.0", "1.12.1").as_deref(), Ok(USUAL));
+fn the_default_corefile_is_unchanged() {
+    assert_eq!(migrate(DEFAULT, "1.11.3", "1.14.6").as_deref(), Ok(DEFAULT));
+    assert_eq!(migrate(DEFAULT, "1.8.0", "1.12.1").as_deref(), Ok(DEFAULT));
 }
 
 #[test]
-fn the_same_version_changes_not_even_a_comment() {
+fn the_same_version_changes_nothing() {
     let odd = ".:53{ # as I like it\n}";
     assert_eq!(migrate(odd, "1.11.3", "1.11.3").as_deref(), Ok(odd));
 }
 
 #[test]
-fn versions_must_be_known_and_lead_forwards() {
-    let error = |from: &str, to: &str| migrate(USUAL, from, to).expect_err("refused").to_string();
+fn versions_must_be_known_and_ascending() {
+    let error = |from: &str, to: &str| migrate(DEFAULT, from, to).expect_err("refused").to_string();
     assert_eq!(error("1.0.0", "1.11.3"), "start version '1.0.0' not supported");
     assert_eq!(error("1.11.3", "1.99.0"), "cannot migrate up to '1.99.0' from '1.11.3'");
     assert_eq!(error("1.11.3", "1.10.1"), "cannot migrate up to '1.10.1' from '1.11.3'");
@@ -63,9 +63,9 @@ fn plugins(before: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn what_a_release_drops_goes_and_what_it_adds_comes() {
+fn releases_drop_and_add_plugins_and_options() {
     let table = [
-        ("proxies are told to forward", "proxy . 1.1.1.1", "1.4.0", "1.5.0", "    forward . 1.1.1.1\n"),
+        ("proxies are reported to forward", "proxy . 1.1.1.1", "1.4.0", "1.5.0", "    forward . 1.1.1.1\n"),
         (
             "what only proxies knew is dropped",
             "proxy . 1.1.1.1 {\nmax_fails 3\nexcept a.b\nprotocol force_tcp x\n}",
@@ -82,7 +82,7 @@ fn what_a_release_drops_goes_and_what_it_adds_comes() {
             "    proxy . 8.8.8.8\n",
         ),
         (
-            "loops are looked for where something is forwarded",
+            "loop is added where something is forwarded",
             "errors\nforward . 1.1.1.1",
             "1.2.0",
             "1.2.1",
@@ -90,7 +90,7 @@ fn what_a_release_drops_goes_and_what_it_adds_comes() {
         ),
         ("and nowhere else", "errors", "1.2.0", "1.2.1", "    errors\n"),
         (
-            "readiness is told where Kubernetes is served",
+            "readiness is reported where Kubernetes is served",
             "kubernetes c.l {\nupstream\nresyncperiod 5m\n}",
             "1.4.0",
             "1.5.0",
@@ -118,7 +118,7 @@ fn what_a_release_drops_goes_and_what_it_adds_comes() {
             "    health {\n        lameduck 5s\n    }\n",
         ),
         (
-            "as long as they were told to",
+            "as long as they were reported to",
             "health {\nlameduck 9s\n}",
             "1.6.4",
             "1.6.5",
@@ -183,7 +183,7 @@ stub.example {
 }
 
 #[test]
-fn words_are_split_as_coredns_splits_them() {
+fn tokens_are_split_as_coredns_does() {
     let table = [
         ("a b # c d\n", "a b"),
         ("a # c\nb", "a\nb"),
@@ -203,7 +203,7 @@ fn words_are_split_as_coredns_splits_them() {
 }
 
 #[test]
-fn braces_that_do_not_match_are_borne() {
+fn unbalanced_braces_are_tolerated() {
     for (before, after) in [
         ("}\na", Ok("")),
         ("a {\np {\no {\ndeep\n}\n}\n}", Ok("a {\n    p {\n        o\n    }\n}\n")),

@@ -1,4 +1,4 @@
-//! Two planes on one server, each with the clusters that carry its label.
+//! Two management processes on one server, each with the clusters of its label.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn only(value: &str) -> Settings {
     Settings { watch_filter: Some(value.to_owned()), ..Settings::default() }
 }
 
-/// A cluster and its infrastructure, both with the label of whoever is to look after them.
+/// A cluster and its infrastructure, both with the watch-filter label.
 async fn add(world: &World, name: &str, labels: Value) {
     let metadata = json!({"labels": labels});
     world.create(&fake("FakeCluster"), name, json!({"metadata": metadata, "spec": {}})).await;
@@ -25,7 +25,7 @@ async fn add(world: &World, name: &str, labels: Value) {
     world.create(&clusters(), name, json!({"metadata": metadata, "spec": spec})).await;
 }
 
-/// The version of a cluster, and whether somebody looks after it.
+/// The version of a cluster, and whether a controller reconciles it.
 async fn state(world: &World, name: &str) -> (Value, bool) {
     let cluster = world.get(&clusters(), name).await.expect("a cluster");
     let looked_after = cluster["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
@@ -36,7 +36,7 @@ async fn state(world: &World, name: &str) -> (Value, bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn planes_with_filters_share_a_server_and_leave_each_others_clusters_alone() {
+async fn watch_filters_separate_the_clusters_of_two_processes() {
     let world = World::start_with(&only("blue")).await;
     let filter = |value: &str| json!({"cluster.x-k8s.io/watch-filter": value});
     add(&world, "blue", filter("blue")).await;
@@ -56,7 +56,7 @@ async fn planes_with_filters_share_a_server_and_leave_each_others_clusters_alone
     assert_eq!(state(&world, "blue").await, blue, "what the one has done is not done again");
     assert_eq!(state(&world, "nobodys").await, untouched[1]);
 
-    // A plane without a filter takes what is left, and finds nothing else to do.
+    // A process without a filter takes the rest, and has nothing else to do.
     let green = state(&world, "green").await;
     other.stop().await;
     let all = world.another(&Settings::default());

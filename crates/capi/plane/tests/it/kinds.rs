@@ -1,4 +1,4 @@
-//! The kinds on a server that knows them: versions, defaults, rules.
+//! The kinds on a server: versions, defaults, rules.
 
 use capstan_controller::{Client, KindName, Patch};
 use capstan_object::Key;
@@ -44,7 +44,7 @@ async fn a_manifest_in_the_earlier_version_is_defaulted_stored_and_served_in_bot
         new["spec"]["template"]["spec"]["infrastructureRef"]["apiGroup"],
         "infrastructure.cluster.x-k8s.io"
     );
-    // The reference names a version again once its definition says which.
+    // The reference has a version again once its definition is known.
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
@@ -67,7 +67,7 @@ async fn a_manifest_in_the_earlier_version_is_defaulted_stored_and_served_in_bot
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_upstreams_webhooks_refuse_is_refused() {
+async fn objects_that_upstreams_webhooks_reject_are_rejected() {
     let (_plane, client) = management().await;
     let kind = core("MachineDeployment", "machinedeployments");
     let reference =
@@ -107,7 +107,7 @@ async fn a_stacked_control_plane_is_not_scaled_to_an_even_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_that_are_there_are_not_written_again() {
+async fn unchanged_definitions_are_not_written() {
     let (_plane, client) = management().await;
     let kind =
         cluster_scoped("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");

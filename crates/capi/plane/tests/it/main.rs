@@ -1,9 +1,8 @@
-//! The controllers on the embedded API server, in simulated time, with a provider that does only what the contract
-//! asks of it: the test itself.
+//! The controllers on the embedded API server, in simulated time, with a minimal provider: the test itself.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod filter;
 mod kinds;
-mod life;
+mod lifecycle;
 mod plane;
 mod reviews;

@@ -1,10 +1,9 @@
-//! A management plane and a workload cluster in one process.
+//! A management cluster and a workload cluster in one process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_capi_plane::Settings;
 use capstan_controller::{
@@ -12,12 +11,13 @@ use capstan_controller::{
     Workloads,
 };
 use capstan_object::{Key, Scope};
+use capstan_pki::Pki;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Time that jumps to the next timer when nothing else is to do.
+/// Time that jumps to the next timer when no task is ready.
 fn env(seed: u64) -> Env {
     let begun = Instant::now();
     let clock = move || {
@@ -33,7 +33,7 @@ async fn server(env: Env, configure: impl Fn(Config) -> Config) -> Server {
     Server::start(configure(config), pki).await.expect("a server")
 }
 
-/// A server with the kinds of Cluster API and nobody who looks after them.
+/// A server with the kinds of Cluster API and no controllers.
 pub async fn management() -> (Server, Client) {
     let plane = server(env(1), capstan_capi_plane::configure).await;
     let client = Client::in_process(plane.clone(), "user");
@@ -41,7 +41,7 @@ pub async fn management() -> (Server, Client) {
     (plane, client)
 }
 
-/// A way to a server that refuses changes and deletions of Nodes on request.
+/// A transport that rejects changes and deletions of Nodes on request.
 struct Refusing {
     inner: Arc<dyn Transport>,
     refuses: Arc<AtomicBool>,
@@ -65,13 +65,13 @@ impl Transport for Refusing {
     }
 }
 
-/// One workload cluster that always answers.
-struct Answering {
+/// One workload cluster that is always reachable.
+struct Reachable {
     client: Client,
     env: Env,
 }
 
-impl Workloads for Answering {
+impl Workloads for Reachable {
     fn client<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Client, WorkloadError>> {
         Box::pin(async { Ok(self.client.clone()) })
     }
@@ -92,21 +92,16 @@ impl Workloads for Answering {
     }
 }
 
-/// Both servers, their clients, and the controllers.
 pub struct World {
-    /// The management server.
     pub user: Client,
-    /// The workload server.
     pub guest: Client,
-    /// The controllers.
     pub runtime: Runtime,
-    /// Whether the workload server refuses the controllers' writes to Nodes.
+    /// The workload server rejects the controllers' writes to Nodes.
     pub refuses: Arc<AtomicBool>,
     planes: [Server; 2],
     env: Env,
 }
 
-/// The kinds of the provider.
 pub const FAKES: [(&str, &str); 4] = [
     ("FakeCluster", "fakeclusters"),
     ("FakeControlPlane", "fakecontrolplanes"),
@@ -114,18 +109,15 @@ pub const FAKES: [(&str, &str); 4] = [
     ("FakeConfig", "fakeconfigs"),
 ];
 
-/// A kind of the provider, by name.
 pub fn fake(kind: &str) -> KindName {
     let (kind, plural) = FAKES.into_iter().find(|(known, _)| *known == kind).unwrap();
     KindName::namespaced("fake.example.com", "v1alpha1", kind, plural)
 }
 
-/// A kind of the core, by name.
 pub fn core(kind: &str, plural: &str) -> KindName {
     KindName::namespaced("cluster.x-k8s.io", "v1beta2", kind.to_owned(), plural.to_owned())
 }
 
-/// A built-in kind of the cluster's scope.
 pub fn cluster_scoped(group: &str, version: &str, kind: &str, plural: &str) -> KindName {
     let mut name =
         KindName::namespaced(group.to_owned(), version.to_owned(), kind.to_owned(), plural.to_owned());
@@ -151,7 +143,6 @@ fn definition(kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Starts controllers on the management server.
 fn controllers(
     [management, workload]: &[Server; 2],
     env: &Env,
@@ -161,7 +152,7 @@ fn controllers(
     let guest = Client::in_process(workload.clone(), "guest");
     let refusing = Refusing { inner: guest.transport().clone(), refuses: refuses.clone() };
     let guest = Client::new(Arc::new(refusing), "guest");
-    let workloads = Arc::new(Answering { client: guest, env: env.clone() });
+    let workloads = Arc::new(Reachable { client: guest, env: env.clone() });
     let client = Client::in_process(management.clone(), "capstan");
     let options = capstan_capi_plane::options(settings);
     let mut runtime = Runtime::with_workloads(client, env.clone(), options, Some(workloads));
@@ -171,12 +162,10 @@ fn controllers(
 }
 
 impl World {
-    /// Starts everything.
     pub async fn start() -> Self {
         Self::start_with(&Settings::default()).await
     }
 
-    /// Starts everything with controllers that are set up otherwise.
     pub async fn start_with(settings: &Settings) -> Self {
         let env = env(1);
         let management = server(env.clone(), capstan_capi_plane::configure).await;
@@ -192,7 +181,7 @@ impl World {
         Self { user, guest, runtime, refuses, planes, env }
     }
 
-    /// More controllers on the same server, as another process has them.
+    /// Starts more controllers on the same server, like another process.
     pub fn another(&self, settings: &Settings) -> Runtime {
         controllers(&self.planes, &self.env, settings, &self.refuses)
     }
@@ -211,13 +200,11 @@ impl World {
         }
     }
 
-    /// Changes the status of an object.
     pub async fn status(&self, kind: &KindName, name: &str, status: Value) {
         let patch = Patch::Merge(json!({"status": status}));
         self.user.patch(kind, &Key::new("default", name), Some("status"), &patch).await.expect("a status");
     }
 
-    /// Changes an object.
     pub async fn patch(&self, kind: &KindName, name: &str, change: Value) {
         self.user
             .patch(kind, &Key::new("default", name), None, &Patch::Merge(change))
@@ -237,13 +224,12 @@ impl World {
         assert!(response.status().is_success(), "{}", response.status());
     }
 
-    /// An object as it is now.
     pub async fn get(&self, kind: &KindName, name: &str) -> Option<Value> {
         let reply = self.user.get_raw(kind, &Key::new("default", name)).await.expect("an answer");
         reply.map(|reply| reply.parse().expect("an object"))
     }
 
-    /// Lets simulated time pass until an object is as it should be, or is gone.
+    /// Lets simulated time pass until an object satisfies a condition.
     pub async fn until(
         &self,
         kind: &KindName,
@@ -277,7 +263,6 @@ impl World {
     }
 }
 
-/// The condition of a type.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)

@@ -1,4 +1,4 @@
-//! The same rules behind a webhook: reviews in, reviews out.
+//! The same rules as webhooks.
 
 use base64::Engine as _;
 use capstan_apiserver::Server;
@@ -37,7 +37,7 @@ fn object(cluster: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_come_as_a_patch_that_touches_nothing_else() {
+async fn defaults_are_a_minimal_patch() {
     let (_plane, reviewer) = reviewer().await;
     let answer = reviewer.default(review("CREATE", "machines", machine(), object("c"), Value::Null)).unwrap();
     assert_eq!((&answer["response"]["uid"], &answer["response"]["allowed"]), (&json!("u"), &json!(true)));
@@ -57,7 +57,7 @@ async fn defaults_come_as_a_patch_that_touches_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_what_is_wrong_with_which_field() {
+async fn a_rejection_names_the_field_and_the_error() {
     let (_plane, reviewer) = reviewer().await;
     let review = review("UPDATE", "machines", machine(), object("other"), object("c"));
     let answer = reviewer.validate(review).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_refusal_says_what_is_wrong_with_which_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_in_another_version_is_refused_rather_than_misread() {
+async fn a_request_in_another_version_is_rejected() {
     let (_plane, reviewer) = reviewer().await;
     let kind = json!({"group": "cluster.x-k8s.io", "version": "v1beta1", "kind": "Machine"});
     let review = review("CREATE", "machines", kind, object("c"), Value::Null);
@@ -76,7 +76,7 @@ async fn a_request_in_another_version_is_refused_rather_than_misread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_converted_many_at_a_time_or_not_at_all() {
+async fn a_conversion_review_converts_all_objects_or_none() {
     let (_plane, reviewer) = reviewer().await;
     let ask = |objects: Value| {
         json!({

@@ -16,12 +16,12 @@ object!(
 wire! {
     /// Applies resources to every cluster that matches.
     pub struct ClusterResourceSet {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: ClusterResourceSetSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: ClusterResourceSetStatus,
     }
 
@@ -50,10 +50,10 @@ wire! {
         pub kind: Option<ClusterResourceSetResourceKind>,
     }
 
-    /// What was observed of a ClusterResourceSet.
+    /// Observed state of a ClusterResourceSet.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterResourceSetStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -62,7 +62,7 @@ wire! {
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
     }
 }
@@ -94,13 +94,13 @@ pub const SECRET_TYPE: &str = "addons.cluster.x-k8s.io/resource-set";
 pub const FINALIZER: &str = "addons.cluster.x-k8s.io";
 
 /// Condition types of a ClusterResourceSet, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const RESOURCES_APPLIED: &str = "ResourcesApplied";
 }
 
 /// Reasons of a ClusterResourceSet's conditions, beside the [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const APPLIED: &str = "Applied";
     pub const NOT_APPLIED: &str = "NotApplied";

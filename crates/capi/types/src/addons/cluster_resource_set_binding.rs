@@ -14,11 +14,11 @@ object!(
 );
 
 wire! {
-    /// Says which resources were applied to a cluster.
+    /// Records which resources were applied to a cluster.
     pub struct ClusterResourceSetBinding {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: ClusterResourceSetBindingSpec,
     }

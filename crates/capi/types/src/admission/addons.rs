@@ -18,7 +18,7 @@ impl Admission for ClusterResourceSet {
         };
         match selector(&spec.cluster_selector) {
             Err(problem) => reject(problem),
-            // Every cluster of a namespace is too many to hit by mistake.
+            // An empty selector would match every cluster of a namespace, which is likely a mistake.
             Ok(selector) if selector.is_empty() => reject("selector must not be empty".to_owned()),
             Ok(_) => {}
         }

@@ -1,4 +1,4 @@
-//! `Cluster`. What depends on a ClusterClass is checked by whoever has one.
+//! `Cluster`. Rules that depend on a ClusterClass are not checked here.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::version;
 const TOPOLOGY: &str = "spec.topology";
 
 impl Cluster {
-    /// The cluster is made from a ClusterClass.
+    /// The cluster uses a ClusterClass.
     pub fn has_topology(&self) -> bool {
         self.spec.topology != Topology::default()
     }
@@ -35,7 +35,7 @@ impl Admission for Cluster {
     fn validate(&self, old: Option<&Self>, features: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let spec = &self.spec;
-        // The name becomes the value of a label on everything that belongs to the cluster.
+        // The name becomes a label value on every object of the cluster.
         for problem in meta::label_value(&self.metadata.name) {
             errors.push(FieldError::invalid(
                 "metadata.name",
@@ -90,7 +90,7 @@ fn validate_ranges(ranges: &[String], path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// A network as Go reads it: numbers of an address do not begin with zeros, which others read as octal.
+/// A CIDR as Go parses it: no leading zeros in numbers, which other parsers read as octal.
 fn is_range(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let most = match address.parse() {

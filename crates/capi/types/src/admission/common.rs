@@ -1,4 +1,4 @@
-//! Rules that several kinds share.
+//! Rules of several kinds.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +18,34 @@ use crate::core::{
 };
 use crate::version;
 
-/// The text of a changed field that may not change.
+/// The message for a changed immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
-/// A bad value as messages show it.
+/// An invalid value in messages.
 pub(super) fn shown<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// A plain `v` before a version that has none.
+/// Prefixes a version with `v`.
 pub(super) fn default_version(version: &mut String) {
     if !version.is_empty() && !version.starts_with('v') {
         version.insert(0, 'v');
     }
 }
 
-/// Every object of a cluster carries its name.
+/// The label with the cluster's name is required.
 pub(super) fn default_cluster_label(meta: &mut ObjectMeta, cluster: &str) {
     meta.labels.insert(label::CLUSTER_NAME.to_owned(), cluster.to_owned());
 }
 
 impl ContractVersionedObjectReference {
-    /// Something is referred to.
+    /// The reference must not be empty.
     pub fn is_defined(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// A version that is given starts with `v` and is whole.
+/// A version must be complete and start with `v`.
 pub(super) fn validate_version(text: &str, path: &str, errors: &mut Vec<FieldError>) {
     if text.is_empty() {
         return;
@@ -58,7 +58,7 @@ pub(super) fn validate_version(text: &str, path: &str, errors: &mut Vec<FieldErr
     }
 }
 
-/// Boot data comes from somewhere.
+/// A source of boot data is required.
 pub(super) fn validate_bootstrap(bootstrap: &Bootstrap, path: &str, errors: &mut Vec<FieldError>) {
     if !bootstrap.config_ref.is_defined() && bootstrap.data_secret_name.is_none() {
         errors.push(FieldError::required(
@@ -68,14 +68,14 @@ pub(super) fn validate_bootstrap(bootstrap: &Bootstrap, path: &str, errors: &mut
     }
 }
 
-/// The cluster of an object does not change.
+/// The cluster name is immutable.
 pub(super) fn validate_cluster_name(new: &str, old: Option<&str>, errors: &mut Vec<FieldError>) {
     if old.is_some_and(|old| old != new) {
         errors.push(FieldError::forbidden("spec.clusterName", IMMUTABLE));
     }
 }
 
-/// What is wrong with a template of machines whose cluster, version and taints must be right.
+/// Validates cluster, version and taints of a machine template.
 pub(super) fn validate_machine_template(
     cluster: &str,
     spec: &MachineSpec,
@@ -88,7 +88,7 @@ pub(super) fn validate_machine_template(
     validate_worker_taints(&spec.taints, "spec.template.spec.taints", features, errors);
 }
 
-/// What is wrong with the cluster, version, labels and annotations of a template of machines.
+/// Validates cluster, version, labels and annotations of a machine template.
 pub(super) fn validate_template(
     cluster: &str,
     spec: &MachineSpec,
@@ -106,24 +106,23 @@ pub(super) fn validate_template(
     validate_template_meta(meta, "spec.template.metadata", errors);
 }
 
-/// The selector of labels, or what is wrong with it.
+/// Parses a label selector.
 pub(super) fn selector(selector: &LabelSelector) -> Result<Selector, String> {
     Selector::from_object(&shown(selector)).map_err(|error| error.to_string())
 }
 
-/// Whether a selector picks these labels.
 pub(super) fn selects(selector: &Selector, labels: &BTreeMap<String, String>) -> bool {
     selector.matches(|key| labels.get(key).map(String::as_str))
 }
 
-/// Labels and annotations of a template are ones an object may have.
+/// Validates labels and annotations of a template.
 pub fn validate_template_meta(meta: &TemplateMeta, path: &str, errors: &mut Vec<FieldError>) {
     let path = Path::at(path);
     errors.extend(meta::validate_labels(Some(&shown(&meta.labels)), &path.field("labels")));
     errors.extend(meta::validate_annotations(Some(&shown(&meta.annotations)), &path.field("annotations")));
 }
 
-/// Taints that belong to someone else are not for machines.
+/// Rejects taints that other controllers manage.
 pub(super) fn validate_taints(
     taints: &[MachineTaint],
     path: &str,
@@ -165,7 +164,7 @@ pub(super) fn validate_taints(
     }
 }
 
-/// A worker is not a control plane.
+/// Rejects a worker with the control plane label.
 pub(super) fn validate_worker_taints(
     taints: &[MachineTaint],
     path: &str,
@@ -186,7 +185,7 @@ pub(super) fn validate_worker_taints(
     }
 }
 
-/// A count, or a share written as a percentage.
+/// An integer or a percentage.
 pub(super) fn validate_percentage(value: Option<&IntOrString>, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(IntOrString::String(text)) = value
         && text.strip_suffix('%').is_none_or(|number| number.parse::<i32>().is_err())
@@ -199,7 +198,7 @@ pub(super) fn validate_percentage(value: Option<&IntOrString>, path: &str, error
     }
 }
 
-/// In the words of `intstr.GetScaledValueFromIntOrPercent`.
+/// Error texts of `intstr.GetScaledValueFromIntOrPercent`.
 fn percentage_problem(text: &str) -> String {
     match text.strip_suffix('%') {
         None => "invalid value for IntOrString: invalid type: string is not a percentage".to_owned(),
@@ -211,7 +210,7 @@ fn percentage_problem(text: &str) -> String {
     }
 }
 
-/// Surge and unavailability allow some progress.
+/// Surge and unavailability must not both be zero.
 pub(super) fn validate_rolling_update(
     max_unavailable: Option<&IntOrString>,
     max_surge: Option<&IntOrString>,
@@ -229,7 +228,7 @@ pub(super) fn validate_rolling_update(
     }
 }
 
-/// A template of machine names gives names that differ and that are names.
+/// A naming template must produce unique and valid names.
 pub(super) fn validate_naming(
     machine_naming: &MachineNamingSpec,
     owner: &str,
@@ -269,7 +268,7 @@ pub(super) fn validate_naming(
     }
 }
 
-/// Only checks that exist can be left out.
+/// Only known checks can be skipped.
 pub(super) fn validate_skipped_preflight_checks(
     annotations: &BTreeMap<String, String>,
     errors: &mut Vec<FieldError>,
@@ -301,7 +300,7 @@ pub(super) fn validate_skipped_preflight_checks(
     }
 }
 
-/// Replicas that were left out: what the autoscaler may have chosen, else one.
+/// Default replicas: within the autoscaler's bounds, else 1.
 pub(super) fn default_replicas(
     replicas: &mut Option<i32>,
     annotations: &BTreeMap<String, String>,

@@ -39,7 +39,7 @@ impl Admission for IPAddress {
     }
 }
 
-/// A new address must come from the pool that its claim asks.
+/// A new address must be from the pool of its claim.
 pub fn pool_differs_from_claim(address: &IPAddress, claim: &IPAddressClaim) -> Option<FieldError> {
     (address.spec.pool_ref != claim.spec.pool_ref).then(|| {
         FieldError::invalid(

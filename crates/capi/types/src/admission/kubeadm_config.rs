@@ -29,7 +29,7 @@ impl Admission for KubeadmConfigTemplate {
     }
 }
 
-/// What is wrong with a configuration, wherever it stands.
+/// Validates a configuration in any kind.
 pub(super) fn validate_spec(
     spec: &KubeadmConfigSpec,
     path: &str,
@@ -59,7 +59,7 @@ pub(super) fn validate_spec(
     }
 }
 
-/// The first and the joining nodes wait equally long; v1beta1 can only say one time for both.
+/// Timeouts of init and join must be equal: v1beta1 has only one.
 pub(super) fn validate_equal_timeouts(spec: &KubeadmConfigSpec, path: &str, errors: &mut Vec<FieldError>) {
     let text = |seconds: Option<i32>| seconds.map_or_else(|| "unset".to_owned(), |it| it.to_string());
     let init = text(spec.init_configuration.timeouts.control_plane_component_health_check_seconds);

@@ -16,10 +16,10 @@ use crate::controlplane::{
 };
 use crate::version;
 
-/// Days that certificate authorities are valid unless said otherwise.
+/// Default validity of CA certificates in days.
 const CA_VALIDITY_DAYS: i32 = 3650;
 
-/// What may change in a control plane; `*` stands for everything below. The rest would need another cluster.
+/// Mutable fields of a control plane; `*` matches everything below. Other changes need a new cluster.
 const MUTABLE: &[&str] = &[
     "metadata.*",
     "spec.kubeadmConfigSpec.clusterConfiguration.etcd",
@@ -170,7 +170,7 @@ impl Admission for KubeadmControlPlaneTemplate {
     }
 }
 
-/// What is wrong with scaling a control plane to a number of machines.
+/// Validates the new replicas of a control plane.
 pub fn validate_scale(control_plane: &KubeadmControlPlane, replicas: i32) -> Option<&'static str> {
     if replicas <= 0 {
         Some("replicas should be greater than zero")
@@ -228,7 +228,7 @@ fn validate_spec(control_plane: &KubeadmControlPlane, features: &Features, error
     validate_naming(&spec.machine_naming, "kubeadmControlPlane", "spec.machineNaming", errors);
 }
 
-/// Surge, and certificates that outlive neither their authority nor the wait for their replacement.
+/// Validates surge, and that certificates expire before their CA and are renewed in time.
 fn validate_rollout(
     rollout: &KubeadmControlPlaneRolloutSpec,
     configuration: &ClusterConfiguration,
@@ -247,7 +247,7 @@ fn validate_rollout(
     let surge = match &strategy.rolling_update.max_surge {
         None => None,
         Some(IntOrString::Int(count)) => Some(*count),
-        // Upstream takes the number of a text, and zero where there is none.
+        // Upstream parses the number in a text, and uses zero if there is none.
         Some(IntOrString::String(text)) => Some(text.parse().unwrap_or_default()),
     };
     if surge == Some(0) && replicas.is_some_and(|replicas| replicas < 3) {
@@ -309,7 +309,7 @@ fn validate_cluster_configuration(
         errors.push(FieldError::forbidden(format!("{path}.dns.imageTag"), format!("tag {tag} is invalid")));
     }
     if !tag.is_empty() && version::of_image_tag(tag).is_none() {
-        // Upstream leaves out the path to the configuration here.
+        // Upstream omits the path of the configuration here.
         errors.push(FieldError::invalid(
             "dns.imageTag",
             tag,
@@ -356,7 +356,7 @@ fn validate_upgrade(new: &KubeadmControlPlane, old: &KubeadmControlPlane, errors
     }
 }
 
-/// CoreDNS goes only to versions its configuration can be migrated to.
+/// CoreDNS can only be upgraded to versions with a Corefile migration.
 fn validate_coredns(new: &KubeadmControlPlane, old: &ClusterConfiguration, errors: &mut Vec<FieldError>) {
     let new_tag = &new.spec.kubeadm_config_spec.cluster_configuration.dns.image_tag;
     let (Some(from), Some(to)) = (version::of_image_tag(&old.dns.image_tag), version::of_image_tag(new_tag))
@@ -376,7 +376,7 @@ fn validate_coredns(new: &KubeadmControlPlane, old: &ClusterConfiguration, error
     }
 }
 
-/// Paths at which two objects differ; lists count as a whole.
+/// Paths at which two objects differ; lists are compared as a whole.
 fn changes(old: &Value, new: &Value, path: String, changed: &mut Vec<String>) {
     if old == new {
         return;
@@ -409,7 +409,7 @@ fn covers(allowed: &str, path: &str) -> bool {
     }
 }
 
-/// A template does not change, but for defaults that earlier releases wrote into it.
+/// A template is immutable, except for defaults that earlier releases wrote.
 fn unchanged_template(old: &KubeadmControlPlaneTemplate, new: &KubeadmControlPlaneTemplate) -> bool {
     let (mut old, mut new) = (old.spec.template.spec.clone(), new.spec.template.spec.clone());
     earlier_defaults(&mut old.kubeadm_config_spec);

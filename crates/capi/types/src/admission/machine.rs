@@ -7,7 +7,7 @@ use super::common::{
 use super::{Admission, Features, FieldError};
 use crate::core::{Machine, label};
 
-/// Seconds that deleting a Node may be retried unless said otherwise.
+/// Default seconds for which the deletion of a Node is retried.
 pub(super) const NODE_DELETION_TIMEOUT_SECONDS: i32 = 10;
 
 impl Admission for Machine {

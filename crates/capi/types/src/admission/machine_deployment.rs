@@ -39,7 +39,7 @@ impl Admission for MachineDeployment {
     fn validate(&self, old: Option<&Self>, features: &Features) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let spec = &self.spec;
-        // The name becomes the value of a label.
+        // The name becomes a label value.
         for problem in meta::label_value(&self.metadata.name) {
             errors.push(FieldError::invalid(
                 "metadata.name",

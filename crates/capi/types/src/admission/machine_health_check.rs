@@ -5,7 +5,7 @@ use super::{Admission, Features, FieldError};
 use crate::core::machine_health_check::DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS;
 use crate::core::{MachineHealthCheck, label};
 
-/// Less than this is a mistake: no machine boots that fast.
+/// Minimum timeout: no machine boots faster.
 const LEAST_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 30;
 
 impl Admission for MachineHealthCheck {
@@ -34,7 +34,7 @@ impl Admission for MachineHealthCheck {
             ));
         }
         validate_cluster_name(&spec.cluster_name, old.map(|old| &*old.spec.cluster_name), &mut errors);
-        // Zero turns the check off.
+        // Zero disables the check.
         if let Some(seconds) = spec.checks.node_startup_timeout_seconds
             && seconds != 0
             && seconds < LEAST_NODE_STARTUP_TIMEOUT_SECONDS

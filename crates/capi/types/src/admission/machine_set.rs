@@ -56,12 +56,12 @@ impl Admission for MachineSet {
     }
 }
 
-/// A name as the value of a label: itself, or its hash if it is too long or otherwise unfit.
+/// A name as a label value: itself, or its hash if it is not a valid value.
 pub(crate) fn label_value(name: &str) -> String {
     if meta::label_value(name).is_empty() {
         return name.to_owned();
     }
-    // FNV-1a, as upstream: both must come to the same label.
+    // FNV-1a, as upstream: both must produce the same label.
     let hash =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("hash_{}_z", URL_SAFE_NO_PAD.encode(hash.to_be_bytes()))

@@ -1,11 +1,11 @@
-//! Defaults and validation of the kinds: what upstream does in webhooks, as pure functions.
+//! Defaulting and validation of the kinds: upstream's webhooks as pure functions.
 //!
 //! ```text
-//! object ── default ──▶ object ── validate(new, old) ──▶ field errors, in upstream's words
+//! object ── default ──▶ object ── validate(new, old) ──▶ field errors, with upstream's messages
 //! ```
 //!
-//! Used in process by our own API server and by the webhook server on any other. What needs another object
-//! (the pool of a claim) is a function of its own that takes it as a parameter.
+//! Used in process by our own API server and by the webhook server on any other. A rule that needs another object
+//! (the pool of a claim) is a separate function with a parameter.
 
 mod addons;
 mod cluster;
@@ -37,17 +37,16 @@ use crate::core::{
 };
 use crate::ipam::{IPAddress, IPAddressClaim};
 
-/// What upstream hides behind feature gates; what our controllers look after is on here.
+/// Upstream's feature gates; what our controllers support is enabled here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// `spec.topology` of clusters, for a plane that makes clusters of classes. Ours does not, and a cluster that it
-    /// took in would wait for ever.
+    /// `spec.topology` of clusters. Not supported by our controllers: such a cluster would never become ready.
     pub cluster_topology: bool,
-    /// Templates of control planes.
+    /// ControlPlane templates.
     pub control_plane_templates: bool,
-    /// Boot data for Ignition.
+    /// Ignition boot data.
     pub ignition: bool,
-    /// Taints of machines.
+    /// Machine taints.
     pub machine_taints: bool,
 }
 
@@ -58,7 +57,7 @@ impl Default for Features {
 }
 
 impl Features {
-    /// Upstream's own defaults: everything still experimental is off.
+    /// Upstream's defaults: experimental features are off.
     pub const UPSTREAM: Self = Self {
         cluster_topology: false,
         control_plane_templates: false,
@@ -66,19 +65,18 @@ impl Features {
         machine_taints: false,
     };
 
-    /// Everything.
     pub const ALL: Self =
         Self { cluster_topology: true, control_plane_templates: true, ignition: true, machine_taints: true };
 }
 
-/// Defaults and rules of a kind.
+/// Defaulting and validation of a kind.
 pub trait Admission: Object {
-    /// Fills in what was left out. `old` is the stored object on update.
+    /// Applies defaults. `old` is the stored object on update.
     fn default(&mut self, _old: Option<&Self>) -> Result<(), FieldError> {
         Ok(())
     }
 
-    /// What is wrong with the object, or with changing `old` into it.
+    /// Validates an object, or the update from `old` to it.
     fn validate(&self, _old: Option<&Self>, _features: &Features) -> Vec<FieldError> {
         Vec::new()
     }
@@ -86,44 +84,38 @@ pub trait Admission: Object {
 
 impl Admission for Provider {}
 
-/// Defaults and rules of a kind over JSON, for servers that hold objects so.
+/// Defaulting and validation of a kind on JSON objects.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// The kind, in its stored version, which objects must be in.
+    /// The kind in its storage version, which objects must have.
     pub kind: Kind,
-    /// Adds defaults; nothing that is there is removed. Whether anything was added.
+    /// Adds defaults and removes nothing. Returns whether anything was added.
     pub default: fn(&mut Value, Option<&Value>) -> Result<bool, AdmissionError>,
     /// See [`Admission::validate`].
     pub validate: fn(&Value, Option<&Value>, &Features) -> AdmissionVerdict,
 }
 
 impl Rules {
-    /// The rules of a kind.
     pub fn of<T: Admission>() -> Self {
         Self { kind: T::KIND, default: default_value::<T>, validate: validate_value::<T> }
     }
 }
 
-/// What is wrong with an object, if it can be read at all.
+/// Errors of an object that can be decoded.
 pub type AdmissionVerdict = Result<Vec<FieldError>, AdmissionError>;
 
-/// Why an object could not be admitted at all.
+/// Why admission failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// The JSON is no object of this kind.
+    /// The JSON is not an object of this kind.
     #[error("the object cannot be read as a {kind}: {source}")]
-    Shape {
-        /// Kind that was expected.
-        kind: &'static str,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// A default cannot be worked out.
+    Shape { kind: &'static str, source: serde_json::Error },
+    /// A default cannot be determined.
     #[error("{0}")]
     Default(FieldError),
 }
 
-/// Defaults and rules of every kind.
+/// The rules of every kind.
 pub fn all() -> [Rules; 16] {
     [
         Rules::of::<Cluster>(),
@@ -145,7 +137,7 @@ pub fn all() -> [Rules; 16] {
     ]
 }
 
-/// Defaults and rules of a kind in its stored version; `None` for kinds of others.
+/// The rules of a kind in its storage version; `None` for other kinds.
 pub fn rules(group: &str, kind: &str) -> Option<Rules> {
     all().into_iter().find(|rules| (rules.kind.group, rules.kind.kind) == (group, kind))
 }
@@ -177,8 +169,8 @@ fn validate_value<T: Admission>(
     Ok(typed::<T>(object)?.validate(old.as_ref(), features))
 }
 
-/// Writes into `target` what `after` has and `before` has not: a typed value leaves out what is empty, and that
-/// must not be lost from the object a user sent.
+/// Adds to `target` what `after` has and `before` lacks. A typed value omits empty fields, which must not be lost
+/// from the user's object.
 fn overlay(before: &Value, after: &Value, target: &mut Value) {
     if before == after {
         return;
@@ -200,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_added_and_nothing_is_taken_away() {
+    fn defaults_are_added_and_nothing_is_removed() {
         let mut machine = json!({ "metadata": { "annotations": {} }, "spec": { "clusterName": "one", "version": "1.2.3" } });
         let rules = rules("cluster.x-k8s.io", "Machine").expect("rules");
         (rules.default)(&mut machine, None).expect("defaults");
@@ -214,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_of_the_kind_is_named() {
+    fn an_object_that_cannot_be_decoded_is_reported() {
         let rules = rules("cluster.x-k8s.io", "Machine").expect("rules");
         let error =
             (rules.validate)(&json!({ "spec": 1 }), None, &Features::default()).expect_err("no machine");

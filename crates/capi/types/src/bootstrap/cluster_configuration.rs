@@ -1,4 +1,4 @@
-//! What kubeadm is told about the whole cluster.
+//! kubeadm's configuration of the whole cluster.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::schema::{UNIQUE_NAMES, rule};
 use crate::wire::{choice, wire};
 
 wire! {
-    /// What kubeadm is told about the whole cluster.
+    /// kubeadm's configuration of the whole cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterConfiguration {
         /// The cluster's etcd.
@@ -100,7 +100,7 @@ wire! {
         pub extra_envs: Option<Vec<EnvVar>>,
     }
 
-    /// Where the CoreDNS image comes from.
+    /// The CoreDNS image.
     #[schemars(extend("minProperties" = 1))]
     pub struct DNS {
         /// Registry and path that images are pulled from.

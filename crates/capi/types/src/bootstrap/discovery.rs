@@ -12,7 +12,7 @@ wire! {
         pub bootstrap_token: BootstrapTokenDiscovery,
         /// By a kubeconfig file.
         pub file: FileDiscovery,
-        /// Token for the kubelet's certificate, if it is another.
+        /// Token for the kubelet's TLS bootstrap, if it differs.
         #[schemars(length(min = 1, max = 512))]
         pub tls_bootstrap_token: String,
     }
@@ -43,7 +43,7 @@ wire! {
         /// Path or URL of the file.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub kube_config_path: String,
-        /// Contents of the file, if it is to be written first.
+        /// Content of the file, if it is inline.
         pub kube_config: FileDiscoveryKubeConfig,
     }
 
@@ -110,10 +110,10 @@ wire! {
         /// Its environment, beside that of the caller.
         #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
         pub env: Vec<KubeConfigAuthExecEnv>,
-        /// Version in which it is asked.
+        /// API version of the plugin.
         #[schemars(length(min = 1, max = 512))]
         pub api_version: String,
-        /// Whether it is told about the cluster.
+        /// Whether the plugin gets cluster information.
         pub provide_cluster_info: Option<bool>,
     }
 

@@ -67,7 +67,7 @@ wire! {
         /// Hashed password.
         #[schemars(length(min = 1, max = 256))]
         pub passwd: String,
-        /// Where the hashed password comes from instead.
+        /// Source of the hashed password.
         pub passwd_from: PasswdSource,
         /// Primary group.
         #[schemars(length(min = 1, max = 256))]
@@ -86,7 +86,7 @@ wire! {
         pub ssh_authorized_keys: Vec<String>,
     }
 
-    /// Where a hashed password comes from.
+    /// Source of a hashed password.
     pub struct PasswdSource {
         /// Key of a Secret.
         #[schemars(extend("x-required" = true))]
@@ -107,7 +107,7 @@ wire! {
         pub enabled: Option<bool>,
     }
 
-    /// Partitions and file systems to make.
+    /// Partitions and file systems to create.
     #[schemars(extend("minProperties" = 1))]
     pub struct DiskSetup {
         /// Partitions.
@@ -151,7 +151,7 @@ wire! {
         pub partition_type: String,
     }
 
-    /// A file system to make.
+    /// A file system to create.
     pub struct Filesystem {
         /// Device name.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
@@ -159,7 +159,7 @@ wire! {
         /// Type of the file system.
         #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
         pub filesystem: String,
-        /// Label; none if absent.
+        /// File system label.
         #[schemars(length(min = 1, max = 512))]
         pub label: String,
         /// Partition: a number, `auto`, `any` or `none`.

@@ -1,4 +1,4 @@
-//! `KubeadmConfig`: makes the boot data of one machine.
+//! `KubeadmConfig`: the bootstrap config of one machine.
 
 use capstan_object::{Condition, ObjectMeta, object};
 
@@ -19,11 +19,11 @@ object!(
 wire! {
     /// Makes the boot data of one machine with kubeadm.
     pub struct KubeadmConfig {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: KubeadmConfigStatus,
     }
 
@@ -39,7 +39,7 @@ wire! {
         /// Files to write.
         #[schemars(length(min = 1, max = 200), extend("x-kubernetes-list-type" = "atomic"))]
         pub files: Vec<File>,
-        /// Partitions and file systems to make.
+        /// Partitions and file systems to create.
         pub disk_setup: DiskSetup,
         /// Mounts, as lines of fstab.
         #[schemars(
@@ -82,10 +82,10 @@ wire! {
         pub ignition: IgnitionSpec,
     }
 
-    /// What was observed of a KubeadmConfig.
+    /// Observed state of a KubeadmConfig.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmConfigStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -99,7 +99,7 @@ wire! {
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<KubeadmConfigV1Beta1DeprecatedStatus>>,
     }
 
@@ -112,9 +112,9 @@ wire! {
 
     /// Status of a KubeadmConfig under the v1beta1 contract.
     pub struct KubeadmConfigV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         #[schemars(length(min = 1, max = 256))]
         pub failure_reason: String,
         /// What that error is.
@@ -134,7 +134,7 @@ choice! {
 }
 
 /// Condition types of a KubeadmConfig, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
     pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";

@@ -1,4 +1,4 @@
-//! `KubeadmConfigTemplate`: what KubeadmConfigs are made from.
+//! `KubeadmConfigTemplate`: the template of KubeadmConfigs.
 
 use capstan_object::{ObjectMeta, object};
 
@@ -15,27 +15,27 @@ object!(
 );
 
 wire! {
-    /// What KubeadmConfigs are made from.
+    /// Template of KubeadmConfigs.
     pub struct KubeadmConfigTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigTemplateSpec,
     }
 
-    /// What KubeadmConfigs are made from.
+    /// Template of KubeadmConfigs.
     pub struct KubeadmConfigTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: KubeadmConfigTemplateResource,
     }
 
-    /// A KubeadmConfig to be.
+    /// The template of a KubeadmConfig.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmConfigTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigSpec,
     }
 }

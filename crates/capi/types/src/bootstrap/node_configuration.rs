@@ -1,4 +1,4 @@
-//! What kubeadm is told about one node: the first, or one that joins.
+//! kubeadm's configuration of one node: the first, or a joining one.
 
 use capstan_object::Time;
 
@@ -9,7 +9,7 @@ use crate::schema::{UNIQUE_NAMES, rule};
 use crate::wire::{choice, wire};
 
 wire! {
-    /// What `kubeadm init` is told about the first node.
+    /// kubeadm's `InitConfiguration`, for the first node.
     #[schemars(extend("minProperties" = 1))]
     pub struct InitConfiguration {
         /// Bootstrap tokens to create.
@@ -41,7 +41,7 @@ wire! {
         /// What it is for.
         #[schemars(length(min = 1, max = 512))]
         pub description: String,
-        /// Seconds it lives; excludes `expires`.
+        /// Lifetime in seconds; excludes `expires`.
         #[schemars(range(min = 0))]
         pub ttl_seconds: Option<i32>,
         /// When it expires; excludes `ttlSeconds`.
@@ -62,7 +62,7 @@ wire! {
         pub groups: Vec<String>,
     }
 
-    /// What `kubeadm join` is told.
+    /// kubeadm's `JoinConfiguration`.
     #[schemars(extend("minProperties" = 1))]
     pub struct JoinConfiguration {
         /// How the node presents itself to the cluster.
@@ -97,7 +97,7 @@ wire! {
     /// Address on which a node's API server listens.
     #[schemars(extend("minProperties" = 1))]
     pub struct LocalEndpoint {
-        /// Address it tells others.
+        /// Address it advertises.
         #[schemars(length(min = 1, max = 39))]
         pub advertise_address: String,
         /// Port it listens on.
@@ -114,10 +114,10 @@ wire! {
         /// Socket of the container runtime.
         #[schemars(length(min = 1, max = 512))]
         pub cri_socket: String,
-        /// Taints to start with; an empty list means none, an absent one kubeadm's default.
+        /// Initial taints; an empty list for none, absent for kubeadm's default.
         #[schemars(length(min = 0, max = 100))]
         pub taints: Option<Vec<Taint>>,
-        /// Further flags of the kubelet, each name once.
+        /// Extra arguments of the kubelet, with unique names.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "value"], "x-kubernetes-validations" = [rule(UNIQUE_NAMES, "kubeletExtraArgs name must be unique")])

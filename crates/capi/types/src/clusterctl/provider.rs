@@ -9,7 +9,7 @@ object!(Provider, "clusterctl.cluster.x-k8s.io" / "v1alpha3", "Provider", "provi
 wire! {
     /// A provider that is installed in this management cluster.
     pub struct Provider {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
         /// Name of the provider.
         pub provider_name: String,

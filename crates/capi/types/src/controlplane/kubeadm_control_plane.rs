@@ -20,23 +20,23 @@ object!(
 wire! {
     /// A control plane of machines set up by kubeadm.
     pub struct KubeadmControlPlane {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: KubeadmControlPlaneSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: KubeadmControlPlaneStatus,
     }
 
-    /// What is wanted of a control plane.
+    /// Desired state of a control plane.
     pub struct KubeadmControlPlaneSpec {
         /// Wanted number of machines; odd unless etcd is external.
         pub replicas: Option<i32>,
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub version: String,
-        /// What control plane machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub machine_template: KubeadmControlPlaneMachineTemplate,
         /// How nodes are set up by kubeadm.
@@ -49,16 +49,16 @@ wire! {
         pub machine_naming: MachineNamingSpec,
     }
 
-    /// What control plane machines are made from.
+    /// Template of the machines.
     pub struct KubeadmControlPlaneMachineTemplate {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: KubeadmControlPlaneMachineTemplateSpec,
     }
 
-    /// What is wanted of each control plane machine.
+    /// Desired state of each control plane machine.
     pub struct KubeadmControlPlaneMachineTemplateSpec {
         /// Template of the machines' infrastructure.
         #[schemars(extend("x-required" = true))]
@@ -84,7 +84,7 @@ wire! {
     pub struct KubeadmControlPlaneRolloutSpec {
         /// Reasons to replace machines ahead of time.
         pub before: KubeadmControlPlaneRolloutBeforeSpec,
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub after: Option<Time>,
         /// How machines are replaced.
         pub strategy: KubeadmControlPlaneRolloutStrategy,
@@ -112,7 +112,7 @@ wire! {
     /// Pace of a rolling update.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneRolloutStrategyRollingUpdate {
-        /// Machines above the wanted number during a roll-out: 1, or 0 to scale down first.
+        /// Machines above the replicas during a rollout: 1, or 0 to scale down first.
         pub max_surge: Option<IntOrString>,
     }
 
@@ -129,10 +129,10 @@ wire! {
         pub min_healthy_period_seconds: Option<i32>,
     }
 
-    /// What was observed of a control plane.
+    /// Observed state of a control plane.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -149,7 +149,7 @@ wire! {
         pub ready_replicas: Option<i32>,
         /// Machines that have been ready long enough to count.
         pub available_replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -165,7 +165,7 @@ wire! {
         pub observed_generation: i64,
         /// The last replacement of an unhealthy machine.
         pub last_remediation: LastRemediationStatus,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<KubeadmControlPlaneV1Beta1DeprecatedStatus>>,
     }
 
@@ -191,9 +191,9 @@ wire! {
 
     /// Status of a control plane under the v1beta1 contract.
     pub struct KubeadmControlPlaneV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: String,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
@@ -218,7 +218,7 @@ choice! {
 /// Keeps a KubeadmControlPlane until its machines are gone.
 pub const FINALIZER: &str = "kubeadm.controlplane.cluster.x-k8s.io";
 
-/// A failure after this time is a new one, not a retry, unless said otherwise.
+/// Default time after which a failure is a new one, not a retry.
 pub const DEFAULT_MIN_HEALTHY_PERIOD_SECONDS: i32 = 3600;
 
 /// Annotations of control planes and their machines.
@@ -237,7 +237,7 @@ pub mod annotation {
 }
 
 /// Condition types of a KubeadmControlPlane and its machines, beside the [shared ones](crate::core::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const INITIALIZED: &str = "Initialized";
     pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
@@ -253,7 +253,7 @@ pub mod condition {
 
 /// Reasons of the conditions of a KubeadmControlPlane and its machines, beside the
 /// [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const INITIALIZED: &str = "Initialized";
     pub const NOT_INITIALIZED: &str = "NotInitialized";

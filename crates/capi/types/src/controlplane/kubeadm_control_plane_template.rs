@@ -1,4 +1,4 @@
-//! `KubeadmControlPlaneTemplate`: what KubeadmControlPlanes are made from.
+//! `KubeadmControlPlaneTemplate`: the template of KubeadmControlPlanes.
 
 use capstan_object::{ObjectMeta, object};
 
@@ -16,34 +16,34 @@ object!(
 );
 
 wire! {
-    /// What KubeadmControlPlanes are made from.
+    /// Template of KubeadmControlPlanes.
     pub struct KubeadmControlPlaneTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmControlPlaneTemplateSpec,
     }
 
-    /// What KubeadmControlPlanes are made from.
+    /// Template of KubeadmControlPlanes.
     pub struct KubeadmControlPlaneTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: KubeadmControlPlaneTemplateResource,
     }
 
-    /// A KubeadmControlPlane to be.
+    /// The template of a KubeadmControlPlane.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmControlPlaneTemplateResourceSpec,
     }
 
-    /// What is wanted of such a control plane; the topology says the rest.
+    /// Desired state of a control plane in a topology.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneTemplateResourceSpec {
-        /// What control plane machines are made from.
+        /// Template of the machines.
         pub machine_template: KubeadmControlPlaneTemplateMachineTemplate,
         /// How nodes are set up by kubeadm.
         pub kubeadm_config_spec: KubeadmConfigSpec,
@@ -55,16 +55,16 @@ wire! {
         pub machine_naming: MachineNamingSpec,
     }
 
-    /// What its machines are made from.
+    /// Template of the machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneTemplateMachineTemplate {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmControlPlaneTemplateMachineTemplateSpec,
     }
 
-    /// What is wanted of each machine.
+    /// Desired state of each machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct KubeadmControlPlaneTemplateMachineTemplateSpec {
         /// How machines are deleted.

@@ -1,8 +1,8 @@
-//! Carries a change over to another object.
+//! Applies a change to another object.
 
 use serde_json::Value;
 
-/// Makes to `onto` the change that leads from `before` to `after`; lists count as a whole.
+/// Applies the change from `before` to `after` to `onto`; lists are replaced as a whole.
 pub(super) fn carry(before: &Value, after: &Value, onto: &mut Value) {
     if before == after {
         return;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_carried() {
+    fn only_changes_are_applied() {
         let mut onto = json!({ "kept": 1, "gone": 1, "deep": { "kept": 1, "changed": 1 }, "list": [1] });
         carry(
             &json!({ "gone": 1, "deep": { "changed": 1 }, "list": [1] }),

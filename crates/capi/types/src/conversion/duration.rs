@@ -1,6 +1,6 @@
-//! Durations: text in v1beta1, whole seconds in v1beta2.
+//! Durations: text in v1beta1, seconds in v1beta2.
 
-/// Whole seconds of a duration as Go writes it, such as `1h2m3.5s`; fractions are cut off.
+/// Seconds of a Go duration such as `1h2m3.5s`; fractions are truncated.
 pub(super) fn to_seconds(text: &str) -> Option<i32> {
     if text == "0" {
         return Some(0);
@@ -32,11 +32,11 @@ pub(super) fn to_seconds(text: &str) -> Option<i32> {
         rest = tail;
     }
     let seconds = seconds.min(f64::from(i32::MAX)).trunc();
-    // Within the range of i32 by the line above.
+    // In range of i32 by the line above.
     Some(if negative { -(seconds as i32) } else { seconds as i32 })
 }
 
-/// A duration as Go writes it.
+/// Formats a Go duration.
 pub(super) fn from_seconds(seconds: i64) -> String {
     let sign = if seconds < 0 { "-" } else { "" };
     let total = seconds.unsigned_abs();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_written_as_go_does() {
+    fn durations_are_parsed_and_formatted_as_in_go() {
         for (text, seconds, canonical) in [
             ("10m0s", 600, "10m0s"),
             ("1h", 3600, "1h0m0s"),

@@ -1,13 +1,13 @@
-//! v1beta1 and v1beta2 of the kinds, each into the other, without loss.
+//! Lossless conversion between v1beta1 and v1beta2.
 //!
 //! ```text
-//! object ── steps (moved and reshaped fields) ── read as the other version's type ──▶ object
-//!    └─ what the other version cannot say ──▶ annotation ──▶ taken up again on the way back
+//! object ── steps (moved and converted fields) ── decoded as the other version's type ──▶ object
+//!    └─ data that the other version lacks ──▶ annotation ──▶ restored on conversion back
 //! ```
 //!
-//! An object that does not survive the way there and back takes its original along in an annotation. On the way
-//! back, what was changed meanwhile is carried over to that original, so a client of one version neither sees
-//! nor destroys what only the other can say. The annotation for v1beta2 data is upstream's.
+//! An object that does not round-trip keeps its original in an annotation. On conversion back, changes made meanwhile
+//! are applied to that original, so a client of one version neither sees nor destroys data that only the other has.
+//! The annotation for v1beta2 data is upstream's.
 
 mod carry;
 mod duration;
@@ -26,51 +26,35 @@ use crate::{addons, bootstrap, controlplane, core, ipam, v1beta1};
 use carry::carry;
 use steps::Step;
 
-/// Keeps what v1beta2 cannot say, on objects in v1beta2.
+/// Annotation for data that v1beta2 lacks.
 const V1BETA1_DATA: &str = "conversion.cluster.x-k8s.io/v1beta1-data";
 
-/// Why an object was not converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversionError {
-    /// No such version of such a kind.
+    /// Unknown kind or version.
     #[error("{kind} cannot be converted from {from} to {to}")]
-    Unknown {
-        /// Kind.
-        kind: String,
-        /// Version it is in.
-        from: String,
-        /// Version that was asked for.
-        to: String,
-    },
-    /// A value does not fit.
+    Unknown { kind: String, from: String, to: String },
+    /// A value cannot be converted.
     #[error("{kind} cannot be read in {version}: {source}")]
-    Shape {
-        /// Kind.
-        kind: String,
-        /// Version it was to be in.
-        version: &'static str,
-        /// What does not fit.
-        source: serde_json::Error,
-    },
+    Shape { kind: String, version: &'static str, source: serde_json::Error },
 }
 
-/// The version of a provider's kind that v1beta1 references name, by group and kind.
+/// The version of a provider's kind for v1beta1 references, by group and kind.
 pub type VersionOf = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
-/// Converts objects between v1beta1 and v1beta2.
 #[derive(Clone)]
 pub struct Converter {
     version_of: VersionOf,
 }
 
 impl Default for Converter {
-    /// References name v1beta2.
+    /// References get version v1beta2.
     fn default() -> Self {
         Self::new(Arc::new(|_, _| None))
     }
 }
 
-/// How the versions of one kind differ.
+/// The differences between the versions of one kind.
 struct Pair {
     group: &'static str,
     kind: &'static str,
@@ -124,12 +108,12 @@ pub fn kinds() -> [(&'static str, &'static str); 15] {
 }
 
 impl Converter {
-    /// Knows the versions of providers' kinds.
+    /// Uses this lookup for versions of providers' kinds.
     pub fn new(version_of: VersionOf) -> Self {
         Self { version_of }
     }
 
-    /// The object in another version.
+    /// Converts an object.
     pub fn convert(&self, object: Value, version: &str) -> Result<Value, ConversionError> {
         let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -154,7 +138,7 @@ impl Converter {
     }
 
     fn convert_between(&self, pair: &Pair, object: Value, up: bool) -> Result<Value, ConversionError> {
-        // What the version asked for could not be said in ours, kept beside; and the other way round.
+        // Data that only one of the versions has, kept in its annotation.
         let (kept_for_target, kept_for_source) =
             if up { (CONVERSION_DATA, V1BETA1_DATA) } else { (V1BETA1_DATA, CONVERSION_DATA) };
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -167,8 +151,8 @@ impl Converter {
         )
     }
 
-    /// Moves and reshapes fields, then reads the result as the other version's type, which leaves out what that
-    /// version does not know and what is empty.
+    /// Moves and converts fields, then decodes the result as the other version's type, which drops unknown and empty
+    /// fields.
     fn map(
         &self,
         pair: &Pair,
@@ -188,9 +172,9 @@ impl Converter {
     }
 }
 
-/// Converts an object by `there`, which may lose something. What `back` does not bring back travels along in the
-/// annotation `kept_for_source`; what travelled along in `kept_for_target` is taken up again, with the changes that were
-/// made meanwhile. Both functions get and give objects without type and metadata.
+/// Converts an object by `there`, which may lose data. What `back` does not restore is kept in the annotation
+/// `kept_for_source`; data in `kept_for_target` is restored, with the changes made meanwhile. Both functions take and
+/// return objects without type and metadata.
 pub fn without_loss<E>(
     mut object: Value,
     kept_for_target: &str,
@@ -222,7 +206,7 @@ pub fn without_loss<E>(
     Ok(Value::Object(converted))
 }
 
-/// What is converted: everything but the type.
+/// The converted part: everything except the type.
 fn body(object: Value) -> Value {
     let mut fields = match object {
         Value::Object(fields) => fields,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Removes the value at a path, and objects above it that are empty then.
+/// Removes the value at a path, and parents that become empty.
 pub(super) fn take(object: &mut Value, path: &str) -> Option<Value> {
     let fields = object.as_object_mut()?;
     match path.split_once('.') {
@@ -18,7 +18,7 @@ pub(super) fn take(object: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// Sets the value at a path, with the objects above it.
+/// Sets the value at a path and creates its parents.
 pub(super) fn put(object: &mut Value, path: &str, value: Value) {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -29,7 +29,7 @@ pub(super) fn put(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Every object at a path; `[]` after a name stands for all items of a list.
+/// Every object at a path; `[]` after a name matches all items of a list.
 pub(super) fn each(object: &mut Value, path: &str, act: &mut dyn FnMut(&mut Value)) {
     if path.is_empty() {
         return act(object);

@@ -1,19 +1,18 @@
-//! Where the versions differ, kind by kind: fields that moved and values that have another shape.
+//! The differences between the versions of each kind: moved fields and changed types.
 
 use serde_json::{Map, Value, json};
 
 use super::duration;
 use super::path::{each, put, take};
 
-/// What a step may need beside the object.
+/// Context of a step.
 pub(super) struct Context<'a> {
-    /// Namespace of the object.
     pub namespace: &'a str,
     /// See [`super::VersionOf`].
     pub version_of: &'a (dyn Fn(&str, &str) -> Option<String> + Send + Sync),
 }
 
-/// One difference: below `at`, what v1beta1 has at one path v1beta2 has at another, in another shape.
+/// One difference: below `at`, a field that has another path and type in the other version.
 pub(super) struct Step {
     at: String,
     v1beta1: String,
@@ -21,12 +20,12 @@ pub(super) struct Step {
     shape: Shape,
 }
 
-/// How a value changes between the versions.
+/// How a value is converted.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// Not at all.
+    /// Unchanged.
     Same,
-    /// Text of a duration; seconds.
+    /// Duration as text; seconds.
     Seconds,
     /// Map; list of names and values.
     Arguments,
@@ -38,15 +37,15 @@ enum Shape {
     Node,
     /// Map by name; list.
     FailureDomains,
-    /// One phase less.
+    /// One phase fewer.
     MachinePhase,
-    /// Required; absent if the disk has a layout of its own.
+    /// Required; absent if the disk has its own layout.
     WholeDisk,
-    /// v1beta2 says it twice: the value is also what joining nodes wait.
+    /// v1beta2 has it twice: the value is also the timeout of joining nodes.
     AlsoForJoining,
-    /// Follows from the count of ready machines.
+    /// Derived from the number of ready machines.
     Ready,
-    /// A strategy whose type is required in v1beta2, where v1beta1 let it be.
+    /// A strategy whose type is required in v1beta2 and optional in v1beta1.
     Strategy,
 }
 
@@ -122,7 +121,7 @@ fn up(shape: Shape, value: Value) -> Value {
     match (shape, value) {
         (Shape::Seconds, Value::String(text)) => match duration::to_seconds(&text) {
             Some(seconds) => seconds.into(),
-            // Left as it is, to be refused by name when it is read.
+            // Kept, so that decoding rejects it with its name.
             None => Value::String(text),
         },
         (Shape::Strategy, Value::Object(mut strategy)) => {
@@ -199,7 +198,7 @@ fn down(shape: Shape, value: Value, context: &Context<'_>) -> Value {
             }
             Value::Object(map)
         }
-        // v1beta1 does not know updates in place.
+        // v1beta1 has no in-place updates.
         (Shape::MachinePhase, Value::String(phase)) if phase == "Updating" => "Running".into(),
         (_, value) => value,
     }
@@ -212,7 +211,7 @@ fn with_namespace(mut reference: Value, context: &Context<'_>) -> Value {
     reference
 }
 
-/// Conditions, failures and counts: each version keeps the other's under its name.
+/// Conditions, failures and counts: each version keeps the other's under its own name.
 pub(super) fn conditions(old: &[&str], new: &[&str]) -> Vec<Step> {
     let mut steps = Vec::new();
     for field in ["conditions", "failureReason", "failureMessage"].iter().chain(old) {
@@ -241,7 +240,7 @@ fn machine_spec(at: &str) -> Vec<Step> {
     steps
 }
 
-/// Health checks, which in v1beta1 lie flat.
+/// Health checks, which are flat in v1beta1.
 fn checks(at: &str) -> Vec<Step> {
     let mut steps = vec![
         moved(at, "unhealthyConditions", "checks.unhealthyNodeConditions"),
@@ -332,7 +331,7 @@ pub(super) fn machine_health_check() -> Vec<Step> {
     steps
 }
 
-/// What kubeadm is told, wherever it stands.
+/// kubeadm's configuration, in any kind.
 pub(super) fn kubeadm_config_spec(at: &str) -> Vec<Step> {
     let below = |path: &str| format!("{at}.{path}");
     let mut steps = Vec::new();
@@ -371,7 +370,7 @@ pub(super) fn kubeadm_config() -> Vec<Step> {
     steps
 }
 
-/// Roll-out, remediation and names of a control plane.
+/// Rollout, remediation and naming of a control plane.
 fn control_plane(at: &str) -> Vec<Step> {
     let mut steps = vec![
         moved(at, "rolloutBefore", "rollout.before"),

@@ -1,4 +1,4 @@
-//! `Cluster`: what it is made of and how it fares.
+//! `Cluster`.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ object!(Cluster, "cluster.x-k8s.io" / "v1beta2", "Cluster", "clusters", Namespac
 wire! {
     /// A Kubernetes cluster, managed through its objects here.
     pub struct Cluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: ClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: ClusterStatus,
     }
 
-    /// What is wanted of a cluster.
+    /// Desired state of a cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterSpec {
         /// Stops every controller from acting on the cluster and what belongs to it.
@@ -38,7 +38,7 @@ wire! {
         pub control_plane_ref: ContractVersionedObjectReference,
         /// Object that provides the cluster's infrastructure.
         pub infrastructure_ref: ContractVersionedObjectReference,
-        /// A cluster made from a ClusterClass.
+        /// A cluster with a ClusterClass.
         pub topology: Topology,
         /// Further conditions the cluster needs to count as available.
         #[schemars(
@@ -98,10 +98,10 @@ wire! {
         pub port: i32,
     }
 
-    /// What was observed of a cluster.
+    /// Observed state of a cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct ClusterStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -119,12 +119,12 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
         )]
         pub failure_domains: Vec<FailureDomain>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<ClusterPhase>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<ClusterV1Beta1DeprecatedStatus>>,
     }
 
@@ -139,11 +139,11 @@ wire! {
 
     /// Counts of machines with one role.
     pub struct ClusterReplicas {
-        /// Number of machines that are wanted.
+        /// Desired number of machines.
         pub desired_replicas: Option<i32>,
         /// Number of machines.
         pub replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
         /// Machines that are ready.
         pub ready_replicas: Option<i32>,
@@ -171,15 +171,15 @@ wire! {
         pub name: String,
         /// Whether control plane machines may be placed there.
         pub control_plane: Option<bool>,
-        /// What the infrastructure says about it.
+        /// Attributes reported by the infrastructure.
         pub attributes: BTreeMap<String, String>,
     }
 
     /// Status of a cluster under the v1beta1 contract.
     pub struct ClusterV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
@@ -188,11 +188,11 @@ wire! {
 }
 
 choice! {
-    /// Stage of a cluster's life.
+    /// Lifecycle phase of a cluster.
     pub enum ClusterPhase {
         /// Waits for someone to provide infrastructure.
         Pending = "Pending",
-        /// Infrastructure is being made.
+        /// Infrastructure is being created.
         Provisioning = "Provisioning",
         /// Infrastructure is there.
         Provisioned = "Provisioned",
@@ -209,7 +209,7 @@ choice! {
 pub const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 /// Condition types of a Cluster, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
     pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
@@ -223,7 +223,7 @@ pub mod condition {
 }
 
 /// Reasons of a Cluster's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const INITIALIZED: &str = "Initialized";
     pub const NOT_INITIALIZED: &str = "NotInitialized";

@@ -11,7 +11,7 @@ use crate::schema::pattern;
 use crate::wire::{choice, wire};
 
 wire! {
-    /// Labels and annotations that objects made from a template get.
+    /// Labels and annotations of objects created from a template.
     #[schemars(extend("minProperties" = 1))]
     pub struct TemplateMeta {
         /// Labels.
@@ -98,7 +98,7 @@ wire! {
 wire! {
     /// Conditions of the v1beta1 contract, where that contract had nothing else.
     pub struct V1Beta1Conditions {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
     }
 }
@@ -169,15 +169,15 @@ pub mod label {
     pub const DEPLOYMENT_NAME: &str = "cluster.x-k8s.io/deployment-name";
     /// Machine pool that a machine belongs to.
     pub const POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
-    /// Says which pods are drained with their node: `skip` or `wait-completed`.
+    /// Drain behavior of a pod: `skip` or `wait-completed`.
     pub const POD_DRAIN: &str = "cluster.x-k8s.io/drain";
-    /// Hash of the template a MachineSet and its machines are made from.
+    /// Hash of the template of a MachineSet and its machines.
     pub const MACHINE_TEMPLATE_HASH: &str = "machine-template-hash";
-    /// Prefix of labels that say a node's role; synchronised from the machine.
+    /// Prefix of node role labels; synced from the machine.
     pub const NODE_ROLE_PREFIX: &str = "node-role.kubernetes.io";
-    /// Domain of labels a kubelet must not set itself; synchronised from the machine.
+    /// Domain of labels a kubelet must not set itself; synced from the machine.
     pub const NODE_RESTRICTION_DOMAIN: &str = "node-restriction.kubernetes.io";
-    /// Domain of labels that Cluster API manages on nodes; synchronised from the machine.
+    /// Domain of labels that Cluster API manages on nodes; synced from the machine.
     pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
 }
 
@@ -199,21 +199,21 @@ pub mod annotation {
     pub const ANNOTATIONS_FROM_MACHINE: &str = "cluster.x-k8s.io/annotations-from-machine";
     /// On a node: taints that came from the machine.
     pub const TAINTS_FROM_MACHINE: &str = "cluster.x-k8s.io/taints-from-machine";
-    /// Domain of annotations that Cluster API manages on nodes; synchronised from the machine.
+    /// Domain of annotations that Cluster API manages on nodes; synced from the machine.
     pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
     /// Stops controllers from acting on the object.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
     /// On a MachineSet: no machines are created.
     pub const DISABLE_MACHINE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
-    /// On a machine: goes first when its set scales down.
+    /// On a machine: deleted first when its set scales down.
     pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
-    /// Template an object was made from.
+    /// Name of the template an object was cloned from.
     pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";
-    /// Group and kind of the template an object was made from.
+    /// Group and kind of the template an object was cloned from.
     pub const CLONED_FROM_GROUP_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind";
     /// On a machine: health checks pass it by.
     pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";
-    /// On a machine: to be replaced whatever the checks say.
+    /// On a machine: remediate it regardless of the checks.
     pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
     /// On a MachineSet: preflight checks to leave out, separated by commas.
     pub const SKIP_PREFLIGHT_CHECKS: &str = "machineset.cluster.x-k8s.io/skip-preflight-checks";
@@ -232,7 +232,7 @@ pub mod annotation {
         "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
     /// Prefix: deletion waits before the drain while such an annotation is there.
     pub const PRE_DRAIN_HOOK_PREFIX: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
-    /// Prefix: deletion waits before the infrastructure goes while such an annotation is there.
+    /// Prefix: deletion waits before deleting the infrastructure while such an annotation exists.
     pub const PRE_TERMINATE_HOOK_PREFIX: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io";
     /// When the certificates of a machine expire; on machines and bootstrap configurations.
     pub const CERTIFICATES_EXPIRY: &str = "machine.cluster.x-k8s.io/certificates-expiry";
@@ -251,7 +251,7 @@ pub mod annotation {
         "in-place-updates.internal.cluster.x-k8s.io/receive-machines-from-machinesets";
     /// Revision of a MachineDeployment and its sets.
     pub const REVISION: &str = "machinedeployment.clusters.x-k8s.io/revision";
-    /// On a MachineSet: replicas its deployment wanted when it last scaled.
+    /// On a MachineSet: desired replicas of its deployment at its last scaling.
     pub const DESIRED_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/desired-replicas";
     /// On a MachineSet: most replicas its deployment may have, surge included.
     pub const MAX_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/max-replicas";
@@ -259,7 +259,7 @@ pub mod annotation {
     pub const CRD_MIGRATION_OBSERVED_GENERATION: &str = "crd-migration.cluster.x-k8s.io/observed-generation";
     /// On a Cluster of a topology: the version that an upgrade in steps is at.
     pub const TOPOLOGY_UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
-    /// Keeps what a version cannot say, for the way back.
+    /// Data that a version lacks, for conversion back.
     pub const CONVERSION_DATA: &str = "cluster.x-k8s.io/conversion-data";
     /// On a Cluster: holds a topology's upgrade at this machine deployment.
     pub const TOPOLOGY_HOLD_UPGRADE_SEQUENCE: &str = "topology.cluster.x-k8s.io/hold-upgrade-sequence";
@@ -267,24 +267,24 @@ pub mod annotation {
     pub const TOPOLOGY_DEFER_UPGRADE: &str = "topology.cluster.x-k8s.io/defer-upgrade";
     /// On a Cluster: how many machine deployments are upgraded at a time.
     pub const TOPOLOGY_UPGRADE_CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
-    /// On a Cluster: lets the class be changed to an incompatible one.
+    /// On a Cluster: allows changing to an incompatible class.
     pub const TOPOLOGY_UNSAFE_UPDATE_CLASS_NAME: &str =
         "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check";
-    /// On a Cluster: lets the version be changed against the rules.
+    /// On a Cluster: allows version changes that the rules forbid.
     pub const TOPOLOGY_UNSAFE_UPDATE_VERSION: &str =
         "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
     /// On an object sent with dry run: no defaults that depend on other objects.
     pub const TOPOLOGY_DRY_RUN: &str = "topology.cluster.x-k8s.io/dry-run";
 }
 
-/// Type of the Secrets that controllers make for a cluster.
+/// Type of the Secrets that controllers create for a cluster.
 pub const CLUSTER_SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 
 /// Suffix of the kind of a template.
 pub const TEMPLATE_SUFFIX: &str = "Template";
 
 /// Condition types that several kinds share.
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const AVAILABLE: &str = "Available";
     pub const READY: &str = "Ready";
@@ -301,7 +301,7 @@ pub mod condition {
 }
 
 /// Reasons that several conditions share.
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const AVAILABLE: &str = "Available";
     pub const NOT_AVAILABLE: &str = "NotAvailable";

@@ -14,21 +14,21 @@ object!(Machine, "cluster.x-k8s.io" / "v1beta2", "Machine", "machines", Namespac
 wire! {
     /// A machine that becomes a node of a cluster.
     pub struct Machine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineStatus,
     }
 
-    /// What is wanted of a machine.
+    /// Desired state of a machine.
     pub struct MachineSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Where the machine's boot data comes from.
+        /// Source of the machine's boot data.
         #[schemars(extend("x-required" = true))]
         pub bootstrap: Bootstrap,
         /// Object that provides the machine.
@@ -63,11 +63,11 @@ wire! {
         pub taints: Vec<MachineTaint>,
     }
 
-    /// Where a machine's boot data comes from.
+    /// Source of a machine's boot data.
     pub struct Bootstrap {
-        /// Object that makes the boot data.
+        /// The bootstrap config.
         pub config_ref: ContractVersionedObjectReference,
-        /// Secret with the boot data; set by the provider, or by a user who makes the data.
+        /// Name of the Secret with the boot data; set by the provider or by the user.
         #[schemars(length(min = 0, max = 253))]
         pub data_secret_name: Option<String>,
     }
@@ -99,10 +99,10 @@ wire! {
         pub polarity: Option<ConditionPolarity>,
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -112,7 +112,7 @@ wire! {
         pub initialization: MachineInitializationStatus,
         /// Node that the machine became.
         pub node_ref: MachineNodeReference,
-        /// What the node says about its system.
+        /// The node's system information.
         pub node_info: Option<NodeSystemInfo>,
         /// When the phase last changed.
         pub last_updated: Option<Time>,
@@ -122,7 +122,7 @@ wire! {
         /// Failure domain the machine was placed in.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<MachinePhase>,
         /// When the first certificate of a control plane machine expires.
         pub certificates_expiry_date: Option<Time>,
@@ -131,7 +131,7 @@ wire! {
         pub observed_generation: i64,
         /// How far deletion got.
         pub deletion: Option<MachineDeletionStatus>,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachineV1Beta1DeprecatedStatus>>,
     }
 
@@ -180,9 +180,9 @@ wire! {
 
     /// Status of a machine under the v1beta1 contract.
     pub struct MachineV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
@@ -191,11 +191,11 @@ wire! {
 }
 
 choice! {
-    /// Stage of a machine's life.
+    /// Lifecycle phase of a machine.
     pub enum MachinePhase {
         /// Waits for boot data and infrastructure.
         Pending = "Pending",
-        /// Infrastructure is being made.
+        /// Infrastructure is being created.
         Provisioning = "Provisioning",
         /// Infrastructure is there; no node yet.
         Provisioned = "Provisioned",
@@ -234,7 +234,7 @@ choice! {
 pub const FINALIZER: &str = "machine.cluster.x-k8s.io";
 
 /// Condition types of a Machine, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const UP_TO_DATE: &str = "UpToDate";
     pub const UPDATING: &str = "Updating";
@@ -246,7 +246,7 @@ pub mod condition {
 }
 
 /// Reasons of a Machine's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const WAITING_FOR_MIN_READY_SECONDS: &str = "WaitingForMinReadySeconds";
     pub const UPDATING: &str = "Updating";

@@ -17,16 +17,16 @@ object!(
 wire! {
     /// A group of machines of one template, replaced step by step when the template changes.
     pub struct MachineDeployment {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineDeploymentSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineDeploymentStatus,
     }
 
-    /// What is wanted of a MachineDeployment.
+    /// Desired state of a MachineDeployment.
     pub struct MachineDeploymentSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
@@ -38,7 +38,7 @@ wire! {
         /// Labels of the MachineSets and machines that belong to it.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
-        /// What machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
         /// How machines are named.
@@ -47,14 +47,14 @@ wire! {
         pub remediation: MachineDeploymentRemediationSpec,
         /// How machines are deleted.
         pub deletion: MachineSetDeletionSpec,
-        /// Stops roll-outs.
+        /// Stops rollouts.
         pub paused: Option<bool>,
     }
 
     /// When and how machines of a deployment are replaced.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRolloutSpec {
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub after: Option<Time>,
         /// How machines are replaced.
         pub strategy: MachineDeploymentRolloutStrategy,
@@ -74,9 +74,9 @@ wire! {
     /// Pace of a rolling update.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentRolloutStrategyRollingUpdate {
-        /// How many, or which share, of the wanted machines may be missing during a roll-out.
+        /// Number or percentage of replicas that may be unavailable during a rollout.
         pub max_unavailable: Option<IntOrString>,
-        /// How many machines, or which share, may exist above the wanted number during a roll-out.
+        /// Number or percentage of machines above the replicas during a rollout.
         pub max_surge: Option<IntOrString>,
     }
 
@@ -87,10 +87,10 @@ wire! {
         pub max_in_flight: Option<IntOrString>,
     }
 
-    /// What was observed of a MachineDeployment.
+    /// Observed state of a MachineDeployment.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineDeploymentStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -108,7 +108,7 @@ wire! {
         pub ready_replicas: Option<i32>,
         /// Machines that have been ready long enough to count.
         pub available_replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -116,15 +116,15 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<MachineDeploymentPhase>,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachineDeploymentV1Beta1DeprecatedStatus>>,
     }
 
     /// Status of a MachineDeployment under the v1beta1 contract.
     pub struct MachineDeploymentV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Machines of the newest template.
         pub updated_replicas: i32,
@@ -148,13 +148,13 @@ choice! {
 }
 
 choice! {
-    /// Stage of a MachineDeployment's life.
+    /// Lifecycle phase of a MachineDeployment.
     pub enum MachineDeploymentPhase {
         /// Machines are being added.
         ScalingUp = "ScalingUp",
         /// Machines are being removed.
         ScalingDown = "ScalingDown",
-        /// As many as wanted.
+        /// The desired number exists.
         Running = "Running",
         /// An error that needs a person.
         Failed = "Failed",
@@ -170,7 +170,7 @@ pub const FINALIZER: &str = "cluster.x-k8s.io/machinedeployment";
 pub const TOPOLOGY_FINALIZER: &str = "machinedeployment.topology.cluster.x-k8s.io";
 
 /// Reasons of a MachineDeployment's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const WAITING_FOR_AVAILABLE_REPLICAS_SET: &str = "WaitingForAvailableReplicasSet";
 }

@@ -14,12 +14,12 @@ object!(
 );
 
 wire! {
-    /// Says how pods are treated when the node of a machine is drained.
+    /// Drain behavior of pods on the nodes of matching machines.
     pub struct MachineDrainRule {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         #[schemars(extend("x-required" = true))]
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineDrainRuleSpec,
     }
@@ -45,7 +45,7 @@ wire! {
 
     /// How pods are drained.
     pub struct MachineDrainRuleDrainConfig {
-        /// What is done with the pods.
+        /// Drain behavior of the pods.
         #[schemars(extend("x-required" = true))]
         pub behavior: Option<MachineDrainRuleDrainBehavior>,
         /// Pods of lower order are drained before those of higher.
@@ -72,7 +72,7 @@ wire! {
 }
 
 choice! {
-    /// What is done with pods when their node is drained.
+    /// Drain behavior of pods.
     pub enum MachineDrainRuleDrainBehavior {
         /// Evicted.
         Drain = "Drain",

@@ -15,14 +15,14 @@ object!(
 );
 
 wire! {
-    /// Finds unhealthy machines and asks for their replacement.
+    /// Finds unhealthy machines and requests their remediation.
     pub struct MachineHealthCheck {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineHealthCheckSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineHealthCheckStatus,
     }
 
@@ -34,13 +34,13 @@ wire! {
         /// Labels of the machines that are checked.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
-        /// What makes a machine unhealthy.
+        /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
         /// What happens to unhealthy machines.
         pub remediation: MachineHealthCheckRemediation,
     }
 
-    /// What makes a machine unhealthy.
+    /// Checks that make a machine unhealthy.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckChecks {
         /// How long a machine may take to get a node; 0 disables the check.
@@ -126,10 +126,10 @@ wire! {
         pub api_version: String,
     }
 
-    /// What was observed of the machines checked.
+    /// Observed state of the checked machines.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineHealthCheckStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -154,22 +154,22 @@ wire! {
             extend("x-kubernetes-list-type" = "atomic")
         )]
         pub targets: Vec<String>,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
     }
 }
 
-/// How long a machine may take to get a node unless said otherwise.
+/// Default time for a machine to get a node.
 pub const DEFAULT_NODE_STARTUP_TIMEOUT_SECONDS: i32 = 600;
 
 /// Condition types of a MachineHealthCheck, beside the [shared ones](super::condition).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod condition {
     pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 }
 
 /// Reasons of a MachineHealthCheck's conditions, beside the [shared ones](super::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
     pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";

@@ -15,23 +15,23 @@ object!(MachinePool, "cluster.x-k8s.io" / "v1beta2", "MachinePool", "machinepool
 wire! {
     /// Machines that their infrastructure keeps as one group.
     pub struct MachinePool {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachinePoolSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachinePoolStatus,
     }
 
-    /// What is wanted of a MachinePool.
+    /// Desired state of a MachinePool.
     pub struct MachinePoolSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
         /// Wanted number of machines.
         pub replicas: Option<i32>,
-        /// What machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
         /// Identities of the machines at their provider; filled in by it.
@@ -51,10 +51,10 @@ wire! {
         pub failure_domains: Vec<String>,
     }
 
-    /// What was observed of a MachinePool.
+    /// Observed state of a MachinePool.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachinePoolStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -71,7 +71,7 @@ wire! {
         pub ready_replicas: Option<i32>,
         /// Machines that have been ready long enough to count.
         pub available_replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -79,12 +79,12 @@ wire! {
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"])
         )]
         pub versions: Vec<StatusVersion>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<MachinePoolPhase>,
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachinePoolV1Beta1DeprecatedStatus>>,
     }
 
@@ -99,9 +99,9 @@ wire! {
 
     /// Status of a MachinePool under the v1beta1 contract.
     pub struct MachinePoolV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
@@ -116,21 +116,21 @@ wire! {
 }
 
 choice! {
-    /// Stage of a MachinePool's life.
+    /// Lifecycle phase of a MachinePool.
     pub enum MachinePoolPhase {
         /// Waits for what it needs.
         Pending = "Pending",
-        /// The infrastructure is being made.
+        /// Infrastructure is being created.
         Provisioning = "Provisioning",
         /// The infrastructure is there, nodes are not.
         Provisioned = "Provisioned",
-        /// As many nodes as wanted.
+        /// The desired number exists.
         Running = "Running",
         /// Machines are being added.
         ScalingUp = "ScalingUp",
         /// Machines are being removed.
         ScalingDown = "ScalingDown",
-        /// The number changes, by somebody else's hand.
+        /// The number is changed externally.
         Scaling = "Scaling",
         /// It is being deleted.
         Deleting = "Deleting",

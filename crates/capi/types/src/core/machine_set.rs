@@ -11,16 +11,16 @@ object!(MachineSet, "cluster.x-k8s.io" / "v1beta2", "MachineSet", "machinesets",
 wire! {
     /// Keeps a number of equal machines.
     pub struct MachineSet {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineSetSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineSetStatus,
     }
 
-    /// What is wanted of a MachineSet.
+    /// Desired state of a MachineSet.
     pub struct MachineSetSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
@@ -30,7 +30,7 @@ wire! {
         /// Labels of the machines that belong to it.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
-        /// What machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
         /// How machines are named.
@@ -46,11 +46,11 @@ wire! {
         pub order: Option<MachineSetDeletionOrder>,
     }
 
-    /// What machines are made from.
+    /// Template of the machines.
     pub struct MachineTemplateSpec {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted of each machine.
+        /// Desired state of each machine.
         #[schemars(extend("x-required" = true))]
         pub spec: MachineSpec,
     }
@@ -63,10 +63,10 @@ wire! {
         pub template: String,
     }
 
-    /// What was observed of a MachineSet.
+    /// Observed state of a MachineSet.
     #[schemars(extend("minProperties" = 1))]
     pub struct MachineSetStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -81,7 +81,7 @@ wire! {
         pub ready_replicas: Option<i32>,
         /// Machines that have been ready long enough to count.
         pub available_replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -92,15 +92,15 @@ wire! {
         /// Generation of the object that this status describes.
         #[schemars(range(min = 1))]
         pub observed_generation: i64,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<MachineSetV1Beta1DeprecatedStatus>>,
     }
 
     /// Status of a MachineSet under the v1beta1 contract.
     pub struct MachineSetV1Beta1DeprecatedStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
@@ -133,7 +133,7 @@ pub const FINALIZER: &str = "cluster.x-k8s.io/machineset";
 pub const TOPOLOGY_FINALIZER: &str = "machineset.topology.cluster.x-k8s.io";
 
 /// Reasons of the conditions of a MachineSet and of the machines it replaces.
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
     pub const REMEDIATION_DEFERRED: &str = "RemediationDeferred";
@@ -141,7 +141,7 @@ pub mod reason {
 }
 
 choice! {
-    /// Checks before a MachineSet makes a machine.
+    /// Preflight checks of a MachineSet.
     pub enum MachineSetPreflightCheck {
         /// All of them; only to leave them out.
         All = "All",
@@ -149,7 +149,7 @@ choice! {
         KubeadmVersionSkew = "KubeadmVersionSkew",
         /// The machine's version is not newer than the control plane, nor too old.
         KubernetesVersionSkew = "KubernetesVersionSkew",
-        /// The control plane is neither being made nor upgraded.
+        /// The control plane is neither being created nor upgraded.
         ControlPlaneIsStable = "ControlPlaneIsStable",
         /// The machine has the very version of the control plane; for topologies.
         ControlPlaneVersionSkew = "ControlPlaneVersionSkew",

@@ -1,4 +1,4 @@
-//! `spec.topology` of a Cluster: its shape when it is made from a ClusterClass. Kept as written; no controller
+//! `spec.topology` of a Cluster: its shape when it is with a ClusterClass. Kept as written; no controller
 //! acts on it yet.
 
 use capstan_object::{IntOrString, Time};
@@ -16,9 +16,9 @@ use crate::schema::pattern;
 use crate::wire::wire;
 
 wire! {
-    /// Wanted shape of a cluster made from a ClusterClass.
+    /// Desired topology of a cluster with a ClusterClass.
     pub struct Topology {
-        /// ClusterClass it is made from.
+        /// The ClusterClass.
         #[schemars(extend("x-required" = true))]
         pub class_ref: ClusterClassRef,
         /// Kubernetes version of the whole cluster.
@@ -50,10 +50,10 @@ wire! {
         pub namespace: String,
     }
 
-    /// Control plane of a cluster made from a ClusterClass.
+    /// Control plane of a cluster with a ClusterClass.
     #[schemars(extend("minProperties" = 1))]
     pub struct ControlPlaneTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// Number of machines.
         pub replicas: Option<i32>,
@@ -82,7 +82,7 @@ wire! {
     /// When the control plane is replaced.
     #[schemars(extend("minProperties" = 1))]
     pub struct ControlPlaneTopologyRolloutSpec {
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub after: Option<Time>,
     }
 
@@ -91,13 +91,13 @@ wire! {
     pub struct ControlPlaneTopologyHealthCheck {
         /// Whether this is in force.
         pub enabled: Option<bool>,
-        /// What makes a machine unhealthy.
+        /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
         /// What happens to unhealthy machines.
         pub remediation: MachineHealthCheckRemediation,
     }
 
-    /// Workers of a cluster made from a ClusterClass.
+    /// Workers of a cluster with a ClusterClass.
     #[schemars(extend("minProperties" = 1))]
     pub struct WorkersTopology {
         /// Groups of machines.
@@ -116,9 +116,9 @@ wire! {
 
     /// A group of worker machines.
     pub struct MachineDeploymentTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// Class of the ClusterClass this is made from.
+        /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
         /// Name of the group, unique in the cluster.
@@ -163,7 +163,7 @@ wire! {
     pub struct MachineDeploymentTopologyHealthCheck {
         /// Whether this is in force.
         pub enabled: Option<bool>,
-        /// What makes a machine unhealthy.
+        /// Checks that make a machine unhealthy.
         pub checks: MachineHealthCheckChecks,
         /// What happens to unhealthy machines.
         pub remediation: MachineDeploymentTopologyHealthCheckRemediation,
@@ -198,9 +198,9 @@ wire! {
 
     /// A pool of worker machines.
     pub struct MachinePoolTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// Class of the ClusterClass this is made from.
+        /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
         /// Name of the pool, unique in the cluster.

@@ -14,7 +14,7 @@ use crate::ipam::{IPAddress, IPAddressClaim};
 use crate::v1beta1;
 
 const CORE: &[(&str, &str)] = &[CLUSTERCTL, ("cluster.x-k8s.io/provider", "cluster-api")];
-/// Which of a provider's versions speaks which contract.
+/// Contract label: which API version follows which contract.
 const BOOTSTRAP: &[(&str, &str)] = &[
     CLUSTERCTL,
     ("cluster.x-k8s.io/provider", "bootstrap-kubeadm"),

@@ -1,11 +1,11 @@
-//! CustomResourceDefinitions, made from the Rust types.
+//! CustomResourceDefinitions, generated from the Rust types.
 //!
 //! ```text
 //! type ── derive ──▶ JSON schema ── structural ──▶ structural schema ─┐
 //! names, columns, subresources of each kind (kinds) ──────────────────┴──▶ definitions()
 //! ```
 //!
-//! Providers describe their kinds in the same words: see [`Definition`].
+//! Providers define their kinds in the same way: see [`Definition`].
 
 mod kinds;
 mod structural;
@@ -16,19 +16,16 @@ use serde_json::{Map, Value, json};
 
 pub use structural::structural;
 
-/// What a definition says about a kind beside its schemas.
+/// A kind's definition without its schemas.
 pub struct Definition {
-    /// Names.
     pub kind: Kind,
-    /// Short names for `kubectl`.
     pub short_names: &'static [&'static str],
-    /// Labels of the definition, among them those that say which version follows which contract.
+    /// Labels of the definition, including those of the contract.
     pub labels: &'static [(&'static str, &'static str)],
-    /// Oldest first; the last one is stored.
+    /// Oldest first; the last one is the storage version.
     pub versions: Vec<Version>,
 }
 
-/// One version of a kind.
 pub struct Version {
     name: &'static str,
     deprecated: bool,
@@ -38,12 +35,12 @@ pub struct Version {
     scale: Option<Scale>,
 }
 
-/// What the number of replicas can be scaled by.
+/// The scale subresource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// By whoever knows the number alone.
+    /// Without a label selector.
     Number,
-    /// Also by who asks for the selector of what is counted.
+    /// With a label selector.
     NumberAndSelector,
 }
 
@@ -52,49 +49,43 @@ pub struct Column {
     name: &'static str,
     kind: &'static str,
     path: &'static str,
-    /// Shown with `-o wide` alone.
+    /// Shown with `-o wide` only.
     wide: bool,
 }
 
-/// A column of words.
 pub fn text(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "string", path, wide: false }
 }
 
-/// A column of numbers.
 pub fn integer(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "integer", path, wide: false }
 }
 
-/// A column of `true` and `false`.
 pub fn boolean(name: &'static str, path: &'static str) -> Column {
     Column { name, kind: "boolean", path, wide: false }
 }
 
-/// How old the object is.
 pub fn age() -> Column {
     Column { name: "Age", kind: "date", path: ".metadata.creationTimestamp", wide: false }
 }
 
-/// Whether the object is paused.
 pub fn paused() -> Column {
     text("Paused", r#".status.conditions[?(@.type=="Paused")].status"#).wide()
 }
 
-/// The cluster that the object belongs to.
 pub const CLUSTER_LABEL: &str = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']";
 
 /// On every definition: clusterctl counts it as installed.
 pub const CLUSTERCTL: (&str, &str) = ("clusterctl.cluster.x-k8s.io", "");
 
 impl Column {
-    /// Shown with `-o wide` alone.
+    /// Shown with `-o wide` only.
     #[must_use]
     pub fn wide(self) -> Self {
         Self { wide: true, ..self }
     }
 
-    /// Upstream's priority of the columns it shows with `-o wide`.
+    /// Upstream's priority of `-o wide` columns.
     const WIDE: i32 = 10;
 
     fn to_value(&self) -> Value {
@@ -107,7 +98,7 @@ impl Column {
 }
 
 impl Version {
-    /// The version that a type describes.
+    /// A version with the schema of a type.
     pub fn of<T: Object + JsonSchema>(columns: Vec<Column>) -> Self {
         Self {
             name: T::KIND.version,
@@ -119,25 +110,25 @@ impl Version {
         }
     }
 
-    /// With a status of its own.
+    /// With a status subresource.
     #[must_use]
     pub fn with_status(self) -> Self {
         Self { status: true, ..self }
     }
 
-    /// With a number of replicas to be scaled.
+    /// With a scale subresource.
     #[must_use]
     pub fn with_scale(self) -> Self {
         Self { scale: Some(Scale::NumberAndSelector), ..self }
     }
 
-    /// With a number of replicas to be scaled, of things that no selector finds.
+    /// With a scale subresource without selector.
     #[must_use]
     pub fn with_scale_by_number(self) -> Self {
         Self { scale: Some(Scale::Number), ..self }
     }
 
-    /// Clients are warned.
+    /// Deprecated: clients get a warning.
     #[must_use]
     pub fn deprecated(self) -> Self {
         Self { deprecated: true, ..self }
@@ -172,7 +163,6 @@ impl Version {
 }
 
 impl Definition {
-    /// The CustomResourceDefinition.
     pub fn to_value(&self) -> Value {
         let Kind { group, kind, plural, scope, .. } = self.kind;
         let mut names = json!({
@@ -207,7 +197,7 @@ impl Definition {
     }
 }
 
-/// The CustomResourceDefinition objects of every kind in this crate, in order of their names.
+/// The CustomResourceDefinitions of every kind in this crate, sorted by name.
 pub fn definitions() -> Vec<Value> {
     let mut definitions: Vec<Value> = kinds::all().iter().map(Definition::to_value).collect();
     definitions.sort_by(|a, b| a["metadata"]["name"].as_str().cmp(&b["metadata"]["name"].as_str()));

@@ -1,15 +1,15 @@
-//! From the schema of a Rust type to a structural schema of a CustomResourceDefinition.
+//! Converts the schema of a Rust type to a structural schema.
 //!
-//! The derive describes JSON in general; a definition wants one inlined tree with one `type` per node, no `null`,
-//! no references, and `required` beside the properties. Two marks of ours travel in the tree until here:
-//! `x-required` on a property (reading a typed value never fails for a missing field, so the derive cannot tell)
-//! and `x-default` for a default that is part of the API (the derive's own `default` is Rust's).
+//! The derive produces general JSON schemas; a definition needs one inlined tree with one `type` per node, without
+//! `null` and references. Two markers of ours are converted here: `x-required` on a property (typed values can be
+//! decoded without any field, so the derive knows no required ones) and `x-default` for a default that is part of the
+//! API (the derive's `default` is Rust's).
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The structural schema of a kind, `apiVersion` and `kind` included.
+/// The structural schema of a kind, including `apiVersion` and `kind`.
 pub fn structural<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -30,7 +30,7 @@ pub fn structural<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A node of the tree as a definition wants it.
+/// A node as a definition requires it.
 fn cleaned(schema: Value) -> Value {
     let mut fields = match schema {
         Value::Object(fields) => without_null(fields),
@@ -78,7 +78,7 @@ fn cleaned(schema: Value) -> Value {
     Value::Object(fields)
 }
 
-/// An `Option` without its `null`: absent is not `null` on this wire.
+/// An `Option` without `null`: absent and `null` differ on the wire.
 fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(types)) = fields.get_mut("type") {
         types.retain(|kind| kind != "null");
@@ -100,7 +100,7 @@ fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
             let only = only.clone();
             fields.remove("anyOf");
             for (key, value) in without_null(only) {
-                // What the field says goes before what its type says.
+                // The field's description takes precedence over its type's.
                 fields.entry(key).or_insert(value);
             }
         }

@@ -10,9 +10,9 @@ object!(IPAddress, "ipam.cluster.x-k8s.io" / "v1beta2", "IPAddress", "ipaddresse
 wire! {
     /// An address given out by a pool.
     pub struct IPAddress {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: IPAddressSpec,
     }
@@ -22,7 +22,7 @@ wire! {
         /// Claim it was given to.
         #[schemars(extend("x-required" = true))]
         pub claim_ref: IPAddressClaimReference,
-        /// Pool the address comes from.
+        /// The pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: IPPoolReference,
         /// The address.

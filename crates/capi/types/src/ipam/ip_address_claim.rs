@@ -1,4 +1,4 @@
-//! `IPAddressClaim`: asks a pool for an address.
+//! `IPAddressClaim`: requests an address from a pool.
 
 use capstan_object::{Condition, ObjectMeta, object};
 
@@ -12,12 +12,12 @@ object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta2", "IPAddressClaim", "
 wire! {
     /// Asks a pool for an address.
     pub struct IPAddressClaim {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: IPAddressClaimSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: IPAddressClaimStatus,
     }
 
@@ -26,15 +26,15 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63))]
         pub cluster_name: String,
-        /// Pool the address comes from.
+        /// The pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: IPPoolReference,
     }
 
-    /// What was observed of a claim.
+    /// Observed state of a claim.
     #[schemars(extend("minProperties" = 1))]
     pub struct IPAddressClaimStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -42,7 +42,7 @@ wire! {
         pub conditions: Vec<Condition>,
         /// The address that was given.
         pub address_ref: IPAddressReference,
-        /// What the v1beta1 contract reported and v1beta2 no longer does.
+        /// Fields of the v1beta1 contract that v1beta2 dropped.
         pub deprecated: Option<Deprecated<V1Beta1Conditions>>,
     }
 
@@ -59,7 +59,7 @@ wire! {
 }
 
 /// Reasons of a claim's conditions, beside the [shared ones](crate::core::reason).
-#[allow(missing_docs, reason = "the value says it")]
+#[allow(missing_docs, reason = "the value is self-explanatory")]
 pub mod reason {
     pub const ALLOCATION_FAILED: &str = "AllocationFailed";
     pub const POOL_NOT_READY: &str = "PoolNotReady";

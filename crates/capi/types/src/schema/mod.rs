@@ -34,7 +34,7 @@ pub(crate) fn rule(rule: &str, message: &str) -> Value {
     json!({ "rule": rule, "message": message })
 }
 
-/// A whole number of no said size.
+/// An integer without a format.
 pub(crate) fn integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer" })
 }

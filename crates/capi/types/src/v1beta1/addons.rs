@@ -25,11 +25,11 @@ object!(
 wire! {
     /// Applies resources to every cluster that matches.
     pub struct ClusterResourceSet {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: ClusterResourceSetSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: ClusterResourceSetStatus,
     }
 
@@ -45,21 +45,21 @@ wire! {
         pub strategy: Option<ClusterResourceSetStrategy>,
     }
 
-    /// What was observed of a ClusterResourceSet.
+    /// Observed state of a ClusterResourceSet.
     pub struct ClusterResourceSetStatus {
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Status in the words of the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
-    /// Says which resources were applied to a cluster.
+    /// Records which resources were applied to a cluster.
     pub struct ClusterResourceSetBinding {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: ClusterResourceSetBindingSpec,
     }
 

@@ -26,11 +26,11 @@ object!(
 wire! {
     /// Makes the boot data of one machine with kubeadm.
     pub struct KubeadmConfig {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: KubeadmConfigStatus,
     }
 
@@ -45,7 +45,7 @@ wire! {
         /// Files to write.
         #[schemars(length(max = 200))]
         pub files: Vec<File>,
-        /// Partitions and file systems to make.
+        /// Partitions and file systems to create.
         pub disk_setup: Option<DiskSetup>,
         /// Mounts, as lines of fstab.
         #[schemars(length(max = 100), inner(inner(length(min = 1, max = 512))))]
@@ -74,7 +74,7 @@ wire! {
         pub ignition: Option<IgnitionSpec>,
     }
 
-    /// Partitions and file systems to make.
+    /// Partitions and file systems to create.
     pub struct DiskSetup {
         /// Partitions.
         #[schemars(length(max = 100))]
@@ -101,7 +101,7 @@ wire! {
         pub disk_layout: Vec<PartitionSpec>,
     }
 
-    /// A file system to make.
+    /// A file system to create.
     pub struct Filesystem {
         /// Device name.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
@@ -109,7 +109,7 @@ wire! {
         /// Type of the file system.
         #[schemars(length(min = 1, max = 128), extend("x-required" = true))]
         pub filesystem: String,
-        /// Label; none if absent.
+        /// File system label.
         #[schemars(length(min = 1, max = 512))]
         pub label: String,
         /// Partition: a number, `auto`, `any` or `none`.
@@ -148,7 +148,7 @@ wire! {
         /// Hashed password.
         #[schemars(length(min = 1, max = 256))]
         pub passwd: Option<String>,
-        /// Where the hashed password comes from instead.
+        /// Source of the hashed password.
         pub passwd_from: Option<PasswdSource>,
         /// Primary group.
         #[schemars(length(min = 1, max = 256))]
@@ -187,14 +187,14 @@ wire! {
         pub strict: Option<bool>,
     }
 
-    /// What was observed of a KubeadmConfig.
+    /// Observed state of a KubeadmConfig.
     pub struct KubeadmConfigStatus {
         /// It is ready.
         pub ready: Option<bool>,
         /// Secret with the bootstrap data.
         #[schemars(length(min = 1, max = 253))]
         pub data_secret_name: Option<String>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         #[schemars(length(min = 1, max = 256))]
         pub failure_reason: String,
         /// What that error is.
@@ -202,32 +202,32 @@ wire! {
         pub failure_message: String,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Status in the words of the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
-    /// What KubeadmConfigs are made from.
+    /// Template of KubeadmConfigs.
     pub struct KubeadmConfigTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigTemplateSpec,
     }
 
-    /// What KubeadmConfigs are made from.
+    /// Template of KubeadmConfigs.
     pub struct KubeadmConfigTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: KubeadmConfigTemplateResource,
     }
 
-    /// A KubeadmConfig to be.
+    /// The template of a KubeadmConfig.
     pub struct KubeadmConfigTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmConfigSpec,
     }
 }

@@ -28,22 +28,22 @@ object!(
 wire! {
     /// A control plane of machines set up by kubeadm.
     pub struct KubeadmControlPlane {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmControlPlaneSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: KubeadmControlPlaneStatus,
     }
 
-    /// What is wanted of a control plane.
+    /// Desired state of a control plane.
     pub struct KubeadmControlPlaneSpec {
         /// Wanted number of machines; odd unless etcd is external.
         pub replicas: Option<i32>,
         /// Kubernetes version.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub version: String,
-        /// What control plane machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub machine_template: KubeadmControlPlaneMachineTemplate,
         /// How nodes are set up by kubeadm.
@@ -51,7 +51,7 @@ wire! {
         pub kubeadm_config_spec: KubeadmConfigSpec,
         /// Reasons to replace machines ahead of time.
         pub rollout_before: Option<RolloutBefore>,
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub rollout_after: Option<Time>,
         /// How machines are replaced.
         #[schemars(extend("x-default" = rolling_update()))]
@@ -62,9 +62,9 @@ wire! {
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
-    /// What control plane machines are made from.
+    /// Template of the machines.
     pub struct KubeadmControlPlaneMachineTemplate {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// Infrastructure object.
         #[schemars(extend("x-required" = true))]
@@ -106,7 +106,7 @@ wire! {
 
     /// Pace of a rolling update.
     pub struct RollingUpdate {
-        /// How many machines, or which share, may exist above the wanted number during a roll-out.
+        /// Number or percentage of machines above the replicas during a rollout.
         pub max_surge: Option<IntOrString>,
     }
 
@@ -120,7 +120,7 @@ wire! {
         pub min_healthy_period: Option<String>,
     }
 
-    /// What was observed of a control plane.
+    /// Observed state of a control plane.
     pub struct KubeadmControlPlaneStatus {
         /// The label selector as text, for the scale subresource.
         #[schemars(length(min = 1, max = 4096))]
@@ -140,14 +140,14 @@ wire! {
         pub initialized: Option<bool>,
         /// It is ready.
         pub ready: Option<bool>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: String,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// The last replacement of an unhealthy machine.
         pub last_remediation: Option<LastRemediationStatus>,
@@ -174,40 +174,40 @@ wire! {
         pub retry_count: Option<i32>,
     }
 
-    /// What KubeadmControlPlanes are made from.
+    /// Template of KubeadmControlPlanes.
     pub struct KubeadmControlPlaneTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KubeadmControlPlaneTemplateSpec,
     }
 
-    /// What KubeadmControlPlanes are made from.
+    /// Template of KubeadmControlPlanes.
     pub struct KubeadmControlPlaneTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: KubeadmControlPlaneTemplateResource,
     }
 
-    /// A KubeadmControlPlane to be.
+    /// The template of a KubeadmControlPlane.
     pub struct KubeadmControlPlaneTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         #[schemars(extend("x-required" = true))]
         pub spec: KubeadmControlPlaneTemplateResourceSpec,
     }
 
-    /// What is wanted of such a control plane; the topology says the rest.
+    /// Desired state of a control plane in a topology.
     pub struct KubeadmControlPlaneTemplateResourceSpec {
-        /// What control plane machines are made from.
+        /// Template of the machines.
         pub machine_template: Option<KubeadmControlPlaneTemplateMachineTemplate>,
         /// How nodes are set up by kubeadm.
         #[schemars(extend("x-required" = true))]
         pub kubeadm_config_spec: KubeadmConfigSpec,
         /// Reasons to replace machines ahead of time.
         pub rollout_before: Option<RolloutBefore>,
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub rollout_after: Option<Time>,
         /// How machines are replaced.
         #[schemars(extend("x-default" = rolling_update()))]
@@ -218,9 +218,9 @@ wire! {
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
-    /// What its machines are made from.
+    /// Template of the machines.
     pub struct KubeadmControlPlaneTemplateMachineTemplate {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// How long draining the node may take; 0 or absent waits without limit.
         pub node_drain_timeout: Option<String>,

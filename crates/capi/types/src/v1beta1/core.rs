@@ -36,15 +36,15 @@ object!(
 wire! {
     /// A Kubernetes cluster, managed through its objects here.
     pub struct Cluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: ClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: ClusterStatus,
     }
 
-    /// What is wanted of a cluster.
+    /// Desired state of a cluster.
     pub struct ClusterSpec {
         /// Stops every controller from acting on the cluster and what belongs to it.
         pub paused: Option<bool>,
@@ -56,7 +56,7 @@ wire! {
         pub control_plane_ref: Option<ObjectReference>,
         /// Object that provides the cluster's infrastructure.
         pub infrastructure_ref: Option<ObjectReference>,
-        /// A cluster made from a ClusterClass.
+        /// A cluster with a ClusterClass.
         pub topology: Option<Topology>,
         /// Further conditions the cluster needs to count as available.
         #[schemars(
@@ -95,22 +95,22 @@ wire! {
         pub port: Option<i32>,
     }
 
-    /// What was observed of a cluster.
+    /// Observed state of a cluster.
     pub struct ClusterStatus {
         /// Failure domains the infrastructure offers.
         pub failure_domains: BTreeMap<String, FailureDomainSpec>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<ClusterPhase>,
         /// The infrastructure is there.
         pub infrastructure_ready: Option<bool>,
         /// The control plane takes requests.
         pub control_plane_ready: Option<bool>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
@@ -122,13 +122,13 @@ wire! {
     pub struct FailureDomainSpec {
         /// Whether control plane machines may be placed there.
         pub control_plane: Option<bool>,
-        /// What the infrastructure says about it.
+        /// Attributes reported by the infrastructure.
         pub attributes: BTreeMap<String, String>,
     }
 
     /// Status of a cluster under the v1beta2 contract.
     pub struct ClusterV1Beta2Status {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -142,20 +142,20 @@ wire! {
 
     /// A machine that becomes a node of a cluster.
     pub struct Machine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: MachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineStatus,
     }
 
-    /// What is wanted of a machine.
+    /// Desired state of a machine.
     pub struct MachineSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
-        /// Where the machine's boot data comes from.
+        /// Source of the machine's boot data.
         #[schemars(extend("x-required" = true))]
         pub bootstrap: Bootstrap,
         /// Object that provides the machine.
@@ -191,31 +191,31 @@ wire! {
         pub taints: Vec<MachineTaint>,
     }
 
-    /// Where a machine's boot data comes from.
+    /// Source of a machine's boot data.
     pub struct Bootstrap {
-        /// Object that makes the boot data.
+        /// The bootstrap config.
         pub config_ref: Option<ObjectReference>,
-        /// Secret with the boot data; set by the provider, or by a user who makes the data.
+        /// Name of the Secret with the boot data; set by the provider or by the user.
         #[schemars(length(min = 0, max = 253))]
         pub data_secret_name: Option<String>,
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a machine.
     pub struct MachineStatus {
         /// Node that the machine became.
         pub node_ref: Option<ObjectReference>,
-        /// What the node says about its system.
+        /// The node's system information.
         pub node_info: Option<NodeSystemInfo>,
         /// When the phase last changed.
         pub last_updated: Option<Time>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
         /// Addresses of the machine.
         pub addresses: Vec<MachineAddress>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         #[schemars(extend("enum" = OLD_PHASES))]
         pub phase: Option<MachinePhase>,
         /// When the first certificate of a control plane machine expires.
@@ -226,7 +226,7 @@ wire! {
         pub infrastructure_ready: Option<bool>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// How far deletion got.
         pub deletion: Option<MachineDeletionStatus>,
@@ -236,7 +236,7 @@ wire! {
 
     /// Status under the v1beta2 contract, where that is conditions alone.
     pub struct V1Beta2Conditions {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -246,15 +246,15 @@ wire! {
 
     /// Keeps a number of equal machines.
     pub struct MachineSet {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: MachineSetSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineSetStatus,
     }
 
-    /// What is wanted of a MachineSet.
+    /// Desired state of a MachineSet.
     pub struct MachineSetSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
@@ -268,17 +268,17 @@ wire! {
         /// Labels of the machines that belong to it.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
-        /// What machines are made from.
+        /// Template of the machines.
         pub template: MachineTemplateSpec,
         /// How machines are named.
         pub machine_naming_strategy: Option<MachineNamingStrategy>,
     }
 
-    /// What machines are made from.
+    /// Template of the machines.
     pub struct MachineTemplateSpec {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted of each machine.
+        /// Desired state of each machine.
         pub spec: MachineSpec,
     }
 
@@ -289,7 +289,7 @@ wire! {
         pub template: String,
     }
 
-    /// What was observed of a MachineSet.
+    /// Observed state of a MachineSet.
     pub struct MachineSetStatus {
         /// The label selector as text, for the scale subresource.
         #[schemars(length(min = 1, max = 4096))]
@@ -304,12 +304,12 @@ wire! {
         pub available_replicas: Option<i32>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -323,7 +323,7 @@ wire! {
 
     /// Status under the v1beta2 contract: conditions and counts.
     pub struct V1Beta2Replicas {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
@@ -333,33 +333,33 @@ wire! {
         pub ready_replicas: Option<i32>,
         /// Machines that have been ready long enough to count.
         pub available_replicas: Option<i32>,
-        /// Machines that match what is wanted.
+        /// Machines that are up to date.
         pub up_to_date_replicas: Option<i32>,
     }
 
     /// A group of machines of one template, replaced step by step when the template changes.
     pub struct MachineDeployment {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: MachineDeploymentSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineDeploymentStatus,
     }
 
-    /// What is wanted of a MachineDeployment.
+    /// Desired state of a MachineDeployment.
     pub struct MachineDeploymentSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
         /// Wanted number of machines.
         pub replicas: Option<i32>,
-        /// Replace everything made before this moment, once the moment has come.
+        /// Replace machines created before this time, once it has passed.
         pub rollout_after: Option<Time>,
         /// Labels of the MachineSets and machines that belong to it.
         #[schemars(extend("x-required" = true))]
         pub selector: LabelSelector,
-        /// What machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
         /// How machines are replaced.
@@ -370,7 +370,7 @@ wire! {
         pub min_ready_seconds: Option<i32>,
         /// No longer used.
         pub revision_history_limit: Option<i32>,
-        /// Stops roll-outs.
+        /// Stops rollouts.
         pub paused: Option<bool>,
         /// No longer used.
         pub progress_deadline_seconds: Option<i32>,
@@ -389,9 +389,9 @@ wire! {
 
     /// Pace of a rolling update.
     pub struct MachineRollingUpdateDeployment {
-        /// How many, or which share, of the wanted machines may be missing during a roll-out.
+        /// Number or percentage of replicas that may be unavailable during a rollout.
         pub max_unavailable: Option<IntOrString>,
-        /// How many machines, or which share, may exist above the wanted number during a roll-out.
+        /// Number or percentage of machines above the replicas during a rollout.
         pub max_surge: Option<IntOrString>,
         /// Which machines go first when scaling down.
         pub delete_policy: Option<MachineSetDeletionOrder>,
@@ -403,7 +403,7 @@ wire! {
         pub max_in_flight: Option<IntOrString>,
     }
 
-    /// What was observed of a MachineDeployment.
+    /// Observed state of a MachineDeployment.
     pub struct MachineDeploymentStatus {
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
@@ -420,9 +420,9 @@ wire! {
         pub available_replicas: Option<i32>,
         /// Machines still missing or not yet available.
         pub unavailable_replicas: Option<i32>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<MachineDeploymentPhase>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -436,22 +436,22 @@ wire! {
 
     /// Machines that their infrastructure keeps as one group.
     pub struct MachinePool {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: MachinePoolSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachinePoolStatus,
     }
 
-    /// What is wanted of a MachinePool.
+    /// Desired state of a MachinePool.
     pub struct MachinePoolSpec {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63), extend("x-required" = true))]
         pub cluster_name: String,
         /// Wanted number of machines.
         pub replicas: Option<i32>,
-        /// What machines are made from.
+        /// Template of the machines.
         #[schemars(extend("x-required" = true))]
         pub template: MachineTemplateSpec,
         /// How long a machine must stay ready before it counts as available.
@@ -465,7 +465,7 @@ wire! {
         pub failure_domains: Vec<String>,
     }
 
-    /// What was observed of a MachinePool.
+    /// Observed state of a MachinePool.
     pub struct MachinePoolStatus {
         /// Nodes that the machines became.
         #[schemars(length(max = 10000))]
@@ -478,12 +478,12 @@ wire! {
         pub available_replicas: Option<i32>,
         /// Machines still missing or not yet available.
         pub unavailable_replicas: Option<i32>,
-        /// One word for an error that no retry mends.
+        /// Reason of a terminal failure.
         pub failure_reason: Option<String>,
         /// What that error is.
         #[schemars(length(min = 1, max = 10240))]
         pub failure_message: Option<String>,
-        /// Stage of life, for people; programs read the conditions.
+        /// Lifecycle phase, for humans; programs should read the conditions.
         pub phase: Option<MachinePoolPhase>,
         /// The boot data is there.
         pub bootstrap_ready: Option<bool>,
@@ -491,7 +491,7 @@ wire! {
         pub infrastructure_ready: Option<bool>,
         /// Generation of the object that this status describes.
         pub observed_generation: Option<i64>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Kubernetes versions found, and how many machines have each.
         #[schemars(
@@ -503,13 +503,13 @@ wire! {
         pub v1beta2: Option<V1Beta2Replicas>,
     }
 
-    /// Finds unhealthy machines and asks for their replacement.
+    /// Finds unhealthy machines and requests their remediation.
     pub struct MachineHealthCheck {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: MachineHealthCheckSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: MachineHealthCheckStatus,
     }
 
@@ -570,7 +570,7 @@ wire! {
         pub timeout: String,
     }
 
-    /// What was observed of the machines checked.
+    /// Observed state of the checked machines.
     pub struct MachineHealthCheckStatus {
         /// Machines selected.
         #[schemars(range(min = 0))]
@@ -586,13 +586,13 @@ wire! {
         /// Names of the machines selected.
         #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
         pub targets: Vec<String>,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Status in the words of the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,
     }
 
-    /// Labels and annotations that objects made from a template get.
+    /// Labels and annotations of objects created from a template.
     pub struct TemplateMeta {
         /// Labels.
         pub labels: BTreeMap<String, String>,

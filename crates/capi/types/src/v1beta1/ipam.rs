@@ -13,9 +13,9 @@ object!(IPAddressClaim, "ipam.cluster.x-k8s.io" / "v1beta1", "IPAddressClaim", "
 wire! {
     /// An address given out by a pool.
     pub struct IPAddress {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: IPAddressSpec,
     }
 
@@ -24,7 +24,7 @@ wire! {
         /// Claim it was given to.
         #[schemars(extend("x-required" = true))]
         pub claim_ref: LocalObjectReference,
-        /// Pool the address comes from.
+        /// The pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: TypedLocalObjectReference,
         /// The address.
@@ -40,11 +40,11 @@ wire! {
 
     /// Asks a pool for an address.
     pub struct IPAddressClaim {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: IPAddressClaimSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: IPAddressClaimStatus,
     }
 
@@ -53,16 +53,16 @@ wire! {
         /// Cluster this object belongs to.
         #[schemars(length(min = 1, max = 63))]
         pub cluster_name: String,
-        /// Pool the address comes from.
+        /// The pool of the address.
         #[schemars(extend("x-required" = true))]
         pub pool_ref: TypedLocalObjectReference,
     }
 
-    /// What was observed of a claim.
+    /// Observed state of a claim.
     pub struct IPAddressClaimStatus {
         /// The address that was given.
         pub address_ref: LocalObjectReference,
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         pub conditions: Vec<V1Beta1Condition>,
         /// Status in the words of the v1beta2 contract.
         pub v1beta2: Option<V1Beta2Conditions>,

@@ -1,4 +1,4 @@
-//! What kubeadm is told.
+//! kubeadm's configuration.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::kubernetes::{EnvVar, Taint};
 use crate::wire::wire;
 
 wire! {
-    /// What kubeadm is told about the whole cluster.
+    /// kubeadm's configuration of the whole cluster.
     pub struct ClusterConfiguration {
-        /// Version in which kubeadm is told.
+        /// apiVersion of kubeadm's configuration.
         pub api_version: String,
-        /// Kind that kubeadm is told.
+        /// kind of kubeadm's configuration.
         pub kind: String,
         /// The cluster's etcd.
         pub etcd: Etcd,
@@ -149,7 +149,7 @@ wire! {
         pub extra_envs: Vec<EnvVar>,
     }
 
-    /// Where the CoreDNS image comes from.
+    /// The CoreDNS image.
     pub struct DNS {
         /// Registry and path that images are pulled from.
         #[schemars(length(min = 1, max = 512))]
@@ -159,11 +159,11 @@ wire! {
         pub image_tag: String,
     }
 
-    /// What `kubeadm init` is told about the first node.
+    /// kubeadm's `InitConfiguration`, for the first node.
     pub struct InitConfiguration {
-        /// Version in which kubeadm is told.
+        /// apiVersion of kubeadm's configuration.
         pub api_version: String,
-        /// Kind that kubeadm is told.
+        /// kind of kubeadm's configuration.
         pub kind: String,
         /// Bootstrap tokens to create.
         #[schemars(length(max = 100))]
@@ -188,7 +188,7 @@ wire! {
         /// What it is for.
         #[schemars(length(min = 1, max = 512))]
         pub description: String,
-        /// How long it lives.
+        /// Lifetime.
         pub ttl: Option<String>,
         /// When it expires; excludes `ttlSeconds`.
         pub expires: Option<Time>,
@@ -208,10 +208,10 @@ wire! {
         /// Socket of the container runtime.
         #[schemars(length(min = 1, max = 512))]
         pub cri_socket: String,
-        /// Taints to start with; an empty list means none, an absent one kubeadm's default.
+        /// Initial taints; an empty list for none, absent for kubeadm's default.
         #[schemars(length(max = 100))]
         pub taints: Vec<Taint>,
-        /// Further flags of the kubelet, each name once.
+        /// Extra arguments of the kubelet, with unique names.
         pub kubelet_extra_args: BTreeMap<String, String>,
         /// Preflight errors that only warn.
         #[schemars(length(max = 50), inner(length(min = 1, max = 512)))]
@@ -224,7 +224,7 @@ wire! {
 
     /// Address on which a node's API server listens.
     pub struct LocalEndpoint {
-        /// Address it tells others.
+        /// Address it advertises.
         #[schemars(length(min = 1, max = 39))]
         pub advertise_address: String,
         /// Port it listens on.
@@ -238,11 +238,11 @@ wire! {
         pub directory: String,
     }
 
-    /// What `kubeadm join` is told.
+    /// kubeadm's `JoinConfiguration`.
     pub struct JoinConfiguration {
-        /// Version in which kubeadm is told.
+        /// apiVersion of kubeadm's configuration.
         pub api_version: String,
-        /// Kind that kubeadm is told.
+        /// kind of kubeadm's configuration.
         pub kind: String,
         /// How the node presents itself to the cluster.
         pub node_registration: NodeRegistrationOptions,
@@ -273,7 +273,7 @@ wire! {
         pub bootstrap_token: Option<BootstrapTokenDiscovery>,
         /// By a kubeconfig file.
         pub file: Option<FileDiscovery>,
-        /// Token for the kubelet's certificate, if it is another.
+        /// Token for the kubelet's TLS bootstrap, if it differs.
         #[schemars(length(min = 1, max = 512))]
         pub tls_bootstrap_token: String,
         /// How long finding the cluster may take.
@@ -301,7 +301,7 @@ wire! {
         /// Path or URL of the file.
         #[schemars(length(min = 1, max = 512), extend("x-required" = true))]
         pub kube_config_path: String,
-        /// Contents of the file, if it is to be written first.
+        /// Content of the file, if it is inline.
         pub kube_config: Option<FileDiscoveryKubeConfig>,
     }
 
@@ -353,10 +353,10 @@ wire! {
         /// Its environment, beside that of the caller.
         #[schemars(length(max = 100))]
         pub env: Vec<KubeConfigAuthExecEnv>,
-        /// Version in which it is asked.
+        /// API version of the plugin.
         #[schemars(length(min = 1, max = 512))]
         pub api_version: String,
-        /// Whether it is told about the cluster.
+        /// Whether the plugin gets cluster information.
         pub provide_cluster_info: Option<bool>,
     }
 }

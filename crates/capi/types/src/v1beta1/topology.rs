@@ -11,9 +11,9 @@ use crate::schema::pattern;
 use crate::wire::wire;
 
 wire! {
-    /// Wanted shape of a cluster made from a ClusterClass.
+    /// Desired topology of a cluster with a ClusterClass.
     pub struct Topology {
-        /// ClusterClass it is made from.
+        /// The ClusterClass.
         #[schemars(length(min = 1, max = 253), extend("x-required" = true))]
         pub class: String,
         /// Namespace of the ClusterClass; the cluster's own if absent.
@@ -36,9 +36,9 @@ wire! {
         pub variables: Vec<ClusterVariable>,
     }
 
-    /// Control plane of a cluster made from a ClusterClass.
+    /// Control plane of a cluster with a ClusterClass.
     pub struct ControlPlaneTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
         /// Number of machines.
         pub replicas: Option<i32>,
@@ -112,7 +112,7 @@ wire! {
         pub value: Value,
     }
 
-    /// Workers of a cluster made from a ClusterClass.
+    /// Workers of a cluster with a ClusterClass.
     pub struct WorkersTopology {
         /// Groups of machines.
         #[schemars(
@@ -130,9 +130,9 @@ wire! {
 
     /// A group of worker machines.
     pub struct MachineDeploymentTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// Class of the ClusterClass this is made from.
+        /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
         /// Name of the group, unique in the cluster.
@@ -175,9 +175,9 @@ wire! {
 
     /// A pool of worker machines.
     pub struct MachinePoolTopology {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// Class of the ClusterClass this is made from.
+        /// Class within the ClusterClass.
         #[schemars(length(min = 1, max = 256), extend("x-required" = true))]
         pub class: String,
         /// Name of the pool, unique in the cluster.

@@ -1,16 +1,16 @@
-//! Objects survive the way to the other version and back, whatever is in them.
+//! Objects round-trip through the other version.
 
 use capstan_capi_types::conversion::{Converter, kinds};
 use capstan_capi_types::definitions::definitions;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Objects of a schema, the same for the same seed.
+/// Random objects of a schema, deterministic for a seed.
 struct Arbitrary(u64);
 
 impl Arbitrary {
     fn below(&mut self, bound: u64) -> u64 {
-        // Any sequence does that visits many values; this is splitmix64.
+        // splitmix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -78,7 +78,7 @@ impl Arbitrary {
     }
 }
 
-/// Schemas of a version, with the group and kind they are of.
+/// Schemas of a version, with group and kind.
 fn schemas(version: &str) -> Vec<(String, String, Value)> {
     let mut found = Vec::new();
     for definition in definitions() {
@@ -135,7 +135,7 @@ proptest! {
 }
 
 #[test]
-fn a_manifest_of_v1beta1_means_what_it_said() {
+fn a_v1beta1_manifest_keeps_its_meaning() {
     let converter = Converter::default();
     let up = |object: Value| {
         let mut converted = converter.convert(object, "v1beta2").expect("converted");
@@ -221,7 +221,7 @@ fn a_manifest_of_v1beta1_means_what_it_said() {
 }
 
 #[test]
-fn a_change_made_in_v1beta1_does_not_destroy_what_only_v1beta2_can_say() {
+fn a_change_in_v1beta1_keeps_v1beta2_only_data() {
     let converter = Converter::default();
     let stored = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -245,7 +245,7 @@ fn a_change_made_in_v1beta1_does_not_destroy_what_only_v1beta2_can_say() {
 }
 
 #[test]
-fn what_is_no_version_or_no_duration_is_refused_by_name() {
+fn invalid_versions_and_durations_are_named() {
     let converter = Converter::default();
     let machine =
         |spec: Value| json!({ "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "spec": spec });

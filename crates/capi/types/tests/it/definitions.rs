@@ -1,4 +1,4 @@
-//! The definitions are ones a server takes.
+//! The definitions are valid.
 
 use capstan_capi_types::definitions::definitions;
 use capstan_schema::crd;

@@ -1,4 +1,4 @@
-//! What users and clients can rely on in the kinds of Cluster API.
+//! Tests of the kinds of Cluster API.
 
 #[cfg(test)]
 mod admission;

@@ -1,50 +1,53 @@
-//! What can go wrong, by code.
+//! Error codes.
 
 capstan_controller::codes! {
     SECRET = "E-CS-SECRET", User,
-        "the Secret with the keys of the CloudStack API is missing or incomplete",
-        "make the Secret that acsEndpoint names, with the keys api-url, api-key and secret-key";
+        "the Secret with the CloudStack credentials is missing or incomplete",
+        "create the Secret that acsEndpoint refers to, with the keys api-url, api-key and secret-key";
     CREDENTIALS = "E-CS-CREDENTIALS", User,
-        "CloudStack refuses the keys",
-        "put the keys of an enabled user into api-key and secret-key of the Secret";
+        "CloudStack rejected the credentials",
+        "set api-key and secret-key of the Secret to the keys of an enabled user";
     UNREACHABLE = "E-CS-UNREACHABLE", Cloud,
-        "the CloudStack API does not answer",
-        "check api-url of the Secret, the management server and the way there";
+        "the CloudStack API is unreachable",
+        "check api-url of the Secret, the CloudStack management server and the network to it";
     PERMISSION = "E-CS-PERMISSION", Cloud,
-        "the account may not do what is needed",
-        "use keys of an account with the stock role User or more, or name another account";
+        "the account does not have a permission that is needed",
+        "use the keys of an account with at least the stock role User, or another account";
     QUOTA = "E-CS-QUOTA", Cloud,
-        "the account, its domain or its project has as much as it may have",
-        "raise the limit or delete what is not used";
+        "a quota of the account, its domain or its project is exceeded",
+        "raise the limit, or delete unused resources";
     CAPACITY = "E-CS-CAPACITY", Cloud,
-        "the cloud has no room",
-        "wait, free capacity, or choose a smaller offering or another failure domain";
+        "the cloud has no capacity for the machine",
+        "free capacity, use a smaller offering, or use another failure domain; it is retried";
     NOT_FOUND = "E-CS-NOTFOUND", User,
-        "something that the manifest names does not exist in CloudStack",
-        "correct the name, or make it visible to the account";
+        "the manifest refers to something that does not exist in CloudStack",
+        "correct the name or id in the manifest, or make it visible to the account";
     AMBIGUOUS = "E-CS-AMBIGUOUS", User,
-        "several things in CloudStack have the name that the manifest gives",
-        "give the id instead of the name";
+        "a name in the manifest matches several things in CloudStack",
+        "use the id instead of the name";
     REFUSED = "E-CS-REFUSED", User,
-        "CloudStack refuses what the manifest asks for",
-        "read what it says";
+        "CloudStack rejected a value of the manifest",
+        "read CloudStack's error in the message and correct the manifest";
     FAILED = "E-CS-FAILED", Cloud,
-        "something failed inside CloudStack",
-        "read what it says; the management server's log has more";
+        "CloudStack had an internal error",
+        "read CloudStack's error in the message and the log of its management server";
     BOOT_DATA = "E-CS-BOOT-DATA", Cluster,
-        "the boot data of a machine cannot be read or is too long",
-        "check the Secret that the Machine names; shorten files and commands of the bootstrap configuration";
+        "the bootstrap data of a machine cannot be read or is too long",
+        "check the Secret in spec.bootstrap.dataSecretName of the Machine; shorten files and commands of the bootstrap configuration";
     TEMPLATE = "E-CS-TEMPLATE", User,
-        "the image of a machine does not fit its Kubernetes version or the way it shall boot",
-        "name a template that holds the version, or correct the version or the details";
+        "the template of a machine does not match its Kubernetes version or boot settings",
+        "use a template for this Kubernetes version, or correct the version or the details";
     DEPLOY = "E-CS-DEPLOY", Cloud,
-        "a virtual machine was ordered and did not come up",
-        "read what CloudStack says; it is removed and ordered again after a while";
+        "a virtual machine was created but did not start",
+        "read CloudStack's error in the message; the machine is removed and created again after a while";
+    EXPUNGE = "E-CS-EXPUNGE", Cloud,
+        "a network cannot be deleted until CloudStack has expunged the virtual machines that were in it",
+        "wait for expunge.delay and expunge.interval, or ask an administrator to expunge them";
     NOT_OURS = "E-CS-NOT-OURS", User,
-        "something in CloudStack is in the way that was not made for this object",
-        "rename or remove it, or correct the id in the manifest";
+        "a resource in CloudStack conflicts with this object and is not owned by it",
+        "rename or delete that resource, or correct the id in the manifest";
     UNSUPPORTED = "E-CS-UNSUPPORTED", User,
-        "the manifest asks for something that is not supported yet",
+        "the manifest uses a feature that is not supported yet",
         "use an isolated or shared network";
 }
 

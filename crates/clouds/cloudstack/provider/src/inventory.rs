@@ -15,6 +15,7 @@ use capstan_provider_kit::{
 use futures::future::BoxFuture;
 
 use crate::clouds::{Clouds, Tenancy, secret_of};
+use crate::machine::naming;
 use crate::plugin::CloudStack;
 use crate::removal::Removal;
 use crate::survey::{Survey, Thing};
@@ -127,8 +128,9 @@ fn unrecorded(
         if id.is_empty() { thing.name == name } else { thing.id == id }
     };
     let of_machine = |thing: &Thing| {
-        machines.iter().any(|machine| {
-            record(thing, machine.spec.instance_id.as_deref().unwrap_or_default(), &machine.metadata.name)
+        machines.iter().any(|machine| match machine.spec.instance_id.as_deref().unwrap_or_default() {
+            "" => naming::is_of(&machine.metadata, &thing.name),
+            id => thing.id == id,
         })
     };
     let of_network =

@@ -24,10 +24,12 @@ mod error;
 mod failure_domain;
 mod inventory;
 mod isolated_network;
+mod leaving;
 mod machine;
 mod machine_template;
 mod outlook;
 mod plugin;
+mod refusal;
 mod removal;
 mod survey;
 
@@ -83,8 +85,14 @@ pub mod annotation {
     pub const KEEP_LOAD_BALANCERS: &str = "capstan.dev/keep-load-balancers";
     /// On CloudStackIsolatedNetworks: what was made for them in CloudStack.
     pub const MADE: &str = "capstan.dev/cloudstack-made";
+    /// On CloudStackIsolatedNetworks: the last deletion of the network that CloudStack refused.
+    pub const DELETE_REFUSED: &str = "capstan.dev/cloudstack-delete-refused";
     /// On CloudStackMachines: the job that deploys the machine.
     pub const DEPLOY_JOB: &str = "capstan.dev/cloudstack-deploy-job";
+    /// On CloudStackMachines: orders that came to nothing, from the first order on. Names are made of it.
+    pub const ORDERS: &str = "capstan.dev/cloudstack-orders";
+    /// On CloudStackMachines: the last order that CloudStack refused.
+    pub const ORDER_REFUSED: &str = "capstan.dev/cloudstack-order-refused";
     /// On CloudStackMachines: the last deployment that failed.
     pub const DEPLOY_FAILED: &str = "capstan.dev/cloudstack-deploy-failed";
 }

@@ -1,4 +1,4 @@
-//! Asks an API server whether it is ready.
+//! Health check of an API server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Bytes of an answer that are read: its first line is all that counts.
+/// Bytes read of a response: only the status line matters.
 const LONGEST: usize = 64;
 
-/// Asks servers for `/readyz`.
+/// Checks `/readyz` of servers.
 #[derive(Clone)]
-pub struct Asking(TlsConnector);
+pub struct HealthCheck(TlsConnector);
 
-impl Asking {
-    /// A client that asks whoever answers.
+impl HealthCheck {
+    /// A client that accepts any certificate.
     pub fn new() -> Result<Self, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let anybody = Arc::new(Anybody(provider.clone()));
+        let anybody = Arc::new(AnyCertificate(provider.clone()));
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -31,12 +31,11 @@ impl Asking {
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 
-    /// The server says that it is ready.
     pub async fn is_ready(&self, server: SocketAddr) -> bool {
-        self.ask(server).await.unwrap_or(false)
+        self.request(server).await.unwrap_or(false)
     }
 
-    async fn ask(&self, server: SocketAddr) -> std::io::Result<bool> {
+    async fn request(&self, server: SocketAddr) -> std::io::Result<bool> {
         let stream = TcpStream::connect(server).await?;
         let mut stream = self.0.connect(ServerName::IpAddress(server.ip().into()), stream).await?;
         let request = "GET /readyz HTTP/1.1\r\nHost: kubernetes\r\nConnection: close\r\n\r\n";
@@ -47,12 +46,12 @@ impl Asking {
     }
 }
 
-/// Takes any certificate. Nothing is told to the server and nothing of its answer but "ready" is used; whoever comes
-/// through the balancer checks the certificate itself.
+/// Accepts any certificate. Nothing is sent to the server and only its readiness is used; clients of the load
+/// balancer verify the certificate themselves.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

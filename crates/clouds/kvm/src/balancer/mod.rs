@@ -1,8 +1,8 @@
-//! A small TCP balancer before the API servers of a cluster.
+//! A small TCP load balancer for the API servers of a cluster.
 //!
-//! It leads to members that say they are ready; if none does, to any that can be reached, for a server that nobody
-//! has asked yet may still be the one. Connections to a member that stops answering are closed, so that clients
-//! find another at once instead of waiting for a timeout of TCP.
+//! It forwards to ready members; if there are none, to any reachable one, since a new server may not have been
+//! checked yet. Connections to a member that stops responding are closed, so that clients reconnect at once instead
+//! of waiting for a TCP timeout.
 
 mod health;
 
@@ -18,30 +18,29 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub use health::Asking;
+pub use health::HealthCheck;
 
-/// How often the list of members is read and each is asked.
-const EVERY: Duration = Duration::from_millis(500);
-/// How long a member may take to take a connection or to say that it is ready.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often in a row a member may not answer before its connections are closed.
-const STRIKES: u32 = 3;
+/// Interval at which the list of members is read and each is checked.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Timeout of connections and health checks.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Failed checks in a row after which connections to a member are closed.
+const MAX_FAILURES: u32 = 3;
 
-/// What is known of a member.
+/// State of a member.
 struct Member {
     ready: bool,
-    strikes: u32,
-    /// Goes up when its connections are to be closed.
+    failures: u32,
+    /// Incremented to close its connections.
     closing: watch::Sender<u32>,
 }
 
 impl Default for Member {
     fn default() -> Self {
-        Self { ready: false, strikes: 0, closing: watch::Sender::new(0) }
+        Self { ready: false, failures: 0, closing: watch::Sender::new(0) }
     }
 }
 
-/// Members and what is known of them.
 #[derive(Default)]
 struct Members {
     known: Mutex<BTreeMap<Ipv4Addr, Member>>,
@@ -49,8 +48,8 @@ struct Members {
 }
 
 impl Members {
-    /// The members are these from now on. Connections to others are closed.
-    fn are(&self, addresses: &[Ipv4Addr]) {
+    /// Sets the members. Connections to removed ones are closed.
+    fn set(&self, addresses: &[Ipv4Addr]) {
         let mut known = self.known.lock();
         known.retain(|address, member| {
             let stays = addresses.contains(address);
@@ -64,22 +63,22 @@ impl Members {
         }
     }
 
-    /// A member was asked.
-    fn answered(&self, address: Ipv4Addr, ready: bool) {
+    /// Records a health check.
+    fn record_check(&self, address: Ipv4Addr, ready: bool) {
         let mut known = self.known.lock();
         let Some(member) = known.get_mut(&address) else { return };
         if member.ready != ready {
-            tracing::info!(%address, ready, "an API server has changed");
+            tracing::info!(%address, ready, "API server changed");
         }
         member.ready = ready;
-        member.strikes = if ready { 0 } else { member.strikes.saturating_add(1) };
-        if member.strikes == STRIKES {
+        member.failures = if ready { 0 } else { member.failures.saturating_add(1) };
+        if member.failures == MAX_FAILURES {
             member.closing.send_modify(|times| *times += 1);
         }
     }
 
-    /// Members to try, those that are ready first, each in turn.
-    fn to_try(&self) -> Vec<(Ipv4Addr, watch::Receiver<u32>)> {
+    /// Members to try, ready ones first, round-robin.
+    fn candidates(&self) -> Vec<(Ipv4Addr, watch::Receiver<u32>)> {
         let known = self.known.lock();
         let (mut ready, mut others) = (Vec::new(), Vec::new());
         for (address, member) in known.iter() {
@@ -95,12 +94,12 @@ impl Members {
     }
 }
 
-/// Serves connections for as long as it is polled. The file has one address per line and may change.
-pub async fn serve(listener: TcpListener, file: PathBuf, port: u16, asking: Asking) {
+/// Serves connections while polled. The file has one address per line and may change.
+pub async fn serve(listener: TcpListener, file: PathBuf, port: u16, health: HealthCheck) {
     let members = Arc::new(Members::default());
-    members.are(&read(&file));
-    let looking = look(members.clone(), &file, port, asking);
-    let taking = take(listener, members, port);
+    members.set(&read(&file));
+    let looking = check_members(members.clone(), &file, port, health);
+    let taking = accept(listener, members, port);
     tokio::join!(looking, taking);
 }
 
@@ -109,41 +108,41 @@ fn read(file: &Path) -> Vec<Ipv4Addr> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-async fn look(members: Arc<Members>, file: &Path, port: u16, asking: Asking) {
+async fn check_members(members: Arc<Members>, file: &Path, port: u16, health: HealthCheck) {
     loop {
         let addresses = read(file);
-        members.are(&addresses);
+        members.set(&addresses);
         let mut asked = tokio::task::JoinSet::new();
         for address in addresses {
-            let (members, asking) = (members.clone(), asking.clone());
+            let (members, health) = (members.clone(), health.clone());
             asked.spawn(async move {
-                let ready = timeout(PATIENCE, asking.is_ready((address, port).into())).await;
-                members.answered(address, ready.unwrap_or(false));
+                let ready = timeout(TIMEOUT, health.is_ready((address, port).into())).await;
+                members.record_check(address, ready.unwrap_or(false));
             });
         }
         asked.join_all().await;
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 
-async fn take(listener: TcpListener, members: Arc<Members>, port: u16) {
+async fn accept(listener: TcpListener, members: Arc<Members>, port: u16) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
-                tokio::spawn(lead(client, members.clone(), port));
+                tokio::spawn(forward(client, members.clone(), port));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(EVERY).await;
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(INTERVAL).await;
             }
         }
     }
 }
 
-async fn lead(mut client: TcpStream, members: Arc<Members>, port: u16) {
-    for (address, mut closing) in members.to_try() {
+async fn forward(mut client: TcpStream, members: Arc<Members>, port: u16) {
+    for (address, mut closing) in members.candidates() {
         let address: SocketAddr = (address, port).into();
-        let Ok(Ok(mut server)) = timeout(PATIENCE, TcpStream::connect(address)).await else { continue };
+        let Ok(Ok(mut server)) = timeout(TIMEOUT, TcpStream::connect(address)).await else { continue };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
         tokio::select! {
             _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
@@ -163,36 +162,36 @@ mod tests {
     const B: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
     fn order(members: &Members) -> Vec<Ipv4Addr> {
-        members.to_try().into_iter().map(|(address, _)| address).collect()
+        members.candidates().into_iter().map(|(address, _)| address).collect()
     }
 
     #[test]
     fn members_that_are_ready_come_first_and_take_turns() {
         let members = Members::default();
-        members.are(&[A, B]);
-        members.answered(B, true);
+        members.set(&[A, B]);
+        members.record_check(B, true);
         assert_eq!((order(&members), order(&members)), (vec![B, A], vec![B, A]));
-        members.answered(A, true);
+        members.record_check(A, true);
         assert_ne!(order(&members), order(&members));
     }
 
     #[test]
-    fn connections_are_closed_when_a_member_goes_or_is_silent_for_long() {
+    fn connections_to_a_removed_or_unresponsive_member_are_closed() {
         let members = Members::default();
-        members.are(&[A, B]);
-        let closing: BTreeMap<Ipv4Addr, _> = members.to_try().into_iter().collect();
+        members.set(&[A, B]);
+        let closing: BTreeMap<Ipv4Addr, _> = members.candidates().into_iter().collect();
         let closed = |address| closing[&address].has_changed().unwrap_or(true);
-        for strike in 1..=STRIKES {
-            members.answered(A, false);
-            assert_eq!(closed(A), strike == STRIKES, "after {strike}");
+        for strike in 1..=MAX_FAILURES {
+            members.record_check(A, false);
+            assert_eq!(closed(A), strike == MAX_FAILURES, "after {strike}");
         }
         assert!(!closed(B));
-        members.are(&[A]);
+        members.set(&[A]);
         assert!(closed(B));
     }
 
     #[tokio::test]
-    async fn a_connection_goes_on_to_the_next_member_when_one_refuses() {
+    async fn a_refused_connection_is_tried_on_the_next_member() {
         let server = TcpListener::bind((B, 0)).await.expect("a listener");
         let port = server.local_addr().expect("an address").port();
         let folder = tempfile::tempdir().expect("a folder");
@@ -200,9 +199,9 @@ mod tests {
         std::fs::write(&file, format!("{A}\n{B}\nnonsense\n")).expect("written");
         let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a listener");
         let address = front.local_addr().expect("an address");
-        let balancer = tokio::spawn(serve(front, file, port, Asking::new().expect("a client")));
+        let balancer = tokio::spawn(serve(front, file, port, HealthCheck::new().expect("a client")));
         let mut client = TcpStream::connect(address).await.expect("connected");
-        // The first to come may be the balancer asking whether the member is ready: it speaks TLS.
+        // The first connection may be a health check: it starts with TLS.
         loop {
             let (mut accepted, _) = server.accept().await.expect("taken");
             client.write_all(b"x").await.expect("sent");

@@ -1,4 +1,4 @@
-//! What is done about a KVMCluster.
+//! Decisions about KVMClusters.
 
 use std::time::Duration;
 
@@ -12,10 +12,9 @@ use crate::backend::Id;
 
 type Decision = capstan_controller::Decision<KVMClusters>;
 
-/// How often it is looked whether the network and its balancer are still there.
+/// Interval at which the network and its load balancer are checked.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<KVMClusters>) -> Decision {
     let owned = look.seen.members.cluster.is_some();
     decide_cluster(look, Infrastructure::conditions_mut, delete, owned.then_some(keep))
@@ -30,8 +29,8 @@ fn keep(look: &Look<KVMClusters>, decision: &mut Decision) {
     };
     decision.add_finalizer(FINALIZER);
     decision.object.metadata.annotations.insert(NETWORK.to_owned(), name);
-    let Some(held) = look.seen.network.as_ref().filter(|network| network.whole) else {
-        // What cannot be read was refused when it was written.
+    let Some(held) = look.seen.network.as_ref().filter(|network| network.complete) else {
+        // Invalid values were rejected at admission.
         let subnet = look.object.spec.network.cidr.parse().ok();
         let call = NetworkCall::Ensure { network, subnet };
         decisions::ready(look, decision, False, "CreatingNetwork", decisions::failure(look, &call));
@@ -40,7 +39,7 @@ fn keep(look: &Look<KVMClusters>, decision: &mut Decision) {
     };
     let (host, port) = held.endpoint;
     let endpoint = APIEndpoint { host: host.to_string(), port: i32::from(port) };
-    if !decisions::place_endpoint(look, decision, "the balancer", &endpoint) {
+    if !decisions::set_endpoint(look, decision, "the balancer", &endpoint) {
         return;
     }
     let members = &look.seen.members.control_plane;
@@ -56,5 +55,5 @@ fn delete(look: &Look<KVMClusters>, decision: &mut Decision) {
     let network = look.seen.network.as_ref().and_then(|_| Id::try_from(network_of(&look.object)).ok());
     let remove = network.map(|network| NetworkCall::Remove { network });
     let kept = ("the network", &look.seen.members.machines[..]);
-    decisions::let_cluster_go(look, decision, FINALIZER, kept, remove);
+    decisions::delete_cluster(look, decision, FINALIZER, kept, remove);
 }

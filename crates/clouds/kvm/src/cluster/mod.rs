@@ -1,7 +1,7 @@
-//! `KVMCluster`: a network on this host, and a balancer before the API servers of a cluster.
+//! `KVMCluster`: a network on this host, and a load balancer for the API servers of a cluster.
 //!
-//! Owns: KVMClusters, their finalizer, endpoint and status; the network of the same id. Reads: the Cluster that
-//! owns it, the cluster's KVMMachines, the host. On deletion: the network goes after the machines.
+//! Owns: KVMClusters, their finalizer, endpoint and status; the network of the same id. Reads: the Cluster that owns
+//! it, the cluster's KVMMachines, the host. On deletion: the network is removed after the machines.
 
 mod decide;
 #[cfg(test)]
@@ -25,33 +25,30 @@ use crate::backend::{Backend, Id, Network, Subnet};
 use crate::code;
 use crate::types::{KVMCluster, KVMMachine};
 
-/// What a decision about a KVMCluster depends on.
+/// What a decision about a KVMCluster is based on.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Its Cluster, and the machines of that.
+    /// Its Cluster and its machines.
     pub members: ClusterMembers,
-    /// The network on this host.
     pub network: Option<Network>,
 }
 
-/// Keeps a KVMCluster until its network is gone.
+/// Keeps a KVMCluster until its network is removed.
 pub const FINALIZER: &str = "kvmcluster.infrastructure.cluster.x-k8s.io";
 
 /// The id of the network of a cluster. An annotation, since `clusterctl move` changes uids and drops status.
 pub const NETWORK: &str = "kvm.infrastructure.cluster.x-k8s.io/network";
 
-/// The controller of KVMClusters.
 pub struct KVMClusters {
     backend: Arc<dyn Backend>,
 }
 
 impl KVMClusters {
-    /// A controller whose networks are on a host.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self { backend }
     }
 
-    /// Does something that blocks.
+    /// Runs a blocking backend call.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Backend) -> T + Send + 'static,
@@ -61,28 +58,23 @@ impl KVMClusters {
     }
 }
 
-/// What is asked of the host.
+/// A call to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum NetworkCall {
-    /// Make a network with its balancer, or what is missing of them.
+    /// Creates a network with its load balancer, or the missing parts.
     Ensure {
-        /// Its id.
         network: Id,
-        /// Its addresses, if that matters.
+        /// The subnet; `None` for any free one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subnet: Option<Subnet>,
     },
-    /// Say where the balancer leads.
+    /// Sets the members of the load balancer.
     Balance {
-        /// Its id.
         network: Id,
-        /// Addresses of machines.
         members: BTreeSet<Ipv4Addr>,
     },
-    /// Remove it.
     Remove {
-        /// Its id.
         network: Id,
     },
 }
@@ -118,7 +110,7 @@ impl Call for NetworkCall {
     }
 }
 
-/// The id of the network that a cluster has, or would get.
+/// The id of the network that a cluster has or will get.
 pub(crate) fn network_of(object: &KVMCluster) -> String {
     let meta = &object.metadata;
     meta.annotations.get(NETWORK).unwrap_or(&meta.uid).clone()
@@ -184,7 +176,7 @@ impl Controller for KVMClusters {
         let found = found.map_err(unread)?.map_err(|error| unread(error.to_string()))?;
         let happened = match intent.call {
             NetworkCall::Remove { .. } => found.is_none(),
-            _ => found.is_some_and(|network| network.whole),
+            _ => found.is_some_and(|network| network.complete),
         };
         Ok(if happened { Resolution::happened() } else { Resolution::DidNotHappen })
     }

@@ -1,4 +1,4 @@
-//! Decisions about KVMClusters, as a table.
+//! Decisions about KVMClusters.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -26,12 +26,12 @@ fn object() -> KVMCluster {
     cluster
 }
 
-fn network(whole: bool) -> Network {
+fn network(complete: bool) -> Network {
     Network {
         subnet: "10.89.0.0/24".parse().expect("a network"),
         endpoint: (Ipv4Addr::new(10, 89, 0, 1), 6443),
         members: BTreeSet::new(),
-        whole,
+        complete,
     }
 }
 
@@ -45,7 +45,7 @@ fn decided(object: KVMCluster, seen: Seen) -> Decision<KVMClusters> {
 }
 
 #[test]
-fn a_network_is_made_and_made_whole_again() {
+fn a_network_is_created_and_repaired() {
     let ensure = NetworkCall::Ensure { network: id(), subnet: None };
     for found in [None, Some(network(false))] {
         let decision = decided(object(), seen(found));
@@ -60,7 +60,7 @@ fn a_network_is_made_and_made_whole_again() {
 }
 
 #[test]
-fn the_endpoint_is_the_balancers_and_its_members_are_the_control_plane() {
+fn the_endpoint_is_the_load_balancer_of_the_control_plane() {
     let members = BTreeSet::from([Ipv4Addr::new(10, 89, 0, 2)]);
     let mut seen = seen(Some(network(true)));
     seen.members.control_plane = members.clone();
@@ -77,7 +77,7 @@ fn the_endpoint_is_the_balancers_and_its_members_are_the_control_plane() {
 }
 
 #[test]
-fn a_network_goes_after_its_machines() {
+fn a_network_is_removed_after_its_machines() {
     let deleted = deleted(object());
     let members = ClusterMembers { machines: vec!["m".to_owned()], ..ClusterMembers::default() };
     let with = Seen { members, network: Some(network(true)) };

@@ -1,4 +1,4 @@
-//! What is asked of the host.
+//! Calls to the host.
 
 use std::sync::Arc;
 
@@ -11,27 +11,22 @@ use crate::backend::{Backend, BackendError, Id};
 use crate::code;
 use crate::types::KVMMachine;
 
-/// What is asked of the host.
+/// A call to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum MachineCall {
-    /// Create a machine.
     Create {
-        /// Its id.
         id: Id,
-        /// The machine as the host is told of it; none in intents of releases that did not journal it.
+        /// The complete order; `None` in intents of older releases, which did not record it.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
         order: Option<Box<Order>>,
     },
-    /// Destroy a machine.
     Destroy {
-        /// Its id.
         id: Id,
     },
 }
 
 impl MachineCall {
-    /// The machine it is about.
     pub fn id(&self) -> &Id {
         match self {
             Self::Create { id, .. } | Self::Destroy { id } => id,

@@ -1,4 +1,4 @@
-//! What is done about a KVMMachine.
+//! Decisions about KVMMachines.
 
 use std::time::Duration;
 
@@ -14,11 +14,10 @@ use crate::code;
 
 type Decision = capstan_controller::Decision<KVMMachines>;
 
-/// How often a machine that boots is looked at, and one that runs: nobody tells when it stops.
+/// Polling interval of a booting and of a running machine: there are no events.
 const BOOTING: Duration = Duration::from_millis(500);
 const RUNNING: Duration = Duration::from_secs(5);
 
-/// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<KVMMachines>) -> Decision {
     let owners = look.seen.machine.as_ref().zip(look.seen.cluster.as_ref());
     let keep = owners.map(|(machine, cluster)| {
@@ -46,16 +45,16 @@ fn keep(look: &Look<KVMMachines>, machine: &Machine, cluster: &Cluster, decision
                 Phase::Booted | Phase::Failed(_) => drop(decision.again_in(RUNNING)),
                 Phase::Stopped => {}
             }
-            Found::Ours(as_found(instance))
+            Found::Ours(instance_state(instance))
         }
-        // Nothing there, or one that was begun and never ran.
+        // It does not exist, or was created and never ran.
         _ => Found::Nothing,
     };
     let waits = waits(&look.seen, machine, cluster);
     decisions::keep_machine(look, decision, (found, was_there), waits, || order(look, &id, machine));
 }
 
-/// What must be there before a machine is ordered.
+/// What must exist before a machine is ordered.
 pub(super) fn waits(
     seen: &Seen,
     machine: &Machine,
@@ -80,7 +79,7 @@ fn order(look: &Look<KVMMachines>, id: &Id, machine: &Machine) -> MachineOrder<M
     }
 }
 
-fn as_found(instance: &Instance) -> decisions::Instance {
+fn instance_state(instance: &Instance) -> decisions::Instance {
     let phase = match &instance.phase {
         Phase::Booting => InstancePhase::Booting,
         Phase::Booted => InstancePhase::Running,
@@ -100,5 +99,5 @@ fn as_found(instance: &Instance) -> decisions::Instance {
 fn delete(look: &Look<KVMMachines>, decision: &mut Decision) {
     let there = look.seen.instance.as_ref();
     let destroy = there.map(|instance| MachineCall::Destroy { id: instance.id.clone() });
-    decisions::let_go(look, decision, FINALIZER, destroy);
+    decisions::delete_object(look, decision, FINALIZER, destroy);
 }

@@ -3,9 +3,9 @@
 //! Owns: KVMMachines, their finalizer, provider id and status; the machine of that id on this host. Reads: the
 //! Machine that owns it, its Cluster and KVMCluster, the Secret with its boot data, the host.
 //!
-//! The id is written into the specification together with the intent to create, before anything is created: it
-//! outlives `clusterctl move`, which drops status and changes uids, and the machine is looked up by it ever after. A
-//! machine that has gone is told, never made again: whoever manages the Machine replaces it.
+//! The id is written to the spec together with the intent to create, before the call: it survives `clusterctl move`,
+//! which drops status and changes uids, and the machine is looked up by it from then on. A machine that has vanished
+//! is reported, never recreated: the owner of the Machine replaces it.
 
 mod call;
 mod decide;
@@ -32,19 +32,17 @@ pub use call::MachineCall;
 pub use observe::Seen;
 pub use order::Order;
 
-/// Keeps a KVMMachine until its machine is gone.
+/// Keeps a KVMMachine until its machine is destroyed.
 pub const FINALIZER: &str = "kvmmachine.infrastructure.cluster.x-k8s.io";
 
 /// Scheme of provider ids.
 pub(crate) const SCHEME: &str = "kvm:///";
 
-/// The controller of KVMMachines.
 pub struct KVMMachines {
     backend: Arc<dyn Backend>,
 }
 
 impl KVMMachines {
-    /// A controller whose machines are on a host.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self { backend }
     }
@@ -57,7 +55,7 @@ impl KVMMachines {
     }
 }
 
-/// The id that a machine has, or would get.
+/// The id that a machine has or will get.
 pub(crate) fn id_of(object: &KVMMachine) -> Result<Id, BackendError> {
     let id = object.spec.provider_id.strip_prefix(SCHEME).unwrap_or(&object.metadata.uid);
     id.to_owned().try_into()
@@ -108,7 +106,7 @@ impl Controller for KVMMachines {
     ) -> Result<Resolution, ObserveError> {
         let there = self.look_up(intent.call.id()).await?;
         let happened = match &intent.call {
-            // A record without a process is a machine that was begun and not finished: it is made on.
+            // A record without a process is an unfinished machine: its creation continues.
             MachineCall::Create { .. } => there.is_some_and(|it| it.phase != crate::backend::Phase::Stopped),
             MachineCall::Destroy { .. } => there.is_none(),
         };

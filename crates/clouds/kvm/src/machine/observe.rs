@@ -1,4 +1,4 @@
-//! What a decision about a KVMMachine depends on.
+//! What a decision about a KVMMachine is based on.
 
 use std::sync::Arc;
 
@@ -12,18 +12,17 @@ use crate::backend::{Id, Instance, Phase};
 use crate::cluster;
 use crate::types::{KVMCluster, KVMMachine};
 
-/// What was seen beside the KVMMachine.
+/// Observed state besides the KVMMachine.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The Machine that owns it.
     pub machine: Option<Arc<Machine>>,
-    /// Its Cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// The network it is to be in.
+    /// Id of its network.
     pub network: Option<Id>,
     /// The machine on this host.
     pub instance: Option<Instance>,
-    /// What the machine is to boot with; `None` while none is to be made.
+    /// The boot data; `None` while no machine is to be created.
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
 
@@ -43,7 +42,7 @@ pub(super) fn observe(object: &KVMMachine, view: &View) -> Result<Seen, ObserveE
     })
 }
 
-/// Observes the boot data of a machine that may have to be made.
+/// Reads the boot data of a machine that may have to be created.
 pub(super) async fn boot_data(object: &KVMMachine, seen: &mut Seen, view: &View) {
     let runs = seen.instance.as_ref().is_some_and(|it| it.phase != Phase::Stopped);
     let made = runs || object.status.initialization.provisioned == Some(true);

@@ -1,4 +1,4 @@
-//! The order of a machine: everything that the host is told of it but its boot data.
+//! The order of a machine: its complete specification without the boot data.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,32 @@ use super::SCHEME;
 use crate::backend::{Id, MachineSpec};
 use crate::types::{HostVolume, KVMMachine, NodeTaint};
 
-/// Longest name of a machine: it becomes a host name.
-const LONGEST_NAME: usize = 63;
+/// Maximum length of a machine's name: it becomes a host name.
+const MAX_NAME: usize = 63;
 
-/// The order of a machine. Its address is left to the host, which gives addresses out under a lock, as to any cloud's
-/// DHCP.
+/// The order of a machine. The host assigns its address, like a cloud's DHCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
     /// Host name.
     pub name: String,
-    /// The network it is in.
     pub network: Id,
-    /// Name of its image.
     pub image: String,
-    /// Cores it may use.
+    /// CPU limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Memory it may use, in MiB.
+    /// Memory limit in MiB.
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
-    /// Name servers it asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dns_servers: Vec<String>,
-    /// Directories of the host that it sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_volumes: Vec<HostVolume>,
-    /// Labels of its Node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_labels: BTreeMap<String, String>,
-    /// Taints of its Node, as the kubelet takes them.
+    /// Taints of its Node, in the kubelet's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_taints: Vec<String>,
-    /// What it boots with.
     pub boot_data: BootDataRef,
 }
 
@@ -51,7 +44,7 @@ impl order::Order for Order {
 }
 
 impl Order {
-    /// The order of an object's machine, or why there is none.
+    /// The order of a machine, or why it is invalid.
     pub(super) fn of(
         object: &KVMMachine,
         machine: &Machine,
@@ -59,9 +52,9 @@ impl Order {
         boot_data: &BootData,
     ) -> Result<Self, String> {
         let name = machine.metadata.name.clone();
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME {
             return Err(format!(
-                "the name of Machine {name} is longer than the {LONGEST_NAME} letters of a host name"
+                "the name of Machine {name} is longer than the {MAX_NAME} letters of a host name"
             ));
         }
         let spec = &object.spec;
@@ -83,7 +76,7 @@ impl Order {
         })
     }
 
-    /// The order in the host's words.
+    /// The order as the host's specification.
     pub(super) fn specification(&self, id: &Id, user_data: Vec<u8>) -> MachineSpec {
         let volume = |it: &HostVolume| {
             ((&it.host_path).into(), (&it.guest_path).into(), it.read_only.unwrap_or_default())

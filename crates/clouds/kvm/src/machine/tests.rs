@@ -1,4 +1,4 @@
-//! Decisions about KVMMachines, as a table.
+//! Decisions about KVMMachines.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn the_order_is_complete_when_it_is_decided_and_holds_no_boot_data() {
 }
 
 #[test]
-fn a_machine_that_cannot_be_ordered_says_why_and_nothing_is_called() {
+fn a_machine_that_cannot_be_ordered_reports_why_without_a_call() {
     let gone = BootDataError::Unreadable("there is no Secret ns/m-data".to_owned());
     let mut long = seen(None);
     let name = "m".repeat(64);
@@ -136,7 +136,7 @@ fn a_machine_that_cannot_be_ordered_says_why_and_nothing_is_called() {
 }
 
 #[test]
-fn an_intent_of_the_release_before_is_still_read_and_its_end_still_counts() {
+fn an_intent_of_the_previous_release_is_still_resolved() {
     let call: MachineCall = serde_json::from_value(json!({"verb": "create", "id": "u-1"})).expect("a call");
     let mut moved: Look<KVMMachines> = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
     moved.concluded = vec![Concluded { call, result: Some(Value::Null) }];
@@ -145,7 +145,7 @@ fn an_intent_of_the_release_before_is_still_read_and_its_end_still_counts() {
 }
 
 #[test]
-fn a_machine_is_made_once_everything_it_needs_is_there() {
+fn a_machine_is_created_once_its_dependencies_exist() {
     let waiting = Seen { network: None, ..seen(None) };
     let decision = decide(&look(object(), waiting));
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "WaitingForNetwork"));
@@ -155,13 +155,13 @@ fn a_machine_is_made_once_everything_it_needs_is_there() {
 }
 
 #[test]
-fn a_machine_that_was_begun_and_never_ran_is_made_on() {
+fn creation_of_an_unfinished_machine_continues() {
     let decision = decide(&look(object(), seen(Some(instance(Phase::Stopped)))));
     assert_eq!(calls(&decision), [create()]);
 }
 
 #[test]
-fn what_a_machine_does_is_told_and_nothing_is_done_about_it() {
+fn the_state_of_a_machine_is_reported_without_a_call() {
     let failed = Phase::Failed("kubeadm: token abcdef.0123456789abcdef is no good".to_owned());
     for (phase, good, reason) in [
         (Phase::Booting, false, "Booting"),
@@ -181,7 +181,7 @@ fn what_a_machine_does_is_told_and_nothing_is_done_about_it() {
 }
 
 #[test]
-fn a_machine_that_vanished_is_told_and_never_made_again() {
+fn a_vanished_machine_is_reported_and_never_recreated() {
     let decision = decide(&look(made(), seen(None)));
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
     let mut moved: Look<KVMMachines> = look(KVMMachine { status: Default::default(), ..made() }, seen(None));
@@ -191,13 +191,13 @@ fn a_machine_that_vanished_is_told_and_never_made_again() {
 }
 
 #[test]
-fn deletion_destroys_what_is_there_and_then_lets_go() {
+fn deletion_destroys_the_machine_and_then_removes_the_finalizer() {
     for (instance, expected, kept) in [
         (Some(instance(Phase::Booted)), vec![MachineCall::Destroy { id: id() }], true),
         (Some(instance(Phase::Stopped)), vec![MachineCall::Destroy { id: id() }], true),
         (None, vec![], false),
     ] {
-        // Without an owner too: a machine must go even if its Machine went first.
+        // Also without an owner: a machine must be destroyed even if its Machine is gone.
         let decision = decide(&look(deleted(made()), Seen { instance, ..Seen::default() }));
         assert_eq!(calls(&decision), expected);
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), kept);
@@ -205,7 +205,7 @@ fn deletion_destroys_what_is_there_and_then_lets_go() {
 }
 
 #[test]
-fn an_identity_that_is_no_id_reaches_no_host() {
+fn an_invalid_provider_id_never_reaches_the_host() {
     let mut strange = object();
     strange.spec.provider_id = "kvm:///../../etc".to_owned();
     let decision = decide(&look(strange, seen(None)));

@@ -1,11 +1,11 @@
-//! User data becomes what a machine executes: files to be put in place, and scripts in cloud-init's order.
+//! Converts user data to what a machine executes: staged files, and scripts in cloud-init's order.
 //!
 //! ```text
 //!   bootcmd ─▶ write_files ─▶ hostname, users ─▶ write_files (deferred) ─▶ runcmd
 //! ```
 //!
-//! Read on the host, where it is bounded, and executed in the machine by its own shell and tools. A part that fails
-//! is said on the console and does not keep those after it from running, as with cloud-init.
+//! It is parsed on the host, with limits, and executed in the machine by its own shell and tools. A failed module is
+//! reported on the console and does not prevent the following ones, as with cloud-init.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::backend::{BackendError, MachineSpec};
 
 type Config = Map<String, Value>;
 
-/// Where a machine finds what is staged for it.
+/// Where a machine finds its staged files.
 const STAGE: &str = "/run/capstan";
 
 /// What a machine executes at its first boot.
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Of a machine's user data. What cannot be read is said by the machine, on its console.
+    /// The boot plan of a machine. Errors in the user data are reported on its console.
     pub(super) fn of(spec: &MachineSpec, address: &str) -> Self {
         let v1 = json!({
             "instance_id": spec.id, "local_hostname": spec.name, "cloud_name": "kvm", "platform": "kvm",
@@ -44,21 +44,23 @@ impl Plan {
         match read(&spec.user_data, &Metadata::new(&v1, &meta_data)) {
             Ok(parsed) => {
                 for warning in &parsed.warnings {
-                    plan.say(warning);
+                    plan.report(warning);
                 }
                 match parsed.data {
                     UserData::CloudConfig(config) => plan.cloud_config(&config),
                     UserData::Script(text) => plan.run("part-001", "script", &text),
-                    UserData::Empty => plan.say("there is no user data"),
-                    UserData::Ignition(_) => plan.say("user data is for Ignition, which this image has not"),
+                    UserData::Empty => plan.report("there is no user data"),
+                    UserData::Ignition(_) => {
+                        plan.report("user data is for Ignition, which this image does not have")
+                    }
                 }
             }
-            Err(bad) => plan.say(&bad.0),
+            Err(bad) => plan.report(&bad.0),
         }
         plan
     }
 
-    /// Puts it where a machine finds it.
+    /// Writes it to the directory of a machine.
     pub(super) fn write(&self, folder: &Path) -> Result<(), BackendError> {
         let staged = folder.join("files");
         make_folder(&staged)?;
@@ -75,11 +77,11 @@ impl Plan {
         self.script.push('\n');
     }
 
-    fn say(&mut self, words: &str) {
+    fn report(&mut self, words: &str) {
         self.line(&format!("printf '%s\\n' {}", quoted(words)));
     }
 
-    /// Runs a command; if it fails, the console says which module did.
+    /// Runs a command and reports the module on the console if it fails.
     fn attempt(&mut self, module: &str, command: &str) {
         let words = quoted(&format!("Running module {module} failed: exit code"));
         let _ = writeln!(self.script, "{{ {command}; }} || printf '%s %s\\n' {words} $?");
@@ -100,7 +102,7 @@ impl Plan {
 
     fn module(&mut self, name: &str, outcome: Result<(), Failed>) {
         if let Err(why) = outcome {
-            self.say(&format!("Running module {name} failed: {why}"));
+            self.report(&format!("Running module {name} failed: {why}"));
         }
     }
 
@@ -118,7 +120,7 @@ impl Plan {
             ("mounts", "a machine of namespaces has no disks; use hostVolumes"),
         ] {
             if config.get(section).is_some_and(|section| !section.is_null()) {
-                self.say(&format!("{section} is left out: {why}"));
+                self.report(&format!("{section} is skipped: {why}"));
             }
         }
         self.commands(config, "runcmd");
@@ -141,7 +143,7 @@ impl Plan {
         for file in found {
             match file {
                 Ok(file) => self.write_file(file),
-                Err(skipped) => self.say(&skipped.0),
+                Err(skipped) => self.report(&skipped.0),
             }
         }
         self.module("write_files", outcome);
@@ -219,7 +221,7 @@ impl Plan {
     }
 }
 
-/// A word for a shell.
+/// Quotes a word for the shell.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -249,7 +251,7 @@ mod tests {
         Plan::of(&spec, "10.89.0.2")
     }
 
-    /// Executes a plan below a folder by moving every path of it there.
+    /// Executes a plan below a directory by rewriting its paths.
     fn execute(plan: &Plan, root: &Path) -> String {
         let stage = root.join("stage");
         plan.write(&stage).expect("staged");
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cloud_config_is_executed_in_its_order_and_a_failure_does_not_end_it() {
+    fn a_cloud_config_is_executed_in_order_despite_failures() {
         let plan = plan(
             "## template: jinja\n#cloud-config\n\
              write_files:\n\
@@ -273,8 +275,8 @@ mod tests {
              runcmd:\n- [echo, it's, second]\n- 'false && echo never'\n- exit 7\n",
         );
         let root = tempfile::tempdir().expect("a folder");
-        let said = execute(&plan, root.path());
-        let lines: Vec<&str> = said.lines().collect();
+        let output = execute(&plan, root.path());
+        let lines: Vec<&str> = output.lines().collect();
         assert_eq!(lines, ["first", "it's second", "Running module runcmd failed: exit code 7"]);
         let read = |name: &str| std::fs::read_to_string(root.path().join("there").join(name)).expect(name);
         assert_eq!(read("a"), "x kvm:///a1 y");
@@ -286,31 +288,31 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_user_data_becomes_a_command_of_its_own() {
+    fn user_data_cannot_inject_commands() {
         let plan = plan(
             "#cloud-config\nwrite_files:\n- {path: \"/there/'; echo broken; '\", content: a, owner: '$(echo broken)'}\n",
         );
         let root = tempfile::tempdir().expect("a folder");
-        let said = execute(&plan, root.path());
-        assert!(!said.lines().any(|line| line == "broken"), "{said}");
-        assert!(said.contains("Running module write_files failed"), "{said}");
+        let output = execute(&plan, root.path());
+        assert!(!output.lines().any(|line| line == "broken"), "{output}");
+        assert!(output.contains("Running module write_files failed"), "{output}");
         assert!(root.path().join("there/'; echo broken; '").is_file());
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_by_the_machine_without_being_quoted() {
+    fn invalid_user_data_is_reported_without_being_quoted() {
         for (data, words) in [
             ("", "there is no user data"),
             ("hunter2", "Unhandled non-multipart"),
             ("#cloud-config\n[hunter2", "Failed loading yaml blob"),
             ("{\"ignition\": {}}", "Ignition"),
             ("#cloud-config\nruncmd: 7\n", "Running module runcmd failed"),
-            ("#cloud-config\nntp: {servers: [a]}\n", "ntp is left out"),
+            ("#cloud-config\nntp: {servers: [a]}\n", "ntp is skipped"),
         ] {
             let root = tempfile::tempdir().expect("a folder");
-            let said = execute(&plan(data), root.path());
-            assert!(said.contains(words), "{data}: {said}");
-            assert!(!said.contains("hunter2"), "{said}");
+            let output = execute(&plan(data), root.path());
+            assert!(output.contains(words), "{data}: {output}");
+            assert!(!output.contains("hunter2"), "{output}");
         }
     }
 }

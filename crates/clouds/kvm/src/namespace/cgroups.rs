@@ -1,4 +1,4 @@
-//! Control groups of a machine: one in every hierarchy of the host, v1 and v2.
+//! cgroups of a machine: one in every hierarchy of the host, v1 and v2.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,39 +6,36 @@ use std::time::{Duration, Instant};
 use super::run::at;
 use crate::backend::BackendError;
 
-/// The group above those of machines.
+/// Parent cgroup of all machines.
 const PARENT: &str = "capstan-kvm";
-/// The group of a machine's first processes on v2. One that has processes in it can pass no controllers on to groups
-/// below it, which a kubelet makes.
+/// The cgroup of a machine's first processes on v2. A cgroup with processes cannot delegate controllers to children,
+/// which a kubelet creates.
 const INIT: &str = "init";
-/// Controllers of v1 that a kubelet asks for.
+/// v1 controllers that a kubelet needs.
 const NEEDED: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"];
-/// Controllers of v2 that a kubelet asks for.
+/// v2 controllers that a kubelet needs.
 const NEEDED_V2: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
-/// A hierarchy of control groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchy {
-    /// What it is mounted with: `cpu`, `cpu,cpuacct`, `name=systemd`, or `unified` for v2.
+    /// Mount options: `cpu`, `cpu,cpuacct`, `name=systemd`, or `unified` for v2.
     pub(super) controllers: String,
-    /// The folder below which machines get theirs.
+    /// Directory for the cgroups of machines.
     folder: PathBuf,
 }
 
-/// How the host's control groups are arranged.
+/// The host's cgroup setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrangement {
-    /// v1 controllers, perhaps with a v2 hierarchy beside them.
+pub(super) enum CgroupVersion {
+    /// v1 controllers, possibly with a v2 hierarchy.
     V1,
-    /// One v2 hierarchy.
     V2,
 }
 
-/// All hierarchies of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchies {
     pub(super) all: Vec<Hierarchy>,
-    pub(super) arrangement: Arrangement,
+    pub(super) arrangement: CgroupVersion,
 }
 
 impl Hierarchies {
@@ -63,34 +60,34 @@ impl Hierarchies {
         }
         let only_v2 = all.len() == 1 && all[0].controllers == "unified";
         if only_v2 && let Some((_, point)) = mount_of(mounts, "") {
-            // A group of v2 with processes in it cannot have groups with controllers below it: ours are at the top.
+            // On v2 a cgroup with processes cannot have children with controllers: ours are at the top.
             all[0].folder = point.into();
         }
-        Self { all, arrangement: if only_v2 { Arrangement::V2 } else { Arrangement::V1 } }
+        Self { all, arrangement: if only_v2 { CgroupVersion::V2 } else { CgroupVersion::V1 } }
     }
 
-    /// What the host lacks.
+    /// Unmet requirements of the host.
     pub(super) fn needs(&self) -> Vec<String> {
         let there: Vec<String> = match self.arrangement {
-            Arrangement::V2 => {
+            CgroupVersion::V2 => {
                 let path = self.all[0].folder.join("cgroup.controllers");
                 let text = std::fs::read_to_string(path).unwrap_or_default();
                 text.split_whitespace().map(str::to_owned).collect()
             }
-            Arrangement::V1 => {
+            CgroupVersion::V1 => {
                 self.all.iter().flat_map(|h| h.controllers.split(',').map(str::to_owned)).collect()
             }
         };
         let needed: &[&str] = match self.arrangement {
-            Arrangement::V1 => &NEEDED,
-            Arrangement::V2 => &NEEDED_V2,
+            CgroupVersion::V1 => &NEEDED,
+            CgroupVersion::V2 => &NEEDED_V2,
         };
         let missing: Vec<&str> =
             needed.iter().copied().filter(|name| !there.iter().any(|it| it == name)).collect();
         let mut needs = Vec::new();
         if !missing.is_empty() {
             needs.push(format!(
-                "the control groups {} are not mounted: mount them below /sys/fs/cgroup, or boot with cgroup v2",
+                "the cgroups {} are not mounted: mount them below /sys/fs/cgroup, or boot with cgroup v2",
                 missing.join(", ")
             ));
         }
@@ -100,12 +97,12 @@ impl Hierarchies {
         };
         if let Some(locked) = self.all.iter().find(is_locked) {
             let folder = locked.folder.display();
-            needs.push(format!("{folder} is mounted read-only: machines need control groups of their own"));
+            needs.push(format!("{folder} is mounted read-only: machines need cgroups of their own"));
         }
         needs
     }
 
-    /// Makes the groups of a machine and says what it may use. Answers the folders, in order of the hierarchies.
+    /// Creates the cgroups of a machine with its limits. Returns their directories, in the order of the hierarchies.
     pub(super) fn make(
         &self,
         name: &str,
@@ -116,7 +113,7 @@ impl Hierarchies {
         for hierarchy in &self.all {
             let mut folder = hierarchy.folder.clone();
             for part in [PARENT, name] {
-                if self.arrangement == Arrangement::V2 {
+                if self.arrangement == CgroupVersion::V2 {
                     let all = NEEDED_V2.map(|name| format!("+{name}")).join(" ");
                     put(&folder.join("cgroup.subtree_control"), &all)?;
                 }
@@ -144,9 +141,9 @@ impl Hierarchies {
         Ok(made)
     }
 
-    /// The group below a machine's that its processes live in, if they cannot live in that itself.
+    /// The child cgroup for a machine's processes, if they cannot be in the cgroup itself.
     pub(super) fn first_group(&self, group: &Path) -> Option<PathBuf> {
-        (self.arrangement == Arrangement::V2).then(|| group.join(INIT))
+        (self.arrangement == CgroupVersion::V2).then(|| group.join(INIT))
     }
 
     fn limit(
@@ -158,7 +155,7 @@ impl Hierarchies {
     ) -> Result<(), BackendError> {
         const PERIOD: u64 = 100_000;
         let has = |name: &str| hierarchy.controllers.split(',').any(|it| it == name);
-        let v2 = self.arrangement == Arrangement::V2;
+        let v2 = self.arrangement == CgroupVersion::V2;
         if let Some(cpus) = cpus.map(u64::from) {
             match (has("cpu"), v2) {
                 (true, _) => put(&folder.join("cpu.cfs_quota_us"), &(cpus * PERIOD).to_string())?,
@@ -177,9 +174,9 @@ impl Hierarchies {
     }
 }
 
-/// Removes groups with all below them. Groups are busy for a moment after their last process.
-pub(super) fn remove(folders: &[PathBuf], patience: Duration) -> Result<(), BackendError> {
-    let until = Instant::now() + patience;
+/// Removes cgroups with their children. They are busy for a moment after their last process.
+pub(super) fn remove(folders: &[PathBuf], timeout: Duration) -> Result<(), BackendError> {
+    let until = Instant::now() + timeout;
     for folder in folders {
         loop {
             match remove_deep(folder) {
@@ -188,7 +185,7 @@ pub(super) fn remove(folders: &[PathBuf], patience: Duration) -> Result<(), Back
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
-        // The group above goes with its last machine.
+        // The parent is removed with its last machine.
         if let Some(parent) = folder.parent().filter(|parent| parent.ends_with(PARENT)) {
             let _ = std::fs::remove_dir(parent);
         }
@@ -217,12 +214,12 @@ fn put(path: &Path, text: &str) -> Result<(), BackendError> {
     std::fs::write(path, text.trim()).map_err(at(path))
 }
 
-/// Root and mount point of a hierarchy: `cpu,cpuacct` of v1, or nothing for v2.
+/// Root and mount point of a hierarchy: `cpu,cpuacct` of v1, or empty for v2.
 fn mount_of<'a>(mounts: &'a str, controllers: &str) -> Option<(&'a str, &'a str)> {
     mounts.lines().find_map(|line| {
-        let (place, system) = line.split_once(" - ")?;
-        let mut place = place.split_whitespace().skip(3);
-        let (root, point) = (place.next()?, place.next()?);
+        let (mount, system) = line.split_once(" - ")?;
+        let mut mount = mount.split_whitespace().skip(3);
+        let (root, point) = (mount.next()?, mount.next()?);
         let mut system = system.split_whitespace();
         let (kind, options) = (system.next()?, system.nth(1)?);
         let fits = match (kind, controllers) {
@@ -242,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_are_below_this_process_on_v1_and_at_the_top_on_v2() {
+    fn machines_are_below_this_process_on_v1_and_at_the_root_on_v2() {
         let mounts = "\
 30 24 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 31 24 0:27 /box /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
@@ -262,24 +259,24 @@ mod tests {
                 "unified /sys/fs/cgroup/unified/d",
             ]
         );
-        assert_eq!(found.arrangement, Arrangement::V1);
+        assert_eq!(found.arrangement, CgroupVersion::V1);
         let needs = found.needs();
         assert!(needs[0].contains("cpuset, devices, freezer, blkio, pids"), "{needs:?}");
 
         let v2 = Hierarchies::parse("33 24 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/user/x\n");
-        assert_eq!(v2.arrangement, Arrangement::V2);
+        assert_eq!(v2.arrangement, CgroupVersion::V2);
         assert_eq!(v2.all[0].folder, Path::new("/sys/fs/cgroup"));
     }
 
     #[test]
-    fn on_v2_every_group_above_a_machine_passes_its_controllers_on() {
+    fn on_v2_every_ancestor_of_a_machine_delegates_its_controllers() {
         let top = tempfile::tempdir().expect("a folder");
         let hierarchy = Hierarchy { controllers: "unified".to_owned(), folder: top.path().to_owned() };
-        let v2 = Hierarchies { all: vec![hierarchy], arrangement: Arrangement::V2 };
+        let v2 = Hierarchies { all: vec![hierarchy], arrangement: CgroupVersion::V2 };
         let read = |name: &str| std::fs::read_to_string(top.path().join(name)).expect(name);
 
         std::fs::write(top.path().join("cgroup.controllers"), "cpuset cpu io memory").expect("written");
-        assert!(v2.needs()[0].contains("control groups pids are"), "{:?}", v2.needs());
+        assert!(v2.needs()[0].contains("cgroups pids are"), "{:?}", v2.needs());
         std::fs::write(top.path().join("cgroup.controllers"), "cpuset cpu io memory pids").expect("written");
         assert_eq!(v2.needs(), Vec::<String>::new());
 

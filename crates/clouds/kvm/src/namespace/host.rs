@@ -1,4 +1,4 @@
-//! What this host must have before anything on it is changed.
+//! Requirements of the host, checked before anything is changed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,39 +8,37 @@ use super::cgroups::Hierarchies;
 use super::run::at;
 use crate::backend::BackendError;
 
-/// Programs that are run.
 const PROGRAMS: [&str; 7] = ["ip", "nsenter", "unshare", "setsid", "mount", "pivot_root", "hostname"];
-/// File systems that are mounted.
 const FILE_SYSTEMS: [&str; 5] = ["overlay", "proc", "sysfs", "tmpfs", "devpts"];
-/// What root may do, by number, which root in a container may not.
+/// Required capabilities, which root in a container may lack.
 const CAPABILITIES: [(u32, &str); 4] =
     [(12, "CAP_NET_ADMIN"), (18, "CAP_SYS_CHROOT"), (21, "CAP_SYS_ADMIN"), (27, "CAP_MKNOD")];
-/// Files that are there if the kernel has a feature.
+/// Files that exist if the kernel has a feature.
 const FEATURES: [(&str, &str); 5] = [
-    ("/proc/self/ns/cgroup", "namespaces of control groups"),
+    ("/proc/self/ns/cgroup", "namespaces of cgroups"),
     ("/proc/self/ns/mnt", "mount namespaces"),
     ("/proc/self/ns/net", "network namespaces"),
     ("/proc/self/ns/pid", "process namespaces"),
     ("/proc/sys/net/bridge/bridge-nf-call-iptables", "br_netfilter (modprobe br_netfilter)"),
 ];
 
-/// What is known of a host.
+/// What is checked of a host.
 #[derive(Debug, Clone)]
-struct Facts {
+struct HostFacts {
     is_root: bool,
-    /// As the kernel shows them, a bit each.
+    /// Bit mask, as in /proc.
     capabilities: u64,
     /// Programs that are not on PATH.
     missing: Vec<&'static str>,
-    /// Names of file systems that the kernel has.
+    /// File systems that the kernel supports.
     file_systems: Vec<String>,
-    /// Features that the kernel has not.
+    /// Features that the kernel lacks.
     lacking: Vec<&'static str>,
-    /// Machines and images are on file systems of their own.
+    /// Machines and images are on different file systems.
     apart: bool,
 }
 
-impl Facts {
+impl HostFacts {
     fn of_host(settings: &Settings) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let status = read("/proc/self/status");
@@ -95,36 +93,35 @@ impl Facts {
     }
 }
 
-/// What this host lacks, each with what helps.
+/// Unmet requirements of the host, each with a remedy.
 pub(super) fn needs(settings: &Settings, hierarchies: &Hierarchies) -> Vec<String> {
-    let mut needs = Facts::of_host(settings).needs();
+    let mut needs = HostFacts::of_host(settings).needs();
     needs.extend(hierarchies.needs());
     needs
 }
 
-/// What a machine shall see as its processors, if that is not what the host's kernel tells of them.
+/// The `/proc/cpuinfo` for machines, if it must differ from the host's.
 pub(super) fn cpuinfo_for_kubelet() -> Result<Option<String>, BackendError> {
     let path = Path::new("/proc/cpuinfo");
     let text = std::fs::read_to_string(path).map_err(at(path))?;
     Ok(cfg!(target_arch = "x86_64").then(|| with_clock_speed(&text)).flatten())
 }
 
-/// A kubelet on x86_64 ends at once where the clock speed of processors is not told, as on User Mode Linux. The measure
-/// that every kernel takes stands in for it.
+/// A kubelet on x86_64 exits if the CPU frequency is missing, as on User Mode Linux. BogoMIPS replaces it.
 fn with_clock_speed(cpuinfo: &str) -> Option<String> {
-    let told = |name: &str| cpuinfo.lines().any(|line| line.starts_with(name));
+    let has = |name: &str| cpuinfo.lines().any(|line| line.starts_with(name));
     let line = |line: &str| match line.strip_prefix("bogomips") {
         Some(value) => format!("cpu MHz{value}\n{line}\n"),
         None => format!("{line}\n"),
     };
-    (!told("cpu MHz")).then(|| cpuinfo.lines().map(line).collect())
+    (!has("cpu MHz")).then(|| cpuinfo.lines().map(line).collect())
 }
 
 fn is_on(path: &str, program: &str) -> bool {
     std::env::split_paths(path).any(|folder| folder.join(program).is_file())
 }
 
-/// The file system that a folder is on, or will be.
+/// The device of the file system of a directory, which may not exist yet.
 fn device(folder: &Path) -> Option<u64> {
     folder.ancestors().find_map(|folder| Some(std::fs::metadata(folder).ok()?.dev()))
 }
@@ -134,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_host_lacks_is_named_with_what_helps() {
-        let good = Facts {
+    fn unmet_requirements_are_reported_with_a_remedy() {
+        let good = HostFacts {
             is_root: true,
             capabilities: u64::MAX,
             missing: Vec::new(),
@@ -145,13 +142,16 @@ mod tests {
         };
         assert_eq!(good.needs(), Vec::<String>::new());
         for (facts, words) in [
-            (Facts { is_root: false, capabilities: 0, ..good.clone() }, "run as root"),
-            (Facts { capabilities: !(1 << 21), ..good.clone() }, "root has no CAP_SYS_ADMIN here"),
-            (Facts { missing: vec!["ip"], ..good.clone() }, "ip is not on PATH: install"),
-            (Facts { missing: vec!["ip", "mount"], ..good.clone() }, "ip, mount are not on PATH: install"),
-            (Facts { file_systems: good.file_systems[1..].to_vec(), ..good.clone() }, "modprobe overlay"),
-            (Facts { lacking: vec![FEATURES[4].1], ..good.clone() }, "modprobe br_netfilter"),
-            (Facts { apart: true, ..good.clone() }, "put --kvm-state and --kvm-images on one"),
+            (HostFacts { is_root: false, capabilities: 0, ..good.clone() }, "run as root"),
+            (HostFacts { capabilities: !(1 << 21), ..good.clone() }, "root has no CAP_SYS_ADMIN here"),
+            (HostFacts { missing: vec!["ip"], ..good.clone() }, "ip is not on PATH: install"),
+            (
+                HostFacts { missing: vec!["ip", "mount"], ..good.clone() },
+                "ip, mount are not on PATH: install",
+            ),
+            (HostFacts { file_systems: good.file_systems[1..].to_vec(), ..good.clone() }, "modprobe overlay"),
+            (HostFacts { lacking: vec![FEATURES[4].1], ..good.clone() }, "modprobe br_netfilter"),
+            (HostFacts { apart: true, ..good.clone() }, "put --kvm-state and --kvm-images on one"),
         ] {
             let needs = facts.needs();
             assert!(needs.len() == 1 && needs[0].contains(words), "{needs:?} instead of {words}");
@@ -159,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_knows_the_clock_speed_of_processors_whatever_the_kernel_tells() {
-        let told = "processor\t: 0\ncpu MHz\t\t: 2400.000\nbogomips\t: 4800.00\n";
-        assert_eq!(with_clock_speed(told), None);
+    fn machines_always_have_a_cpu_frequency() {
+        let reported = "processor\t: 0\ncpu MHz\t\t: 2400.000\nbogomips\t: 4800.00\n";
+        assert_eq!(with_clock_speed(reported), None);
         let user_mode = "processor\t: 0\nmodel name\t: UML\nbogomips\t: 4800.00\n\n";
         let expected = "processor\t: 0\nmodel name\t: UML\ncpu MHz\t: 4800.00\nbogomips\t: 4800.00\n\n";
         assert_eq!(with_clock_speed(user_mode).as_deref(), Some(expected));

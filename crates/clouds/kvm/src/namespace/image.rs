@@ -1,9 +1,9 @@
-//! Node images: what `cargo xtask node-image` leaves in a folder.
+//! Node images, created by `cargo xtask node-image`.
 //!
 //! ```text
 //!   IMAGE/base        a root file system
-//!   IMAGE/kit         what a node has beside it: kubelet, kubeadm, containerd, plugins, settings
-//!   IMAGE/containerd  containerd's folder with the images that a control plane needs, ready to be copied
+//!   IMAGE/kit         additional files of a node: kubelet, kubeadm, containerd, plugins, settings
+//!   IMAGE/containerd  containerd's directory with the images of a control plane, ready to be copied
 //! ```
 
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::run::{at, make_folder};
 use crate::backend::BackendError;
 
-/// Folder of an image, or what to do about its absence.
+/// Directory of an image; the error says how to create it.
 pub(super) fn find(images: &Path, name: &str) -> Result<PathBuf, BackendError> {
     let image = images.join(name);
     let lacks = ["base/bin/sh", "kit/usr/local/bin/kubelet", "kit/usr/local/bin/containerd"]
@@ -28,7 +28,8 @@ pub(super) fn find(images: &Path, name: &str) -> Result<PathBuf, BackendError> {
     }
 }
 
-/// Copies containerd's folder for a machine. Content and layers never change, so they are linked; databases do.
+/// Copies containerd's directory for a machine. Content and layers never change and are hard-linked; databases are
+/// copied.
 pub(super) fn copy_containerd(image: &Path, to: &Path) -> Result<(), BackendError> {
     let from = image.join("containerd");
     make_folder(to)?;
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_not_there_names_the_command_that_makes_it() {
+    fn the_error_for_a_missing_image_names_the_command_that_creates_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = find(folder.path(), "kubernetes-v1").expect_err("nothing there").to_string();
         assert!(error.contains("cargo xtask node-image"), "{error}");

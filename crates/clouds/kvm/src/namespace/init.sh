@@ -1,9 +1,9 @@
-# Process 1 of a machine: keeps containerd and the kubelet running, executes the boot data once, reaps for ever.
+# Process 1 of a machine: keeps containerd and the kubelet running, executes the boot data once, reaps zombies.
 umount -l /oldroot && rmdir /oldroot
 mount --make-rshared /
 
 if [ "$ARRANGEMENT" = v2 ]; then
-  # This process and what waits for it outside are in a group below, so that there may be more of them with controllers.
+  # This process and its waiting parent are in a child cgroup, so that siblings can have controllers.
   for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
     echo "+$controller" > /sys/fs/cgroup/cgroup.subtree_control
   done
@@ -22,7 +22,7 @@ supervise_containerd() {
   done
 }
 
-# kubeadm finds no systemd here and leaves the kubelet to whoever starts it: it runs once kubeadm has configured it.
+# There is no systemd, so kubeadm does not start the kubelet: it is started here once kubeadm has configured it.
 kubelet_is_configured() {
   [ -s /var/lib/kubelet/config.yaml ] && [ -s /var/lib/kubelet/kubeadm-flags.env ] || return 1
   [ -s /etc/kubernetes/kubelet.conf ] || [ -s /etc/kubernetes/bootstrap-kubelet.conf ]
@@ -41,7 +41,7 @@ supervise_kubelet() {
   done
 }
 
-# What is printed can be read by whoever looks at a console: tokens and keys are not for them.
+# The console is readable by others: tokens and keys are redacted.
 hide() {
   sed -u -E 's/[a-z0-9]{6}\.[a-z0-9]{16}/(hidden)/g; s/(sha256:)?[0-9a-f]{64}/(hidden)/g'
 }

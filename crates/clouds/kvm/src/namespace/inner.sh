@@ -1,12 +1,12 @@
-# Runs as process 1 of a machine's namespaces while the host's files are still there: makes the machine's own, goes
-# there and becomes its init. Everything that is mounted here is gone with the namespace.
+# Runs as process 1 of a machine's namespaces, still on the host's root: creates the machine's root, switches to it
+# and becomes its init. All mounts here end with the namespace.
 #
-# From the environment: DIR (the machine's folder), IMAGE, NAME, ADDRESS, HIERARCHIES, ARRANGEMENT, VOLUMES (one per
+# From the environment: DIR (the machine's directory), IMAGE, NAME, ADDRESS, HIERARCHIES, ARRANGEMENT, VOLUMES (one per
 # line: rw|ro, host path, path in the machine; tabs between).
 set -e
 umask 022
 
-# The host's view of this process: found again by number and beginning.
+# The pid and start time of this process on the host.
 read -r line < /proc/self/stat
 set -- $line
 echo "$1 ${22}" > "$DIR/pid.unfinished"
@@ -14,7 +14,7 @@ mv "$DIR/pid.unfinished" "$DIR/pid"
 
 hostname "$NAME"
 cd "$DIR"
-# A name may hold what separates options of overlayfs, so folders are named from here.
+# Paths may contain the option separators of overlayfs, so they are relative.
 mkdir -p root upper work
 ln -sfn "$IMAGE" image
 mount -t overlay -o "lowerdir=image/kit:image/base,upperdir=upper,workdir=work" overlay root
@@ -59,7 +59,7 @@ else
   done
 fi
 
-# A kubelet insists on settings that belong to the whole host: it finds what it wants, and the host keeps its own.
+# A kubelet requires sysctls that are global to the host: it sees its values, and the host's stay unchanged.
 mkdir -p "$DIR/sysctl"
 while read -r path value; do
   [ -e "proc/sys/$path" ] || continue
@@ -76,7 +76,7 @@ kernel/keys/root_maxbytes 25000000
 SYSCTL
 if [ -e "$DIR/cpuinfo" ]; then mount --bind "$DIR/cpuinfo" proc/cpuinfo; fi
 
-# overlayfs cannot stand on overlayfs: what containerd stacks is on the host's own file system.
+# overlayfs cannot be stacked on overlayfs: containerd's directory is on the host's file system.
 for name in containerd kubelet etcd; do
   mkdir -p "$DIR/var/$name" "var/lib/$name"
   mount --bind "$DIR/var/$name" "var/lib/$name"

@@ -1,14 +1,15 @@
-//! Machines that are Linux namespaces on this host: their own processes, mounts, network, host name and control
-//! groups over a shared node image, with real containerd, kubelet and kubeadm. Real clusters in seconds, for
-//! development and tests; they share the host's kernel and are no boundary against what runs in them.
+//! Machines as Linux namespaces on this host: their own processes, mounts, network, host name and cgroups over a
+//! shared node image, with real containerd, kubelet and kubeadm. Real clusters in seconds, for development and tests;
+//! they share the host's kernel and are not a security boundary.
 //!
 //! ```text
 //!   STATE/networks/ID   network.json (record), members, balancer (process), balancer.log
 //!   STATE/machines/ID   machine.json (record), pid, console.log, upper, var, status
 //! ```
 //!
-//! A record is written before anything is made and goes after everything is gone, so whatever happens in between is
-//! found again. Machines and balancers outlive this process; another one finds them by their records.
+//! A record is written before anything is created and removed after everything is gone, so that an interruption
+//! leaves nothing untracked. Machines and load balancers outlive this process; the next one finds them by their
+//! records.
 
 mod boot;
 mod cgroups;
@@ -32,48 +33,48 @@ use crate::backend::{Backend, BackendError, Id, Instance, MachineSpec, Network, 
 use cgroups::Hierarchies;
 use node::{Node, Record};
 use process::Process;
-use run::{at, make_folder, read_if_there, remove_folder, write_whole};
+use run::{at, make_folder, read_if_exists, remove_folder, write_atomically};
 
-/// Port of the API servers, of their balancers too.
+/// Port of the API servers and their load balancers.
 const PORT: u16 = 6443;
-/// How long a balancer may take to go.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a load balancer may take to end.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where things are.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Folder of machines and networks.
+    /// Directory of machines and networks.
     pub state: PathBuf,
-    /// Folder of node images.
+    /// Directory of node images.
     pub images: PathBuf,
-    /// Program and first arguments of a balancer; it is given `--listen` and `--members` beside.
+    /// Program and first arguments of a load balancer; `--listen` and `--members` are appended.
     pub balancer: Vec<PathBuf>,
 }
 
-/// Machines of namespaces.
+/// The namespace backend.
 pub struct Namespaces {
     settings: Settings,
     hierarchies: Hierarchies,
-    /// Addresses and subnets are given out by one at a time.
-    giving: Mutex<()>,
+    /// Serializes the allocation of addresses and subnets.
+    allocation: Mutex<()>,
 }
 
-/// What is kept of a network.
+/// The record of a network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct NetworkRecord {
     id: Id,
     subnet: Subnet,
-    /// How many addresses were given out: the next is not one that was used a moment ago.
+    /// Number of allocated addresses: a released one is not reused at once.
     given: u32,
 }
 
 impl Namespaces {
-    /// Refuses a host that lacks something. Nothing on it is changed.
+    /// Checks the requirements of the host without changing anything.
     pub fn check(settings: &Settings) -> Result<(), BackendError> {
-        equipped(settings).map(drop)
+        host_cgroups(settings).map(drop)
     }
 
-    /// Machines and networks of a folder, unless the host lacks something: that is said before anything is changed.
+    /// Opens the machines and networks of a directory. Fails if the host does not meet the requirements, before
+    /// anything is changed.
     pub fn open(settings: Settings) -> Result<Self, BackendError> {
         let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
         let settings = Settings {
@@ -81,14 +82,14 @@ impl Namespaces {
             images: absolute(&settings.images)?,
             balancer: settings.balancer,
         };
-        let hierarchies = equipped(&settings)?;
+        let hierarchies = host_cgroups(&settings)?;
         for folder in ["networks", "machines"] {
             make_folder(&settings.state.join(folder))?;
         }
-        Ok(Self { settings, hierarchies, giving: Mutex::new(()) })
+        Ok(Self { settings, hierarchies, allocation: Mutex::new(()) })
     }
 
-    /// Removes every machine and every network that has a record here.
+    /// Removes every machine and network that has a record here.
     pub fn remove_everything(&self) -> Result<(), BackendError> {
         for machine in self.ids("machines")? {
             self.destroy(&machine)?;
@@ -109,7 +110,7 @@ impl Namespaces {
 
     fn record(&self, id: &Id) -> Result<Option<NetworkRecord>, BackendError> {
         let path = self.network_folder(id).join("network.json");
-        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        let Some(text) = read_if_exists(&path)? else { return Ok(None) };
         let unreadable = |error: serde_json::Error| BackendError::Failed {
             what: format!("read {}", path.display()),
             why: error.to_string(),
@@ -120,7 +121,7 @@ impl Namespaces {
     fn keep(&self, record: &NetworkRecord) -> Result<(), BackendError> {
         let folder = self.network_folder(&record.id);
         make_folder(&folder)?;
-        write_whole(&folder.join("network.json"), &serde_json::to_vec_pretty(record).unwrap_or_default())
+        write_atomically(&folder.join("network.json"), &serde_json::to_vec_pretty(record).unwrap_or_default())
     }
 
     fn ids(&self, kind: &str) -> Result<Vec<Id>, BackendError> {
@@ -129,9 +130,9 @@ impl Namespaces {
         Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()?.try_into().ok()).collect())
     }
 
-    /// Gives a new network its addresses.
-    fn admit(&self, id: &Id, subnet: Option<Subnet>) -> Result<NetworkRecord, BackendError> {
-        let _one = self.giving.lock();
+    /// Allocates the subnet of a new network.
+    fn allocate_subnet(&self, id: &Id, subnet: Option<Subnet>) -> Result<NetworkRecord, BackendError> {
+        let _one = self.allocation.lock();
         if let Some(record) = self.record(id)? {
             return Ok(record);
         }
@@ -148,9 +149,9 @@ impl Namespaces {
         Ok(record)
     }
 
-    /// Gives a new machine its address and keeps it.
-    fn enrol(&self, spec: &MachineSpec) -> Result<(Record, Subnet), BackendError> {
-        let _one = self.giving.lock();
+    /// Allocates and records the address of a new machine.
+    fn allocate_address(&self, spec: &MachineSpec) -> Result<(Record, Subnet), BackendError> {
+        let _one = self.allocation.lock();
         let node = Node::new(&self.machines(), &spec.id);
         let gone = || BackendError::Refused(format!("there is no network {}", spec.network));
         let mut network = self.record(&spec.network)?.ok_or_else(gone)?;
@@ -189,7 +190,7 @@ impl Namespaces {
         };
         let members = folder.join("members");
         if !members.exists() {
-            write_whole(&members, b"")?;
+            write_atomically(&members, b"")?;
         }
         let mut command = Command::new("setsid");
         let namespace = network::namespace_of(&record.id);
@@ -201,7 +202,7 @@ impl Namespaces {
             what: "start a balancer".to_owned(),
             why: format!("it ended at once; see {}", folder.join("balancer.log").display()),
         })?;
-        write_whole(&folder.join("balancer"), process.record().as_bytes())?;
+        write_atomically(&folder.join("balancer"), process.record().as_bytes())?;
         process::forget(child);
         Ok(())
     }
@@ -211,19 +212,19 @@ impl Namespaces {
     }
 
     fn describe(&self, record: &NetworkRecord) -> Result<Network, BackendError> {
-        let members = read_if_there(&self.network_folder(&record.id).join("members"))?.unwrap_or_default();
+        let members = read_if_exists(&self.network_folder(&record.id).join("members"))?.unwrap_or_default();
         let runs = self.balancer(&record.id)?.is_some_and(Process::runs);
         Ok(Network {
             subnet: record.subnet,
             endpoint: (record.subnet.gateway(), PORT),
             members: members.lines().filter_map(|line| line.parse().ok()).collect(),
-            whole: runs && network::is_whole(&record.id)?,
+            complete: runs && network::is_complete(&record.id)?,
         })
     }
 }
 
-/// The host's control groups, if it has them and all else.
-fn equipped(settings: &Settings) -> Result<Hierarchies, BackendError> {
+/// The host's cgroups, if it meets all requirements.
+fn host_cgroups(settings: &Settings) -> Result<Hierarchies, BackendError> {
     let hierarchies = Hierarchies::of_host()?;
     match host::needs(settings, &hierarchies) {
         needs if needs.is_empty() => Ok(hierarchies),
@@ -240,10 +241,10 @@ impl Backend for Namespaces {
     }
 
     fn ensure_network(&self, id: &Id, subnet: Option<Subnet>) -> Result<Network, BackendError> {
-        let record = self.admit(id, subnet)?;
-        if !network::is_whole(id)? {
+        let record = self.allocate_subnet(id, subnet)?;
+        if !network::is_complete(id)? {
             if let Some(process) = self.balancer(id)? {
-                process.kill(PATIENCE)?;
+                process.kill(TIMEOUT)?;
             }
             network::make(id, record.subnet)?;
         }
@@ -255,7 +256,7 @@ impl Backend for Namespaces {
 
     fn balance(&self, id: &Id, members: &BTreeSet<Ipv4Addr>) -> Result<(), BackendError> {
         let lines: String = members.iter().map(|member| format!("{member}\n")).collect();
-        write_whole(&self.network_folder(id).join("members"), lines.as_bytes())
+        write_atomically(&self.network_folder(id).join("members"), lines.as_bytes())
     }
 
     fn remove_network(&self, id: &Id) -> Result<(), BackendError> {
@@ -263,7 +264,7 @@ impl Backend for Namespaces {
             return remove_folder(&self.network_folder(id));
         }
         if let Some(process) = self.balancer(id)? {
-            process.kill(PATIENCE)?;
+            process.kill(TIMEOUT)?;
         }
         network::remove(id)?;
         remove_folder(&self.network_folder(id))
@@ -274,11 +275,11 @@ impl Backend for Namespaces {
     }
 
     fn create(&self, spec: &MachineSpec) -> Result<(), BackendError> {
-        let (record, subnet) = self.enrol(spec)?;
+        let (record, subnet) = self.allocate_address(spec)?;
         let node = Node::new(&self.machines(), &spec.id);
         let started = node.start(spec, &record, subnet, &self.settings.images, &self.hierarchies);
         if started.is_err() {
-            // Nothing of it ran user data to an end: a machine that was never there can be tried again.
+            // Its user data has not finished: a machine that never ran may be tried again.
             node.remove()?;
         }
         started

@@ -1,11 +1,11 @@
-//! A network: a bridge in a network namespace of its own, and a way there from the host.
+//! A network: a bridge in its own network namespace, connected to the host.
 //!
 //! ```text
 //!   host: cap-HASH (last address) ── veth ── host0 ┐
 //!   machine: eth0 ────────────────── veth ── v-HASH ┴ br0 (first address: gateway, balancer)
 //! ```
 //!
-//! In the host's own namespace there is one interface per network, with the route that its address brings.
+//! The host's own namespace has one interface per network, with the route of its address.
 
 use std::net::Ipv4Addr;
 
@@ -15,22 +15,20 @@ use serde_json::Value;
 use super::run::{run, short};
 use crate::backend::{BackendError, Id, Subnet};
 
-/// Where networks get their addresses unless they say so themselves.
+/// Default address pool of networks.
 const POOL: &str = "10.89.0.0/16";
-/// Length of the prefix of those.
+/// Prefix length of networks from the pool.
 const PREFIX: u8 = 24;
 
-/// Name of a network's namespace.
 pub(super) fn namespace_of(network: &Id) -> String {
     format!("capn-{}", short(network.as_str()))
 }
 
-/// Name of a machine's namespace.
 pub(super) fn namespace_of_machine(machine: &Id) -> String {
     format!("capm-{}", short(machine.as_str()))
 }
 
-/// Name of the interface on the host.
+/// Name of a network's interface on the host.
 fn interface_of(network: &Id) -> String {
     format!("cap-{}", short(network.as_str()))
 }
@@ -39,7 +37,6 @@ fn port_of(machine: &Id) -> String {
     format!("v-{}", short(machine.as_str()))
 }
 
-/// Names of network namespaces of the host.
 pub(super) fn namespaces() -> Result<Vec<String>, BackendError> {
     let listed = run("ip", &["netns", "list"])?;
     Ok(listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
@@ -49,13 +46,12 @@ fn exists(namespace: &str) -> Result<bool, BackendError> {
     Ok(namespaces()?.iter().any(|name| name == namespace))
 }
 
-/// Everything of a network is there.
-pub(super) fn is_whole(network: &Id) -> Result<bool, BackendError> {
+/// Whether all parts of a network exist.
+pub(super) fn is_complete(network: &Id) -> Result<bool, BackendError> {
     let interface = interface_of(network);
     Ok(exists(&namespace_of(network))? && run("ip", &["link", "show", &interface]).is_ok())
 }
 
-/// Makes a network anew.
 pub(super) fn make(network: &Id, subnet: Subnet) -> Result<(), BackendError> {
     remove(network)?;
     let (namespace, interface) = (namespace_of(network), interface_of(network));
@@ -77,7 +73,7 @@ pub(super) fn make(network: &Id, subnet: Subnet) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Removes a network; its interfaces go with it.
+/// Removes a network with its interfaces.
 pub(super) fn remove(network: &Id) -> Result<(), BackendError> {
     let (namespace, interface) = (namespace_of(network), interface_of(network));
     if run("ip", &["link", "show", &interface]).is_ok() {
@@ -89,7 +85,7 @@ pub(super) fn remove(network: &Id) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Gives a machine a network namespace with an address in a network.
+/// Creates a machine's network namespace with an address in a network.
 pub(super) fn attach(
     machine: &Id,
     network: &Id,
@@ -114,18 +110,18 @@ pub(super) fn attach(
     Ok(())
 }
 
-/// Takes a machine's network namespace away; the interfaces in it go with it.
+/// Removes a machine's network namespace with its interfaces.
 pub(super) fn detach(machine: &Id) -> Result<(), BackendError> {
     let namespace = namespace_of_machine(machine);
     if exists(&namespace)? {
-        // The interface goes at once, the namespace only when the kernel has time.
+        // The interface is removed at once, the namespace only when the kernel gets to it.
         let _ = run("ip", &["-n", &namespace, "link", "del", "eth0"]);
         run("ip", &["netns", "del", &namespace])?;
     }
     Ok(())
 }
 
-/// A subnet that neither another network nor a route of the host has.
+/// A subnet that is used by no other network and no route of the host.
 pub(super) fn free_subnet(taken: &[Subnet]) -> Result<Subnet, BackendError> {
     let routes = run("ip", &["-j", "-4", "route", "show", "table", "all"])?;
     let routes: Value = serde_json::from_str(&routes).unwrap_or_default();
@@ -141,7 +137,7 @@ fn choose(taken: &[Ipv4Net]) -> Result<Subnet, BackendError> {
     let pool: Ipv4Net = POOL.parse().map_err(|_| BackendError::Refused(POOL.to_owned()))?;
     let overlaps = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
     let mut candidates = pool.subnets(PREFIX).into_iter().flatten();
-    // The default route contains every network and takes none.
+    // The default route contains every network and occupies none.
     let free = candidates
         .find(|candidate| !taken.iter().any(|it| it.prefix_len() > 0 && overlaps(it, candidate)))
         .ok_or_else(|| {
@@ -155,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subnet_is_chosen_that_nobody_has() {
+    fn a_free_subnet_is_chosen() {
         let taken = |texts: &[&str]| -> Vec<Ipv4Net> {
             texts.iter().map(|text| text.parse().expect("a network")).collect()
         };

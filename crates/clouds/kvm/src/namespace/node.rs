@@ -1,4 +1,4 @@
-//! One machine: its folder, its namespaces, its processes.
+//! One machine: its directory, namespaces and processes.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::boot::{Plan, quoted};
-use super::cgroups::{self, Arrangement, Hierarchies};
+use super::cgroups::{self, CgroupVersion, Hierarchies};
 use super::process::{self, Process};
-use super::run::{at, make_folder, read_if_there, remove_folder, write_whole};
+use super::run::{at, make_folder, read_if_exists, remove_folder, write_atomically};
 use super::{host, image, network};
 use crate::backend::{BackendError, Id, Instance, MachineSpec, Phase, Subnet};
 
-/// How long processes and control groups may take to go.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a machine may take until its first process is there.
+/// How long processes and cgroups may take to end.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a machine may take until its first process runs.
 const START: Duration = Duration::from_secs(20);
-/// How much of the end of a console is looked at.
+/// Bytes read from the end of a console.
 const TAIL: u64 = 16 * 1024;
 
 const INNER: &str = include_str!("inner.sh");
 const INIT: &str = include_str!("init.sh");
 
-/// What is kept of a machine: written before anything of it is made.
+/// The record of a machine, written before anything of it is created.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) id: Id,
@@ -34,7 +34,6 @@ pub(super) struct Record {
     pub(super) cgroups: Vec<PathBuf>,
 }
 
-/// The folder of a machine.
 pub(super) struct Node {
     folder: PathBuf,
 }
@@ -44,10 +43,10 @@ impl Node {
         Self { folder: machines.join(id.as_str()) }
     }
 
-    /// What is kept of it, if it was ever begun.
+    /// The record, if its creation has started.
     pub(super) fn record(&self) -> Result<Option<Record>, BackendError> {
         let path = self.folder.join("machine.json");
-        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        let Some(text) = read_if_exists(&path)? else { return Ok(None) };
         let unreadable = |error: serde_json::Error| BackendError::Failed {
             what: format!("read {}", path.display()),
             why: error.to_string(),
@@ -58,7 +57,7 @@ impl Node {
     pub(super) fn keep(&self, record: &Record) -> Result<(), BackendError> {
         make_folder(&self.folder)?;
         let text = serde_json::to_vec_pretty(record).unwrap_or_default();
-        write_whole(&self.folder.join("machine.json"), &text)
+        write_atomically(&self.folder.join("machine.json"), &text)
     }
 
     fn process(&self) -> Result<Option<Process>, BackendError> {
@@ -69,11 +68,11 @@ impl Node {
         self.folder.join("console.log")
     }
 
-    /// The machine as it is.
+    /// The actual state of the machine.
     pub(super) fn look(&self) -> Result<Option<Instance>, BackendError> {
         let Some(record) = self.record()? else { return Ok(None) };
         let runs = self.process()?.is_some_and(Process::runs);
-        let phase = match read_if_there(&self.folder.join("status/boot"))?.as_deref().map(str::trim) {
+        let phase = match read_if_exists(&self.folder.join("status/boot"))?.as_deref().map(str::trim) {
             _ if !runs => Phase::Stopped,
             Some("booted") => Phase::Booted,
             Some(_) => Phase::Failed(last_line(&self.console())),
@@ -88,7 +87,7 @@ impl Node {
         }))
     }
 
-    /// Makes everything of a machine and starts it.
+    /// Creates a machine and starts it.
     pub(super) fn start(
         &self,
         spec: &MachineSpec,
@@ -114,7 +113,7 @@ impl Node {
         self.launch(spec, record, &image, &cgroups, hierarchies)
     }
 
-    /// Takes away what an attempt that nobody heard the end of has left: a first boot finds nothing of another.
+    /// Removes the remains of an interrupted attempt: a first boot must not find them.
     fn clear(&self) -> Result<(), BackendError> {
         for folder in ["boot", "status", "var", "upper", "work"] {
             remove_folder(&self.folder.join(folder))?;
@@ -167,8 +166,8 @@ impl Node {
             .collect();
         let enter =
             |group: &Path| format!("echo 0 > {}\n", quoted(&group.join("cgroup.procs").to_string_lossy()));
-        // Into the control groups first: what they are when the namespace of control groups is made is its root. On v2
-        // its root must have no processes, not even those outside that wait for the machine.
+        // Enter the cgroups first: they become the root of the cgroup namespace. On v2 its root must have no
+        // processes, not even those outside that wait for the machine.
         let mut script: String = cgroups.iter().map(|group| enter(group)).collect();
         let mut inside: String = cgroups
             .iter()
@@ -188,7 +187,7 @@ impl Node {
         command.env("DIR", &self.folder).env("IMAGE", image).env("NAME", &spec.name);
         command.env("ADDRESS", record.address.to_string()).env("HIERARCHIES", controllers.join(" "));
         command.env("VOLUMES", volumes.join("\n"));
-        let arrangement = if hierarchies.arrangement == Arrangement::V2 { "v2" } else { "v1" };
+        let arrangement = if hierarchies.arrangement == CgroupVersion::V2 { "v2" } else { "v1" };
         command.env("ARRANGEMENT", arrangement);
         let mut child = process::detached(&mut command, &self.console())?;
         let until = Instant::now() + START;
@@ -206,19 +205,19 @@ impl Node {
         Ok(())
     }
 
-    /// Ends everything of a machine and removes its traces.
+    /// Ends all processes of a machine and removes its resources.
     pub(super) fn remove(&self) -> Result<(), BackendError> {
         let Some(record) = self.record()? else {
             return remove_folder(&self.folder);
         };
         if let Some(process) = self.process()? {
-            process.kill(PATIENCE)?;
+            process.kill(TIMEOUT)?;
         }
-        // A process that was caught on its way in, or one that somebody sent in from outside.
+        // A process that was just entering, or one that was sent in from outside.
         self.end_stragglers(&record.cgroups)?;
         network::detach(&record.id)?;
-        cgroups::remove(&record.cgroups, PATIENCE)?;
-        // The record goes last: what is left of a folder without one is never asked for again.
+        cgroups::remove(&record.cgroups, TIMEOUT)?;
+        // The record is removed last: a directory without one is never looked up again.
         for entry in std::fs::read_dir(&self.folder).map_err(at(&self.folder))?.flatten() {
             let path = entry.path();
             if entry.file_name() == "machine.json" {
@@ -234,7 +233,7 @@ impl Node {
     }
 
     fn end_stragglers(&self, groups: &[PathBuf]) -> Result<(), BackendError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let left: Vec<Process> = groups.iter().flat_map(|group| members(group)).collect();
             if left.is_empty() {
@@ -245,13 +244,13 @@ impl Node {
                 return Err(BackendError::Failed { what: format!("empty {}", self.folder.display()), why });
             }
             for process in left {
-                process.kill(PATIENCE)?;
+                process.kill(TIMEOUT)?;
             }
         }
     }
 }
 
-/// Processes in a control group and those below it.
+/// Processes in a cgroup and its children.
 fn members(group: &Path) -> Vec<Process> {
     let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let mut found: Vec<Process> =
@@ -264,7 +263,7 @@ fn members(group: &Path) -> Vec<Process> {
     found
 }
 
-/// What the kubelet is told beside what kubeadm tells it; of two the later, kubeadm's, holds.
+/// Kubelet arguments in addition to kubeadm's, which take precedence.
 fn kubelet_arguments(spec: &MachineSpec, address: Ipv4Addr) -> String {
     let mut out = format!("--provider-id={} --node-ip={address}", spec.provider_id);
     if !spec.node_labels.is_empty() {
@@ -279,13 +278,13 @@ fn kubelet_arguments(spec: &MachineSpec, address: Ipv4Addr) -> String {
     out
 }
 
-/// 32 hexadecimal digits that are the machine's own.
+/// 32 hexadecimal digits, unique to the machine.
 fn machine_id(id: &Id) -> String {
     use sha2::{Digest, Sha256};
     Sha256::digest(id.as_str().as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The last line of a console that says something.
+/// The last non-empty line of a console.
 fn last_line(console: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let read = || -> std::io::Result<String> {
@@ -297,6 +296,6 @@ fn last_line(console: &Path) -> String {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read().unwrap_or_default();
-    let says = |line: &&str| !line.trim().is_empty();
-    text.lines().rev().find(says).unwrap_or("(nothing)").to_owned()
+    let non_empty = |line: &&str| !line.trim().is_empty();
+    text.lines().rev().find(non_empty).unwrap_or("(nothing)").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Processes that outlive this one, found again by their number and the moment they began.
+//! Processes that outlive this one, identified by pid and start time.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::run::{at, read_if_there};
+use super::run::{at, read_if_exists};
 use crate::backend::BackendError;
 
-/// How often it is looked whether a process is gone.
+/// Polling interval while a process ends.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A process, told from later ones of the same number by the moment it began.
+/// A process, identified by pid and start time: pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pid: i32,
@@ -21,42 +21,42 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The process that a file names: its number and the moment it began.
+    /// The process recorded in a file.
     pub(super) fn recorded(path: &Path) -> Result<Option<Self>, BackendError> {
-        let Some(text) = read_if_there(path)? else { return Ok(None) };
+        let Some(text) = read_if_exists(path)? else { return Ok(None) };
         let mut words = text.split_whitespace();
         let pid = words.next().and_then(|word| word.parse().ok());
         let began = words.next().and_then(|word| word.parse().ok());
         Ok(pid.zip(began).map(|(pid, began)| Self { pid, began }))
     }
 
-    /// A process of this moment.
+    /// The current process with a pid.
     pub(super) fn of(pid: u32) -> Option<Self> {
         let pid = i32::try_from(pid).ok()?;
         Some(Self { pid, began: stat(pid)?.1 })
     }
 
-    /// How a file names it.
+    /// The content of the file.
     pub(super) fn record(self) -> String {
         format!("{} {}\n", self.pid, self.began)
     }
 
-    /// It is there, is the same one, and is more than a name that its parent has not asked for yet.
+    /// It exists, is the same process, and is not a zombie.
     pub(super) fn runs(self) -> bool {
         stat(self.pid).is_some_and(|(state, began)| began == self.began && state != 'Z' && state != 'X')
     }
 
-    /// Ends it at once and waits until it is gone.
-    pub(super) fn kill(self, patience: Duration) -> Result<(), BackendError> {
-        let until = Instant::now() + patience;
+    /// Kills it and waits until it is gone.
+    pub(super) fn kill(self, timeout: Duration) -> Result<(), BackendError> {
+        let until = Instant::now() + timeout;
         while self.runs() {
             if let Some(pid) = Pid::from_raw(self.pid) {
-                // One that is gone in between is what is wanted.
+                // It may have ended meanwhile.
                 let _ = kill_process(pid, Signal::KILL);
             }
             if Instant::now() > until {
                 let what = format!("end process {}", self.pid);
-                return Err(BackendError::Failed { what, why: format!("it is there after {patience:?}") });
+                return Err(BackendError::Failed { what, why: format!("it is there after {timeout:?}") });
             }
             std::thread::sleep(LOOK);
         }
@@ -64,7 +64,7 @@ impl Process {
     }
 }
 
-/// State and beginning of a process. The name before them may hold anything, so what follows its end is read.
+/// State and start time of a process. The name before them may contain anything, so parsing starts after its end.
 fn stat(pid: i32) -> Option<(char, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
@@ -72,7 +72,7 @@ fn stat(pid: i32) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// Starts a program in a session of its own that writes to a file and goes on when this process ends.
+/// Starts a program in its own session with output to a file; it continues when this process ends.
 pub(super) fn detached(command: &mut Command, log: &Path) -> Result<Child, BackendError> {
     let file = || {
         use std::os::unix::fs::OpenOptionsExt;
@@ -83,7 +83,7 @@ pub(super) fn detached(command: &mut Command, log: &Path) -> Result<Child, Backe
     child.map_err(|error| BackendError::Failed { what, why: error.to_string() })
 }
 
-/// Has a child that ends asked for its end, so that it does not stay a name in the table of processes.
+/// Reaps a child in the background, so that it does not stay a zombie.
 pub(super) fn forget(mut child: Child) {
     std::thread::spawn(move || child.wait());
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_another_of_the_same_number() {
+    fn a_reused_pid_is_another_process() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
         let process = Process::of(child.id()).expect("it runs");
         assert!(process.runs());

@@ -1,40 +1,40 @@
-//! Programs of the host that are run, and files that are written whole or not at all.
+//! Running programs, and writing files atomically.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::backend::BackendError;
 
-/// Longest part of a program's words that is shown.
+/// Maximum length of a program's output in errors.
 const SHOWN: usize = 500;
 
-/// Runs a program to its end and answers what it wrote.
+/// Runs a program and returns its output.
 pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, BackendError> {
     let what = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| BackendError::Failed { what: what(), why: error.to_string() })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let why: String = said.trim().chars().take(SHOWN).collect();
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        let why: String = output_text.trim().chars().take(SHOWN).collect();
         return Err(BackendError::Failed { what: what(), why: format!("{} ({})", why, output.status) });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Names the file in an error about it.
+/// Adds the path to an I/O error.
 pub(super) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> BackendError + '_ {
     move |source| BackendError::File { path: path.to_owned(), source }
 }
 
-/// Writes a file so that it is there whole or not at all.
-pub(super) fn write_whole(path: &Path, content: &[u8]) -> Result<(), BackendError> {
+/// Writes a file atomically.
+pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), BackendError> {
     let unfinished = path.with_extension("unfinished");
     std::fs::write(&unfinished, content).map_err(at(&unfinished))?;
     std::fs::rename(&unfinished, path).map_err(at(path))
 }
 
-/// The text of a file, if there is one.
-pub(super) fn read_if_there(path: &Path) -> Result<Option<String>, BackendError> {
+/// The content of a file, if it exists.
+pub(super) fn read_if_exists(path: &Path) -> Result<Option<String>, BackendError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -42,13 +42,13 @@ pub(super) fn read_if_there(path: &Path) -> Result<Option<String>, BackendError>
     }
 }
 
-/// Makes a folder that only root may look into, and those above it.
+/// Creates a directory that only root can read, and its parents.
 pub(super) fn make_folder(path: &Path) -> Result<(), BackendError> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
-/// Removes a folder and all in it; one that is gone counts as removed.
+/// Removes a directory recursively; a missing one counts as removed.
 pub(super) fn remove_folder(path: &Path) -> Result<(), BackendError> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(path)(error)),
@@ -56,7 +56,7 @@ pub(super) fn remove_folder(path: &Path) -> Result<(), BackendError> {
     }
 }
 
-/// A short name that is the same for the same id, for interfaces and network namespaces.
+/// A short stable name of an id, for interfaces and network namespaces.
 pub(super) fn short(id: &str) -> String {
     use sha2::{Digest, Sha256};
     Sha256::digest(id.as_bytes()).iter().take(5).map(|byte| format!("{byte:02x}")).collect()

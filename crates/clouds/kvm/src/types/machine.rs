@@ -1,4 +1,4 @@
-//! `KVMMachine`: a machine on this host, and what it is made from.
+//! `KVMMachine` and its template.
 
 use std::collections::BTreeMap;
 
@@ -19,36 +19,36 @@ object!(
 wire! {
     /// A machine on this host.
     pub struct KVMMachine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KVMMachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: KVMMachineStatus,
     }
 
-    /// What is wanted of a machine. A machine is made once: nothing of this can change later.
+    /// Desired state of a machine. Immutable.
     pub struct KVMMachineSpec {
-        /// Identity of the machine, equal to that of its Node; filled in by the provider before the machine is made.
+        /// Provider id of the machine and of its Node; set by the provider before the machine is created.
         #[serde(rename = "providerID")]
         #[schemars(length(min = 1, max = 512))]
         pub provider_id: String,
-        /// What the machine boots from.
+        /// Node image.
         pub image: KVMImage,
-        /// Cores that the machine may use; all of the host's if absent.
+        /// CPU limit; defaults to all CPUs of the host.
         #[schemars(range(min = 1, max = 1024))]
         pub cpus: Option<i32>,
-        /// Memory in MiB that the machine may use; all of the host's if absent.
+        /// Memory limit in MiB; defaults to all memory of the host.
         #[serde(rename = "memoryMiB")]
         #[schemars(range(min = 256, max = 67108864))]
         pub memory_mib: Option<i32>,
-        /// Directories of this host that the machine sees.
+        /// Directories of this host that are mounted into the machine.
         #[schemars(
             length(min = 1, max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["guestPath"])
         )]
         pub host_volumes: Vec<HostVolume>,
-        /// Name servers that the machine asks; the network's gateway if absent.
+        /// Name servers of the machine; defaults to the network's gateway.
         #[schemars(
             length(min = 1, max = 3),
             inner(length(min = 2, max = 45)),
@@ -58,7 +58,7 @@ wire! {
         /// Labels that the Node registers with.
         #[schemars(extend("maxProperties" = 64))]
         pub node_labels: BTreeMap<String, String>,
-        /// Taints that the Node registers with, beside those of its bootstrap data.
+        /// Taints that the Node registers with, in addition to those of its bootstrap data.
         #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         pub node_taints: Vec<NodeTaint>,
     }
@@ -66,93 +66,93 @@ wire! {
     /// A node image.
     #[schemars(extend("minProperties" = 1))]
     pub struct KVMImage {
-        /// Its name among the images of this host; `kubernetes-VERSION` with the version of the Machine if absent.
+        /// Name of the image on this host; defaults to `kubernetes-VERSION` with the version of the Machine.
         #[schemars(length(min = 1, max = 128))]
         pub name: String,
     }
 
-    /// A directory of this host that a machine sees.
+    /// A directory of this host that is mounted into a machine.
     pub struct HostVolume {
-        /// Where it is on this host; must be there.
+        /// Path on this host; must exist.
         #[schemars(length(min = 2, max = 1024), extend("x-required" = true))]
         pub host_path: String,
-        /// Where the machine sees it.
+        /// Path in the machine.
         #[schemars(length(min = 2, max = 1024), extend("x-required" = true))]
         pub guest_path: String,
-        /// The machine cannot write to it.
+        /// Mount read-only.
         pub read_only: Option<bool>,
     }
 
     /// A taint of a Node.
     pub struct NodeTaint {
-        /// Key.
+        /// Taint key.
         #[schemars(length(min = 1, max = 317), extend("x-required" = true))]
         pub key: String,
-        /// Value.
+        /// Taint value.
         #[schemars(length(min = 1, max = 63))]
         pub value: String,
-        /// What becomes of Pods that do not tolerate it.
+        /// Effect on Pods that do not tolerate the taint.
         #[schemars(extend("x-required" = true))]
         pub effect: Option<TaintEffect>,
     }
 
-    /// What was observed of a machine.
+    /// Observed state of a machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct KVMMachineStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the core.
+        /// Initialization status; part of the provider contract.
         pub initialization: InitializationStatus,
         /// Addresses of the machine.
         #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
         pub addresses: Vec<MachineAddress>,
-        /// File on this host that the machine's console is written to.
+        /// Console log file on this host.
         #[schemars(length(min = 1, max = 4096))]
         pub console: String,
     }
 
-    /// What KVMMachines are made from.
+    /// Template of KVMMachines.
     pub struct KVMMachineTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KVMMachineTemplateSpec,
     }
 
-    /// What KVMMachines are made from.
+    /// Template of KVMMachines.
     pub struct KVMMachineTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: KVMMachineTemplateResource,
     }
 
-    /// A KVMMachine to be.
+    /// The template of a KVMMachine.
     pub struct KVMMachineTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: KVMMachineSpec,
     }
 }
 
 choice! {
-    /// What becomes of Pods that do not tolerate a taint.
+    /// Effect of a taint on Pods that do not tolerate it.
     pub enum TaintEffect {
-        /// They are not put there.
+        /// They are not scheduled there.
         NoSchedule = "NoSchedule",
-        /// They are put elsewhere if possible.
+        /// They are scheduled elsewhere if possible.
         PreferNoSchedule = "PreferNoSchedule",
-        /// They are not put there, and those that are there must go.
+        /// They are not scheduled there, and running ones are evicted.
         NoExecute = "NoExecute",
     }
 }
 
 impl NodeTaint {
-    /// As the kubelet takes it.
+    /// In the kubelet's format.
     pub fn argument(&self) -> String {
         let effect = self.effect.map(TaintEffect::as_str).unwrap_or_default();
         format!("{}={}:{effect}", self.key, self.value)

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use capstan_env::Env;
+use capstan_pki::{PeerIdentity, Subject};
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
 use super::tokens::{ServiceAccountTokens, TokenIdentity, check_bootstrap_token};
 use super::{AUTHENTICATED, ObjectSource, UNAUTHENTICATED, User};
 use crate::admission::Warnings;
-use crate::env::Env;
-use crate::pki::PeerIdentity;
 use crate::status::{Result, Status};
 
 const INVALID: &str = "invalid bearer token";
@@ -59,8 +59,8 @@ impl Authenticator {
         warnings: &Warnings,
     ) -> Result<User> {
         let mut failed = false;
-        match peer.map(|peer| peer.user(self.env.now())) {
-            Some(Ok(Some(user))) => return Ok(authenticated(user.clone())),
+        match peer.map(|peer| peer.subject(self.env.now())) {
+            Some(Ok(Some(subject))) => return Ok(authenticated(user_of(subject))),
             Some(Err(error)) => {
                 tracing::debug!(%error, "client certificate not accepted");
                 failed = true;
@@ -108,6 +108,14 @@ impl Authenticator {
             None => Err(INVALID.into()),
         }
     }
+}
+
+/// The user a client certificate stands for.
+fn user_of(subject: &Subject) -> User {
+    let mut user = User::new(&subject.name, &subject.groups);
+    let id = format!("X509SHA256={}", subject.fingerprint);
+    user.extra.insert("authentication.kubernetes.io/credential-id".into(), vec![id]);
+    user
 }
 
 /// The bearer token of a request. Anything malformed counts as none, as upstream has it.

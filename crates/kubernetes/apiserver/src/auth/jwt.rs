@@ -2,9 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_pki::{PkiError, PrivateKey};
 use serde_json::{Value, json};
-
-use crate::pki::{PkiError, PrivateKey};
 
 /// Signs claims.
 pub(super) fn sign(key: &PrivateKey, claims: &Value) -> Result<String, PkiError> {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Nothing here knows the store or the HTTP server: stored objects are read through [`ObjectSource`],
-//! time and randomness come from [`crate::env::Env`].
+//! time and randomness come from [`capstan_env::Env`].
 
 mod authenticator;
 mod decision;
@@ -25,6 +25,7 @@ mod tokens;
 use std::collections::BTreeMap;
 
 pub use authenticator::Authenticator;
+pub use capstan_pki::MASTERS;
 pub use decision::{AlwaysAllow, Authorizer, Decision, NonResourceRule, ResourceRule, RulesForUser};
 pub use forbidden::forbidden;
 pub use impersonation::impersonated;
@@ -38,8 +39,6 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Name of users who did not prove an identity.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// Group that may do everything, whatever the stored policy says.
-pub const MASTERS: &str = "system:masters";
 
 /// An authenticated user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

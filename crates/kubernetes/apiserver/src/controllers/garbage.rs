@@ -3,7 +3,8 @@
 //! Keeps one index, owner uid → dependents, built from the store at start and from every change after.
 //! Whether an owner exists is always asked of the store, never of the index.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
 use capstan_store::Entry;
@@ -42,10 +43,8 @@ impl Index {
         } else {
             self.owners.insert(place.clone(), uids.clone())
         };
-        for uid in before.unwrap_or_default() {
-            if !uids.contains(&uid)
-                && let Some(dependents) = self.dependents.get_mut(&uid)
-            {
+        for uid in without(before.unwrap_or_default(), &uids) {
+            if let Some(dependents) = self.dependents.get_mut(&uid) {
                 dependents.remove(&place);
                 if dependents.is_empty() {
                     self.dependents.remove(&uid);
@@ -60,6 +59,14 @@ impl Index {
     fn of(&self, uid: &str) -> impl Iterator<Item = &Place> {
         self.dependents.get(uid).into_iter().flatten()
     }
+}
+
+/// What of `all` is not in `taken`. Objects may have thousands of owners: neither is searched.
+fn without<T: Hash + Eq>(all: Vec<T>, taken: &[T]) -> Vec<T> {
+    let taken: HashSet<&T> = taken.iter().collect();
+    let mut all = all;
+    all.retain(|one| !taken.contains(one));
+    all
 }
 
 /// Runs the garbage collector until the server goes.
@@ -136,8 +143,10 @@ fn hear(parts: &Weak<ServerParts>, index: &mut Index, dirty: &mut BTreeSet<Place
         }
     }
     // Owners that waited for this object, which is gone or blocks them no more, look again.
-    let blocks = |uid: &str| entry.as_ref().is_some_and(|e| blocks(e, uid));
-    for owner in change.owners.iter().filter(|o| change.gone || (o.block && !blocks(&o.uid))) {
+    let owners = entry.as_ref().map(|entry| &*entry.digest().owners).unwrap_or_default();
+    let blocked: HashSet<&str> = owners.iter().filter(|o| o.block).map(|o| o.uid.as_str()).collect();
+    let waits = |o: &&OwnerRef| change.gone || (o.block && !blocked.contains(o.uid.as_str()));
+    for owner in change.owners.iter().filter(waits) {
         if let Found::Exists(owner) = find_owner(&parts, &registry, owner, &change.key) {
             dirty.insert((owner.bucket.clone(), owner.key.clone()));
         }
@@ -317,11 +326,12 @@ impl Change for Edit {
         let mut object = current.clone();
         match self {
             Self::DropOwners(uids) => {
+                let uids: HashSet<&str> = uids.iter().map(String::as_str).collect();
                 let refs = object.meta().and_then(|m| m.get("ownerReferences")?.as_array()).cloned();
                 let kept: Vec<Value> = refs
                     .unwrap_or_default()
                     .into_iter()
-                    .filter(|r| !uids.iter().any(|uid| r["uid"] == uid.as_str()))
+                    .filter(|r| !r["uid"].as_str().is_some_and(|uid| uids.contains(uid)))
                     .collect();
                 object.set_meta("ownerReferences", kept);
             }
@@ -366,4 +376,55 @@ fn internal_call(parts: &Arc<ServerParts>, registry: &Arc<Registry>, entry: &Ent
         namespace,
         name,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    use super::*;
+
+    /// A value that counts how often it is compared.
+    struct Compared<'c>(usize, &'c Cell<usize>);
+
+    impl PartialEq for Compared<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Compared<'_> {}
+
+    impl Hash for Compared<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn owners_are_told_apart_in_time_proportional_to_their_number() {
+        for count in [1_000, 4_000] {
+            let comparisons = Cell::new(0);
+            let numbered =
+                |range: std::ops::Range<usize>| range.map(|n| Compared(n, &comparisons)).collect::<Vec<_>>();
+            let left = without(numbered(0..count), &numbered(count / 2..count));
+            assert_eq!(left.len(), count / 2);
+            assert!(comparisons.get() < 2 * count, "{} comparisons of {count} owners", comparisons.get());
+        }
+    }
+
+    #[test]
+    fn an_owner_that_goes_has_no_dependents_left_in_the_index() {
+        let place: Place = ("/pods".into(), "a/b".into());
+        let owner = |uid: &str| OwnerRef { uid: uid.into(), ..OwnerRef::default() };
+        let mut index = Index::default();
+        index.set(place.clone(), &[owner("1"), owner("2")]);
+        index.set(place.clone(), &[owner("2"), owner("3")]);
+        let of = |index: &Index, uid: &str| index.of(uid).count();
+        assert_eq!([of(&index, "1"), of(&index, "2"), of(&index, "3")], [0, 1, 1]);
+        index.set(place, &[]);
+        assert!(index.dependents.is_empty() && index.owners.is_empty());
+    }
 }

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_env::Env;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::admission::GroupVersionKind;
-use crate::env::Env;
 use crate::registry::api_version;
 use crate::status::Status;
 use crate::webhook_client::{ClientConfig, WebhookClient};

@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use capstan_env::Env;
+use capstan_pki::Pki;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -16,9 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 
 use crate::auth::User;
-use crate::env::Env;
 use crate::http::body::MAX_BODY;
-use crate::pki::Pki;
 use crate::{Config, Server};
 
 /// Simulated time by which the server must have ended a connection whose client has stopped sending.

@@ -1,30 +1,43 @@
-//! The TLS front door: accepts connections, hands the client's certificate to the server, drains on stop.
+//! The TLS front door: accepts connections, hands the client's certificate to the server, closes those that are idle,
+//! drains on stop.
 
+mod activity;
+mod connections;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod tests;
 
+use std::convert::Infallible;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use capstan_pki::{PeerIdentity, Pki};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
-use crate::pki::{PeerIdentity, Pki};
 use crate::server::Server;
+use activity::{Activity, BusyBody};
+pub use connections::ConnectionLimits;
+pub(crate) use connections::{Connections, Refusal};
+use connections::{Permit, RefusalLog};
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client may take to send its headers.
+/// How long a client may take to send its headers, from the moment the connection is ready for them.
 const HEADERS: Duration = Duration::from_secs(30);
-/// How long open requests may go on after a stop. Watches end at once.
+/// How long open requests may go on after a stop, and an idle connection after it was asked to close.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How often a quiet HTTP/2 client is asked whether it is still there, as upstream.
 const PING: Duration = Duration::from_secs(30);
@@ -42,41 +55,125 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) {
     let acceptor = TlsAcceptor::from(tls);
-    let draining = GracefulShutdown::new();
-    let mut stop = std::pin::pin!(stop);
+    let connections = server.connections().clone();
+    let (stopping, stopped) = watch::channel(false);
+    // Every connection holds a sender: the channel ends with the last of them.
+    let (open, mut drained) = mpsc::channel::<Infallible>(1);
+    let mut refusals = RefusalLog::default();
+    let mut stop = pin!(stop);
     loop {
-        let (stream, _) = tokio::select! {
+        let (stream, address) = tokio::select! {
             biased;
             () = &mut stop => break,
+            () = refusals.due() => {
+                refusals.write();
+                continue;
+            }
             accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
+                Ok((stream, address)) => (stream, address.ip()),
                 Err(error) => {
                     // Out of file descriptors, most likely: the pause lets some close.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::debug!(%error, "a connection could not be accepted");
+                    connections.refuse(Refusal::Files);
+                    refusals.note(Refusal::Files, None);
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             },
         };
+        let permit = match connections.admit(address) {
+            Ok(permit) => permit,
+            Err(refusal) => {
+                refusals.note(refusal, Some(address));
+                continue;
+            }
+        };
         // Small writes are whole answers and watch events here: waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
-        let (acceptor, server, pki, watcher) =
-            (acceptor.clone(), server.clone(), pki.clone(), draining.watcher());
+        let stream = Counted { stream, _permit: permit };
+        let (acceptor, server, pki) = (acceptor.clone(), server.clone(), pki.clone());
+        let (stopped, open) = (stopped.clone(), open.clone());
         tokio::spawn(async move {
-            let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
-            let mut builder = protocol(stream.get_ref().1.alpn_protocol());
-            builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
-            let connection = builder
-                .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service))
-                .into_owned();
-            if let Err(error) = watcher.watch(connection).await {
-                tracing::debug!(%error, "a connection ended early");
-            }
+            attend(&acceptor, stream, &pki, server, stopped).await;
+            drop(open);
         });
     }
-    drop(listener);
-    if tokio::time::timeout(DRAIN, draining.shutdown()).await.is_err() {
+    drop((listener, open));
+    let _ = stopping.send(true);
+    if tokio::time::timeout(DRAIN, drained.recv()).await.is_err() {
         tracing::info!("some connections were still open and are closed now");
+    }
+}
+
+/// Serves one connection until its client ends it, stays away from it for too long, or the server stops.
+async fn attend<S>(
+    acceptor: &TlsAcceptor,
+    stream: S,
+    pki: &Pki,
+    server: Server,
+    mut stopped: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Some((stream, service)) = shake_hands(acceptor, stream, pki, server).await else { return };
+    let activity = service.activity.clone();
+    let mut builder = protocol(stream.get_ref().1.alpn_protocol());
+    builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
+    let connection =
+        builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = async { tokio::select! { () = activity.idle() => {}, _ = stopped.wait_for(|stop| *stop) => {} } } => {
+            connection.as_mut().graceful_shutdown();
+            // A client that does not read would never let it end.
+            tokio::time::timeout(DRAIN, connection).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// A connection that counts as open for as long as it lives, also where it no longer speaks HTTP.
+struct Counted<S> {
+    stream: S,
+    _permit: Permit,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 
@@ -118,7 +215,7 @@ where
     };
     // Once per connection: verifying a chain is dear, and a connection has one client.
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
-    Some((stream, WithPeer { server, peer }))
+    Some((stream, WithPeer { server, peer, activity: Activity::new() }))
 }
 
 /// How a connection speaks HTTP: what its TLS handshake agreed on, version 1 where it agreed on nothing. To guess
@@ -135,21 +232,24 @@ fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
 struct WithPeer {
     server: Server,
     peer: Option<Arc<PeerIdentity>>,
+    activity: Arc<Activity>,
 }
 
 impl Service<http::Request<hyper::body::Incoming>> for WithPeer {
-    type Response = crate::reply::Reply;
-    type Error = std::convert::Infallible;
-    type Future = <Server as Service<http::Request<hyper::body::Incoming>>>::Future;
+    type Response = http::Response<BusyBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
-        std::task::Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, mut request: http::Request<hyper::body::Incoming>) -> Self::Future {
         if let Some(peer) = &self.peer {
             request.extensions_mut().insert(peer.clone());
         }
-        self.server.call(request)
+        let busy = self.activity.begin();
+        let server = self.server.clone();
+        Box::pin(async move { Ok(server.handle(request).await.map(|body| BusyBody::new(body, busy))) })
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
 use super::{BUCKETS, Metrics, Requests, process};
+use crate::front::Refusal;
 use crate::parts::ServerParts;
 
 /// Everything in the text format.
@@ -11,6 +12,7 @@ pub(crate) fn expose(parts: &ServerParts) -> String {
     let mut page = Page(String::with_capacity(64 * 1024));
     page.requests(&parts.metrics);
     page.watches(&parts.metrics);
+    page.connections(parts);
     page.objects(parts);
     page.store(parts);
     page.process();
@@ -89,6 +91,17 @@ impl Page {
         }
     }
 
+    fn connections(&mut self, parts: &ServerParts) {
+        let connections = &parts.connections;
+        self.single("capstan_connections", "gauge", "Connections that are open.", connections.open());
+        const REFUSED: &str = "capstan_connections_refused_total";
+        self.family(REFUSED, "counter", "Connections closed at once, by the limit they met.");
+        for refusal in Refusal::ALL {
+            let labels = format!("reason=\"{}\"", refusal.label());
+            self.sample(REFUSED, &labels, connections.refused(refusal));
+        }
+    }
+
     fn objects(&mut self, parts: &ServerParts) {
         const OBJECTS: &str = "apiserver_storage_objects";
         self.family(OBJECTS, "gauge", "Stored objects.");
@@ -126,6 +139,12 @@ impl Page {
             "counter",
             "Snapshots that could not be written.",
             store.checkpoint_failures,
+        );
+        self.single(
+            "capstan_store_damaged_files",
+            "gauge",
+            "Files that were damaged and not needed at the last start.",
+            store.damaged_files,
         );
     }
 

@@ -2,24 +2,21 @@
 //!
 //! ```text
 //! GET, POST ─► may they create ─► is there such a Pod ─► what the client speaks ─► 101, then per port PodStreams::connect
-//!                                                          ├─ WebSocket, v4.channel.k8s.io        channels.rs
-//!                                                          ├─ WebSocket with SPDY inside          tunnel.rs
-//!                                                          └─ SPDY/3.1                            spdy/
+//!                                                          ├─ WebSocket, v4.channel.k8s.io
+//!                                                          ├─ WebSocket with SPDY inside
+//!                                                          └─ SPDY/3.1
 //! ```
 //!
-//! This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`].
+//! What is spoken after the 101 is `capstan-streams`. This server runs no Pods. Whoever does, as a simulated cluster, gives it [`PodStreams`](capstan_streams::PodStreams).
 
-mod channels;
-pub mod spdy;
-mod tunnel;
 mod upgrade;
 
 use std::sync::Arc;
 
 use ::http::StatusCode;
-use futures::future::BoxFuture;
+use capstan_streams::channels::{self, MOST_PORTS};
+use capstan_streams::{Stream, Target, spdy, tunnel};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::call::Call;
 use crate::object::Meta;
@@ -27,59 +24,6 @@ use crate::route::Verb;
 use crate::status::{Result, Status};
 use crate::verbs::Answer;
 pub(crate) use upgrade::Upgrade;
-
-/// A byte stream to a port.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// Why a port of a Pod cannot be reached.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PodStreamError {
-    /// The Pod exists and does not run.
-    #[error("the pod is not running")]
-    NotRunning,
-    /// Nothing listens on the port.
-    #[error("connection refused")]
-    Refused,
-    /// Something else.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Whoever runs the Pods of a server.
-pub trait PodStreams: Send + Sync {
-    /// Connects to a port of a Pod that is stored.
-    fn connect<'a>(
-        &'a self,
-        namespace: &'a str,
-        pod: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, Result<Box<dyn Stream>, PodStreamError>>;
-}
-
-/// Most ports of one request: two channels each, numbered with a byte.
-const MOST_PORTS: usize = 128;
-
-/// The Pod a request is about, and who runs it.
-#[derive(Clone)]
-struct Target {
-    pods: Arc<dyn PodStreams>,
-    namespace: String,
-    pod: String,
-}
-
-impl Target {
-    /// Connects to a port; an error reads as the kubelet's.
-    async fn connect(&self, port: u16) -> Result<Box<dyn Stream>, String> {
-        let connected = self.pods.connect(&self.namespace, &self.pod, port).await;
-        connected.map_err(|error| self.failure(port, &error))
-    }
-
-    fn failure(&self, port: u16, why: &dyn std::fmt::Display) -> String {
-        format!("error forwarding port {port} to pod {}: {why}", self.pod)
-    }
-}
 
 /// Answers a request to forward ports.
 pub(crate) async fn serve(call: &Arc<Call>) -> Result<Answer> {

@@ -1,12 +1,11 @@
 //! Leaving HTTP for another protocol on the same connection.
 
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, header, request};
+use capstan_streams::{spdy, websocket};
 use hyper::upgrade::OnUpgrade;
 
-use super::spdy;
 use crate::reply::{Reply, ReplyBody};
 use crate::status::{Result, Status};
-use crate::websocket;
 
 /// What a client wants to speak instead of HTTP.
 pub(crate) enum Upgrade {

@@ -122,6 +122,9 @@ struct Session {
 
 /// Initial events sent in one piece.
 const INITIAL_BATCH: usize = 64;
+/// Bytes after which a piece of initial events is sent, full or not: a client that does not read leaves one piece
+/// unsent.
+const INITIAL_BYTES: usize = 1 << 20;
 
 impl Session {
     /// The next bytes to send; `None` ends the stream.
@@ -131,7 +134,11 @@ impl Session {
                 Phase::Ended => return None,
                 Phase::Initial => {
                     let mut out = BytesMut::new();
-                    for entry in self.present.by_ref().take(INITIAL_BATCH) {
+                    for _ in 0..INITIAL_BATCH {
+                        if out.len() >= INITIAL_BYTES {
+                            break;
+                        }
+                        let Some(entry) = self.present.next() else { break };
                         match self.shape.event(&self.call, "ADDED", &entry, None).await {
                             Ok(bytes) => {
                                 self.sent.fetch_add(1, Ordering::Relaxed);

@@ -10,15 +10,15 @@ use serde_json::Value;
 const REPEATED: usize = 2048;
 
 /// Bytes that a decoded answer may take: conversions of whole lists are as large as their objects together.
-const MAX_DECODED_ANSWER: usize = 256 * 1024 * 1024;
+pub(super) const MAX_DECODED_ANSWER: usize = 256 * 1024 * 1024;
 
 /// The JSON object of a good answer, or what a bad one means.
-pub(super) fn read(head: &Parts, body: &[u8]) -> Result<Value, String> {
-    let budget = MemoryBudget::of(MAX_DECODED_ANSWER);
+pub(super) fn read(head: &Parts, body: &[u8], most: usize) -> Result<Value, String> {
+    let budget = MemoryBudget::of(most);
     let parsed = memory::from_slice(body, &budget);
     if budget.is_exceeded() {
         return Err(format!(
-            "the answer has too many fields and entries: decoded it would take more than {MAX_DECODED_ANSWER} bytes"
+            "the answer has too many fields and entries: decoded it would take more than {most} bytes"
         ));
     }
     if !(200..=206).contains(&head.status.as_u16()) {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_env::Env;
 pub use config::ClientConfig;
 use config::Target;
 use dial::{Dial, DialError};
@@ -32,7 +33,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::auth::ObjectSource;
-use crate::env::Env;
 
 /// Longest answer that is read.
 pub const MAX_ANSWER: usize = 32 * 1024 * 1024;
@@ -76,12 +76,23 @@ impl WebhookClient {
         Self { source, env, clients: Mutex::default() }
     }
 
-    /// Posts a review and returns the JSON object that comes back.
+    /// Posts a review of many objects and returns the JSON object that comes back.
     pub async fn post(
         &self,
         config: &ClientConfig,
         review: &impl Serialize,
         timeout: Duration,
+    ) -> Result<Value, CallError> {
+        self.post_within(config, review, timeout, answer::MAX_DECODED_ANSWER).await
+    }
+
+    /// [`WebhookClient::post`], with an answer that takes at most `memory` bytes once it is decoded.
+    pub async fn post_within(
+        &self,
+        config: &ClientConfig,
+        review: &impl Serialize,
+        timeout: Duration,
+        memory: usize,
     ) -> Result<Value, CallError> {
         let client = self.client(config).map_err(CallError::Unusable)?;
         // Told to the webhook in whole seconds, rounded up.
@@ -109,7 +120,7 @@ impl WebhookClient {
                     "unexpected error when reading response body. Please retry. Original error: {why}"
                 ))
             })?;
-            answer::read(&head, &body.to_bytes()).map_err(CallError::Failed)
+            answer::read(&head, &body.to_bytes(), memory).map_err(CallError::Failed)
         };
         match tokio::time::timeout(timeout, call).await {
             Ok(answer) => answer,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use capstan_env::Env;
+use capstan_pki::Pki;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -16,9 +18,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-
-use crate::env::Env;
-use crate::pki::Pki;
 
 /// Answers one request: path and body in, status and body out. None: no answer, ever.
 type Answer = dyn Fn(&str, Value) -> Option<(u16, String)> + Send + Sync;

@@ -152,6 +152,6 @@ fn a_serving_certificate_that_is_its_own_authority_is_trusted_by_its_bundle() {
     let own = certificate.pem();
     assert!(verify(own.as_bytes(), "hook.ns.svc").is_ok());
     assert!(verify(own.as_bytes(), "other.ns.svc").is_err());
-    let other = crate::pki::Pki::ephemeral(Env::system()).ca_pem().unwrap();
+    let other = capstan_pki::Pki::ephemeral(Env::system()).ca_pem().unwrap();
     assert!(verify(other.as_bytes(), "hook.ns.svc").is_err());
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use capstan_env::Env;
+use capstan_pki::{provider, tls_time, valid_at};
 use hyper_rustls::ConfigBuilderExt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -9,9 +11,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-
-use crate::env::Env;
-use crate::pki::{provider, tls_time, valid_at};
 
 /// TLS for calls to webhooks that a bundle of PEM certificates vouches for; none means those of the operating
 /// system. The error is worded as upstream words it.

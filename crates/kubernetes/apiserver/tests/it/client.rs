@@ -1,16 +1,17 @@
 //! A client without a socket.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_apiserver::auth::User;
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, ReplyBody, Server};
+use capstan_env::Env;
+use capstan_pki::Pki;
 use http::Request;
 use http_body::Body;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
 /// A server and somebody who may do everything.
@@ -59,6 +60,19 @@ impl Client {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        request.extensions_mut().insert(self.user.clone());
+        self.server.handle(request).await
+    }
+
+    /// A request whose body does not come.
+    pub async fn upload_without_end(&self, method: &str, path: &str) -> http::Response<ReplyBody> {
+        let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>());
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body)
+            .expect("a request");
         request.extensions_mut().insert(self.user.clone());
         self.server.handle(request).await
     }
@@ -140,6 +154,12 @@ impl Events {
             let Ok(frame) = frame;
             self.buffer.extend_from_slice(&frame.into_data().expect("data"));
         }
+    }
+
+    /// What is sent next, as it comes.
+    pub async fn piece(&mut self) -> Option<Bytes> {
+        let Ok(frame) = std::future::poll_fn(|cx| self.body.as_mut().poll_frame(cx)).await?;
+        Some(frame.into_data().expect("data"))
     }
 
     /// Everything to the end.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_apiserver::auth::User;
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
+use capstan_env::Env;
+use capstan_pki::Pki;
 use http::Request;
 use http_body::Body;
 use http_body_util::{BodyExt, Full};

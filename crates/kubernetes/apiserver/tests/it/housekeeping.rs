@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use capstan_apiserver::Config;
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use serde_json::{Value, json};
 
 use crate::client::Client;

@@ -1,5 +1,6 @@
 //! Watches: order, selectors, resuming, bookmarks.
 
+use capstan_apiserver::Config;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -52,4 +53,46 @@ async fn a_streaming_list_ends_its_initial_events_with_a_marked_bookmark() {
     let bookmark = events.next().await.expect("a bookmark");
     assert_eq!(bookmark["type"], "BOOKMARK");
     assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+/// An object of 100 KiB.
+fn large(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"a": "x".repeat(75 << 10)}})
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_holds_little_of_what_it_missed() {
+    let client = Client::start().await;
+    let mut live = client.watch(&format!("{SECRETS}?watch=true")).await;
+    for n in 0..60 {
+        assert_eq!(client.create(SECRETS, &large(&format!("s{n}"))).await.0, 201);
+    }
+    let listed =
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut initial = client.watch(&format!("{SECRETS}?{listed}")).await;
+    for events in [&mut live, &mut initial] {
+        let first = events.piece().await.expect("events");
+        assert!(first.len() < 3 << 19, "{} bytes in one piece", first.len());
+        let mut all = first.len();
+        while all < (60 * 100) << 10 {
+            all += events.piece().await.expect("the rest follows").len();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_that_falls_behind_the_history_is_ended_and_lists_again() {
+    let client = Client::with(Config::in_memory().with_history_bytes(512 << 10)).await;
+    let mut events = client.watch(&format!("{SECRETS}?watch=true")).await;
+    for n in 0..30 {
+        assert_eq!(client.create(SECRETS, &large(&format!("s{n}"))).await.0, 201);
+    }
+    let last = loop {
+        let event = events.next().await.expect("an event");
+        if event["type"] == "ERROR" {
+            break event;
+        }
+    };
+    assert_eq!((&last["object"]["code"], &last["object"]["reason"]), (&json!(410), &json!("Expired")));
+    assert_eq!(events.next().await, None);
 }

@@ -1,10 +1,10 @@
-//! Metrics, conditions and behaviour as the annotations of `v1` spell them: the members in the order in which
-//! upstream writes them, so that the texts are the same.
+//! Metrics, conditions and behavior in the format of the `v1` annotations: fields in upstream's order, so that the
+//! texts are equal.
 
 use capstan_schema::golang;
 use serde_json::{Map, Value, json};
 
-/// What a metric is of: the specification or the status.
+/// Whether a metric is in the spec or the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Wanted,
@@ -12,7 +12,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Where `v2` keeps the values.
+    /// Field of the values in `v2`.
     fn values(self) -> &'static str {
         match self {
             Self::Wanted => "target",
@@ -20,7 +20,7 @@ impl Side {
         }
     }
 
-    /// A name of `v1`: `targetValue`, `currentValue`.
+    /// Field name in `v1`: `targetValue`, `currentValue`.
     fn named(self, what: &str) -> String {
         format!("{}{what}", self.values())
     }
@@ -28,7 +28,7 @@ impl Side {
 
 const SOURCES: [&str; 5] = ["object", "pods", "resource", "containerResource", "external"];
 
-/// A JSON object with its members in the order given; those without a value are left out.
+/// A JSON object with its fields in the given order; those without a value are omitted.
 fn ordered(members: &[(&str, Option<String>)]) -> String {
     let members: Vec<String> = members
         .iter()
@@ -43,7 +43,7 @@ fn optional(value: &Value) -> Option<String> {
     (!value.is_null()).then(|| golang::json(value))
 }
 
-/// A value that is always written: a quantity of nothing is `"0"`.
+/// A value that is always written: a missing quantity is `"0"`.
 fn quantity(value: &Value) -> Option<String> {
     Some(optional(value).unwrap_or_else(|| "\"0\"".to_owned()))
 }
@@ -52,7 +52,7 @@ fn required(value: &Value) -> Option<String> {
     Some(optional(value).unwrap_or_else(|| "\"\"".to_owned()))
 }
 
-/// A metric of `v2` as the text of one of `v1`.
+/// Converts a metric of `v2` to the text of one of `v1`.
 pub(super) fn metric_text(metric: &Value, side: Side) -> String {
     let mut members = vec![("type", required(&metric["type"]))];
     for source in SOURCES {
@@ -107,7 +107,7 @@ fn source_text(source: &str, of: &Value, side: Side) -> String {
     }
 }
 
-/// A metric of `v1` as one of `v2`.
+/// Converts a metric of `v1` to one of `v2`.
 pub(super) fn metric_from_v1(metric: &Value, side: Side) -> Value {
     let mut out = json!({"type": metric["type"]});
     for source in SOURCES {
@@ -140,7 +140,7 @@ fn source_from_v1(source: &str, of: &Value, side: Side) -> Value {
             out.insert("describedObject".into(), of["target"].clone());
             let average = of.get("averageValue").filter(|v| !v.is_null()).cloned();
             let by_average = average.is_some();
-            // This version cannot leave the value out and writes zero, which the other one refuses.
+            // This version requires the value and writes zero, which the other one rejects.
             let value = named("Value").filter(|v| side == Side::Measured || !by_average || !is_zero(v));
             put("value", value);
             put("averageValue", average);
@@ -208,7 +208,7 @@ const RULES: [(&str, &str); 4] = [
 const POLICY: [(&str, &str); 3] = [("Type", "type"), ("Value", "value"), ("PeriodSeconds", "periodSeconds")];
 const DIRECTIONS: [(&str, &str); 2] = [("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown")];
 
-/// Behaviour as upstream's internal type is written: Go's names, every field.
+/// Behavior as upstream's internal type is serialized: Go's names, every field.
 pub(super) fn behavior_text(behavior: &Value) -> String {
     spelled(behavior, &DIRECTIONS, |_, rules| match rules {
         Value::Null => "null".to_owned(),
@@ -229,7 +229,7 @@ fn spelled(of: &Value, names: &[(&str, &str)], text: impl Fn(&str, &Value) -> St
     ordered(&members)
 }
 
-/// Behaviour from its text; none if it says nothing.
+/// Behavior from its text; `None` if it is empty.
 pub(super) fn behavior_from_text(text: &Value) -> Option<Value> {
     let behavior = respelled(text, &DIRECTIONS, |_, rules| {
         respelled(rules, &RULES, |name, value| match (name, value.as_array()) {
@@ -242,7 +242,7 @@ pub(super) fn behavior_from_text(text: &Value) -> Option<Value> {
     (behavior != json!({})).then_some(behavior)
 }
 
-/// Go reads names in any case.
+/// Go matches names case-insensitively.
 fn respelled(of: &Value, names: &[(&str, &str)], value: impl Fn(&str, &Value) -> Value) -> Value {
     let members = of.as_object().into_iter().flatten();
     let known = members.filter(|(_, member)| !member.is_null()).filter_map(|(key, member)| {

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscalers have two versions of one set of objects. They are stored as `v2`; `v1` knows one
-//! metric, the use of the processor, and carries everything else in annotations, as upstream writes them.
+//! HorizontalPodAutoscalers have two versions. They are stored as `v2`; `v1` has one metric, CPU utilization, and
+//! keeps everything else in annotations, in upstream's format.
 
 mod metrics;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use metrics::{Side, behavior_from_text, behavior_text, conditions_text, metric_from_v1, metric_text};
 
-/// Use of the processor that is aimed for where nothing is said.
+/// Default target CPU utilization.
 const DEFAULT_UTILIZATION: i64 = 80;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// Annotations that belong to the conversion; nobody else's values in them survive one.
+/// Annotations of the conversion; values of others in them do not survive.
 const ROUND_TRIP: [&str; 6] = [
     METRICS,
     CURRENT_METRICS,
@@ -24,7 +24,7 @@ const ROUND_TRIP: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// The autoscaler as `autoscaling/v1`.
+/// Converts to `autoscaling/v1`.
 pub fn to_v1(mut autoscaler: Value) -> Value {
     let mut annotations = take_annotations(&mut autoscaler);
     let mut notes: Vec<(&str, String)> = Vec::new();
@@ -75,8 +75,7 @@ pub fn to_v1(mut autoscaler: Value) -> Value {
     autoscaler
 }
 
-/// The autoscaler as `autoscaling/v2`. What an annotation says is worth more than the one number of the field;
-/// an annotation that cannot be read says nothing.
+/// Converts to `autoscaling/v2`. Annotations take precedence over the field; an unreadable annotation is ignored.
 pub fn to_v2(mut autoscaler: Value) -> Value {
     let notes = match autoscaler["metadata"]["annotations"].as_object() {
         Some(annotations) => annotations.clone(),
@@ -130,7 +129,7 @@ fn is_cpu(metric: &Value) -> bool {
     metric["type"] == "Resource" && metric["resource"]["name"] == "cpu"
 }
 
-/// The wanted use of the processor, if that is what a metric is about.
+/// The target CPU utilization, if the metric is about it.
 fn cpu_utilization(metric: &Value) -> Option<i64> {
     is_cpu(metric).then(|| metric["resource"]["target"]["averageUtilization"].as_i64()).flatten()
 }
@@ -141,7 +140,7 @@ fn object<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     }
     match &mut value[key] {
         Value::Object(map) => map,
-        // Made an object just above.
+        // Set to an object just above.
         _ => unreachable!("an object"),
     }
 }

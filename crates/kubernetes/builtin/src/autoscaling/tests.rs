@@ -17,7 +17,7 @@ fn cpu(percent: i64) -> Value {
 }
 
 #[test]
-fn what_the_older_version_cannot_say_survives_the_way_there_and_back() {
+fn fields_missing_in_v1_round_trip() {
     let metric = json!({"name": "m", "selector": {"matchLabels": {"a": "b"}}});
     let cases = [
         json!([cpu(50)]),
@@ -43,7 +43,7 @@ fn what_the_older_version_cannot_say_survives_the_way_there_and_back() {
 }
 
 #[test]
-fn annotations_are_written_as_upstream_writes_them() {
+fn annotations_have_upstreams_format() {
     let mut object = v2(json!([
         {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}},
         {"type": "Object", "object": {
@@ -68,7 +68,7 @@ fn annotations_are_written_as_upstream_writes_them() {
 }
 
 #[test]
-fn an_older_autoscaler_that_names_no_metric_aims_at_the_default() {
+fn a_v1_autoscaler_without_metric_gets_the_default_target() {
     let mut object = v2(json!([]));
     object["apiVersion"] = "autoscaling/v1".into();
     object["metadata"]["annotations"][METRICS] = "no json".into();
@@ -79,7 +79,7 @@ fn an_older_autoscaler_that_names_no_metric_aims_at_the_default() {
 }
 
 #[test]
-fn the_measured_use_of_the_processor_is_the_one_number_of_the_older_version() {
+fn the_measured_cpu_utilization_is_a_field_of_v1() {
     let mut object = v2(json!([cpu(50)]));
     object["status"]["currentMetrics"] = json!([{
         "type": "Resource",

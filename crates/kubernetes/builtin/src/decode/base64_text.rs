@@ -1,5 +1,5 @@
-//! Base64 as Go's `encoding/base64` reads it: line breaks are skipped, stray bits ignored, and errors name
-//! the byte where Go gives up.
+//! Base64 as Go's `encoding/base64` decodes it: line breaks and stray bits are ignored, and errors have Go's byte
+//! offset.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ fn sextet(byte: u8) -> Option<u32> {
     }))
 }
 
-/// The text with line breaks and stray bits gone, or the offset of what is wrong.
+/// The text without line breaks and stray bits, or the offset of the error.
 pub(super) fn canonical(text: &str) -> Result<String, usize> {
     let bytes = text.as_bytes();
     let is_break = |at: usize| matches!(bytes.get(at), Some(b'\n' | b'\r'));
@@ -43,7 +43,7 @@ pub(super) fn canonical(text: &str) -> Result<String, usize> {
             if byte != b'=' || filled < 2 {
                 return Err(at - 1);
             }
-            // Padding: two signs after two characters, one after three, and nothing behind them.
+            // Padding: two characters after two, one after three, and nothing after it.
             if filled == 2 {
                 while is_break(at) {
                     at += 1;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_read_as_go_reads_them() {
+    fn texts_are_decoded_as_in_go() {
         for (given, wanted) in [
             ("", Ok("")),
             ("YWFh", Ok("YWFh")),

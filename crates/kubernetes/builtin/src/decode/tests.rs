@@ -45,7 +45,7 @@ fn unknown_and_duplicate_fields_are_reported_and_dropped() {
 }
 
 #[test]
-fn wrong_types_are_refused_in_gos_words() {
+fn wrong_types_are_rejected_with_gos_messages() {
     for (group, kind, value, wanted) in [
         (
             "",
@@ -126,7 +126,7 @@ fn wrong_types_are_refused_in_gos_words() {
 }
 
 #[test]
-fn a_strategic_merge_patch_is_refused_in_the_words_of_gos_converter() {
+fn a_strategic_merge_patch_is_rejected_with_the_messages_of_gos_converter() {
     for (group, kind, value, wanted) in [
         ("", "ConfigMap", json!({"data": {"a": 1}}), "cannot convert int64 to string"),
         ("", "ConfigMap", json!({"data": {"a": 1.5}}), "unrecognized type: string"),
@@ -168,7 +168,7 @@ fn the_400_names_kind_and_version() {
 }
 
 #[test]
-fn values_are_written_as_go_writes_them() {
+fn values_are_encoded_as_in_go() {
     for (given, wanted) in [
         (
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "creationTimestamp": null}}),

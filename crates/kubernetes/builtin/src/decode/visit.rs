@@ -1,4 +1,4 @@
-//! The walk: one visitor per value, guided by the type the table gives it.
+//! The decoder: one visitor per value, by its type in the table.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::table::{Expr, Shape, Special, Table, TypeId};
 use crate::time::{self, Layout};
 use crate::zero;
 
-/// What stands where something else belongs.
+/// The actual type of a mismatched value.
 struct Found {
-    /// As Go's JSON decoder calls it.
+    /// Name in Go's JSON decoder.
     json: String,
-    /// Kind of the Go value that JSON becomes in a map.
+    /// Kind of the Go value in a map.
     kind: &'static str,
 }
 
@@ -46,23 +46,23 @@ impl Found {
     }
 }
 
-/// Where the walk is, and what it found.
+/// State of the decoder.
 #[derive(Debug, Default)]
 pub(super) struct Context {
     words: Words,
-    /// First error, or the one that ended the walk.
+    /// The first error, or the one that ended decoding.
     pub(super) error: Option<String>,
     pub(super) strict: Texts,
-    /// What the decoded object may still grow by.
+    /// Remaining memory budget of the decoded object.
     pub(super) budget: MemoryBudget,
     seen: HashSet<String>,
-    /// Path of JSON names with indices, for strict errors.
+    /// Path of JSON names with indexes, for strict errors.
     path: String,
-    /// JSON names from the root, without indices and map keys, for type errors.
+    /// JSON names from the root, without indexes and map keys, for type errors.
     stack: Vec<&'static str>,
     /// Innermost struct.
     owner: &'static str,
-    /// Inside of a type that decodes itself: nothing is reported strictly, and the owner stays.
+    /// Inside of a type with its own decoder: no strict errors, and the owner stays.
     nested: usize,
 }
 
@@ -95,13 +95,13 @@ impl Context {
         }
     }
 
-    /// Takes from the budget what a decoded value is about to cost.
+    /// Charges the memory of a decoded value to the budget.
     fn spend<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         self.budget.spend(bytes).map_err(E::custom)
     }
 }
 
-/// Decodes one value of a type. `None` is Go's nil or "nothing set".
+/// Decodes one value of a type. `None` is Go's nil.
 pub(super) struct Seed<'a, 'c> {
     pub(super) table: &'static Table,
     pub(super) expr: &'a Expr,
@@ -149,15 +149,15 @@ impl Seed<'_, '_> {
         None
     }
 
-    /// What Go's converter from maps says. It only tries what Go itself can convert: of numbers into
-    /// strings that is whole ones, as code points.
+    /// The error of Go's converter from maps. It tries only conversions that Go has: integers to strings, as code
+    /// points.
     fn unconverted(&self, found: &'static str) -> String {
         let (kind, convertible) = match self.shape() {
             Expr::Map(..) => return format!("cannot restore map from {found}"),
             Expr::List(_) | Expr::Bytes => return format!("cannot restore slice from {found}"),
             Expr::Named(_) => return format!("cannot restore struct from: {found}"),
             Expr::String => ("string", found == "int64"),
-            // Upstream lets a whole number that is too big wrap around; here it is refused.
+            // Upstream wraps an integer that is too large; here it is rejected.
             Expr::Int32 => ("int32", found == "float64" || found == "int64"),
             Expr::Int64 => ("int64", found == "float64"),
             Expr::Float64 => ("float64", false),
@@ -200,7 +200,7 @@ impl Seed<'_, '_> {
         }
     }
 
-    /// Types that decode themselves end the walk with their own error.
+    /// Types with their own decoder end decoding with their own error.
     fn refuse<E: serde::de::Error>(self, found: &Found) -> Result<Option<Value>, E> {
         match self.special() {
             Some(Special::SchemaOrBool) => {
@@ -480,7 +480,7 @@ impl Seed<'_, '_> {
     }
 }
 
-/// Extends a dotted path; the old length is returned.
+/// Extends a dotted path and returns the old length.
 fn enter(path: &mut String, key: &str) -> usize {
     let length = path.len();
     if !path.is_empty() {

@@ -1,4 +1,4 @@
-//! Autoscalers: what they aim at and how fast they go where nothing is said.
+//! Defaults of autoscalers.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn spec(spec: &mut Object) {
     }
 }
 
-/// Fills in what the rules of a direction leave out.
+/// Applies defaults to the rules of a direction.
 fn complete(behavior: &mut Object, direction: &str, defaults: Value) {
     let (Some(Value::Object(rules)), Value::Object(defaults)) = (behavior.get_mut(direction), &defaults)
     else {

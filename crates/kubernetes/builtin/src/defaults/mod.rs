@@ -1,6 +1,6 @@
-//! Defaults of built-in kinds. As upstream, they belong to Go types rather than to kinds: the table says
-//! where a type occurs, the functions here what its absent fields become. After them come the few fields
-//! that upstream changes while converting to its internal types (`stringData`, `serviceAccount`…).
+//! Defaults of built-in kinds. As upstream, they belong to Go types rather than to kinds: the table has where a type
+//! occurs, the functions here its defaults. Then come the few fields that upstream changes on conversion to its
+//! internal types (`stringData`, `serviceAccount`…).
 
 mod autoscaling;
 mod pod;
@@ -16,15 +16,15 @@ use crate::table::{Expr, Shape, Table, TypeId, table};
 
 type Object = Map<String, Value>;
 
-/// Fills in what a built-in object leaves out, as kube-apiserver stores it. The object is expected in the
-/// form that [`crate::decode`] gives it; kinds that are not built in are left alone.
+/// Applies defaults to a built-in object, as kube-apiserver stores it. The object must have been decoded by
+/// [`crate::decode`]; other kinds are unchanged.
 pub fn apply(group: &str, version: &str, kind: &str, object: &mut Value) {
     if let Some(id) = table().kind(group, version, kind) {
         visit(table(), id, object);
     }
 }
 
-/// Types whose defaults are functions, and those that hold such types.
+/// Types with default functions, and types that contain them.
 static CONCERNED: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let table = table();
     let mut out: Vec<bool> = table
@@ -111,7 +111,7 @@ fn visit_expr(table: &Table, expr: &Expr, value: &mut Value) {
     }
 }
 
-/// Resources are counted in thousandths at most.
+/// Resources have at most milli precision.
 fn round_resources(value: &mut Value) {
     for (_, amount) in value.as_object_mut().into_iter().flatten() {
         if let Some(rounded) =
@@ -134,7 +134,7 @@ fn empty(value: Option<&Value>) -> bool {
     }
 }
 
-/// Sets a field that is absent, null or an empty text.
+/// Sets a field that is absent, null or an empty string.
 fn set(object: &mut Object, key: &str, value: impl Into<Value>) {
     let unset = match object.get(key) {
         None | Some(Value::Null) => true,
@@ -161,7 +161,7 @@ fn child<'a>(object: &'a mut Object, key: &str) -> &'a mut Object {
     }
     match slot {
         Value::Object(inner) => inner,
-        // Just made one.
+        // Created just above.
         _ => unreachable!("the slot holds an object"),
     }
 }
@@ -170,7 +170,7 @@ fn text<'a>(object: &'a Object, key: &str) -> &'a str {
     object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The defaults of a type, if it has any of its own.
+/// The default function of a type.
 fn rule(name: &str) -> Option<fn(&mut Object)> {
     Some(match name {
         "autoscaling/v1.HorizontalPodAutoscalerSpec" => |o| set(o, "minReplicas", 1),
@@ -297,7 +297,7 @@ fn node_status(object: &mut Object) {
     }
 }
 
-/// A field that became a list keeps its singular form, which is the first of the list.
+/// A singular field that became a list stays equal to the first item.
 fn sync_plural(object: &mut Object, one: &str, many: &str, inner: Option<&str>) {
     let wrap = |text: &str| match inner {
         Some(key) => json!([{ key: text }]),
@@ -314,7 +314,7 @@ fn sync_plural(object: &mut Object, one: &str, many: &str, inner: Option<&str>) 
             object.insert(many.to_owned(), wrap(&single));
         }
         (Some(first), _) if first == single => {}
-        // Upstream trusts the old field where the two differ, so that old clients can still write.
+        // If both differ, upstream uses the old field, so that old clients can still write.
         (Some(_), false) => {
             object.insert(many.to_owned(), wrap(&single));
         }

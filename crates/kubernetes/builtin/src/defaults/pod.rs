@@ -1,10 +1,10 @@
-//! Defaults of pods and what they are made of.
+//! Defaults of pods and their parts.
 
 use serde_json::{Value, json};
 
 use super::{Object, child, empty, set, set_number, text};
 
-/// Defaults that only a pod itself has, not a pod template.
+/// Defaults of a pod that a pod template does not have.
 pub(super) fn pod(object: &mut Object) {
     let spec = child(object, "spec");
     let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
@@ -49,7 +49,7 @@ pub(super) fn pod_spec(object: &mut Object) {
     set(object, "securityContext", json!({}));
     set(object, "terminationGracePeriodSeconds", 30);
     set(object, "schedulerName", "default-scheduler");
-    // The old name of the field is kept in step with the new one.
+    // The old field name is kept in sync with the new one.
     let account = match text(object, "serviceAccountName") {
         "" => text(object, "serviceAccount").to_owned(),
         name => name.to_owned(),
@@ -82,7 +82,7 @@ pub(super) fn probe(object: &mut Object) {
     set_number(object, "periodSeconds", 10);
     set_number(object, "successThreshold", 1);
     set_number(object, "failureThreshold", 3);
-    // A nil service and an empty one are told apart by nobody, but upstream writes it.
+    // A nil service and an empty one are equivalent, but upstream writes it.
     if let Some(Value::Object(grpc)) = object.get_mut("grpc") {
         grpc.entry("service").or_insert_with(|| json!(""));
     }
@@ -93,12 +93,12 @@ pub(super) fn http_get(object: &mut Object) {
     set(object, "scheme", "HTTP");
 }
 
-/// Images that say `latest`, or nothing, are always pulled.
+/// Images with the tag `latest`, or without a tag, are always pulled.
 fn pull_policy(image: &str) -> &'static str {
     if latest(image) { "Always" } else { "IfNotPresent" }
 }
 
-/// Whether an image reference is valid and its tag is `latest`, given or implied.
+/// Whether an image reference is valid and its tag is `latest`, explicit or implied.
 fn latest(image: &str) -> bool {
     if image.contains('@') {
         return false;

@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make pods.
+//! Defaults of workload kinds.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(super) fn stateful_set(object: &mut Object) {
         set_absent(rolling, "partition", json!(0));
     }
     for claim in spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
-        // Conversion names the kind of each template.
+        // Conversion sets the kind of each template.
         if let Value::Object(claim) = claim {
             set(claim, "apiVersion", "v1");
             set(claim, "kind", "PersistentVolumeClaim");
@@ -87,7 +87,7 @@ pub(super) fn cron_job_spec(spec: &mut Object) {
     set(spec, "failedJobsHistoryLimit", 1);
 }
 
-/// Sets an absent field; an empty text is a value here.
+/// Sets an absent field; an empty string is a value here.
 fn set_absent(object: &mut Object, key: &str, value: Value) {
     if object.get(key).is_none_or(Value::is_null) {
         object.insert(key.to_owned(), value);

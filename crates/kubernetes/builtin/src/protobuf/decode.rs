@@ -1,4 +1,4 @@
-//! Wire → JSON, guided by the table.
+//! Protobuf to JSON, by the table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,12 +28,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Fields of a small message whose shape is fixed.
+/// Fields of a small message with a fixed format.
 fn fields<'a>(message: &'static str, bytes: &'a [u8]) -> Result<Vec<(u32, Scalar<'a>)>, Error> {
     let mut reader = Reader::new(bytes);
     let mut out = Vec::new();
     while let Some(field) = reader.field().map_err(malformed(message))? {
-        // Messages read this way have a handful of fields; later ones win, so old ones can go.
+        // These messages have a few fields; later ones win, so earlier ones can be dropped.
         if out.len() >= 16 {
             out.remove(0);
         }
@@ -86,7 +86,7 @@ impl<'a> Decoder<'a> {
         Ok(object)
     }
 
-    /// Reads fields onto an object, without zero values: inlined structs share it.
+    /// Reads fields into an object, without zero values; also used for inlined structs.
     fn merge(&mut self, id: TypeId, bytes: &[u8], object: &mut Map<String, Value>) -> Result<(), Error> {
         let ty = self.table.get(id);
         self.depth += 1;
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// One occurrence of a repeated field; numbers may come packed.
+    /// One item of a repeated field; numbers may be packed.
     fn items(
         &mut self,
         item: &Expr,
@@ -257,7 +257,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Embedded JSON, or an object in the envelope again.
+    /// Embedded JSON, or an object in another envelope.
     fn raw(&mut self, bytes: &[u8], wanted: u32, name: &'static str) -> Result<Value, Error> {
         let mut raw: &[u8] = &[];
         for field in fields(name, bytes)? {
@@ -313,7 +313,7 @@ fn timestamp(bytes: &[u8], layout: Layout) -> Result<Value, Error> {
         .ok_or(Error::Malformed { message: "Timestamp", reason: "year outside of range [0,9999]" })
 }
 
-/// The JSON form of `JSONSchemaPropsOr…`, from its fields.
+/// The JSON of `JSONSchemaPropsOr…`, from its fields.
 fn schema_or(special: Special, fields: &mut Map<String, Value>) -> Value {
     for list in ["JSONSchemas", "Property"] {
         if let Some(Value::Array(items)) = fields.get_mut(list)

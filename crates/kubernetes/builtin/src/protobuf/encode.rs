@@ -1,5 +1,5 @@
-//! JSON → wire, laid out as Go's generated code lays it out: fields by number, values that are no
-//! pointers always present, map keys sorted.
+//! JSON to protobuf, in the layout of Go's generated code: fields by number, non-pointer values always present, map
+//! keys sorted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -131,7 +131,7 @@ fn special(table: &Table, special: Special, id: TypeId, value: &Value, out: &mut
                 }
                 Value::Array(_) => fields.insert("Property".to_owned(), value.clone()),
                 Value::Object(_) => {
-                    // Upstream notes that a schema also allows.
+                    // Upstream also writes whether a schema is allowed.
                     fields.insert("Allows".to_owned(), Value::Bool(true));
                     fields.insert("Schema".to_owned(), value.clone())
                 }

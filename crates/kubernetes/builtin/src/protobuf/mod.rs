@@ -1,5 +1,5 @@
-//! The `application/vnd.kubernetes.protobuf` format: an envelope that names the kind, around a message
-//! whose fields the table knows by number.
+//! The `application/vnd.kubernetes.protobuf` format: an envelope with the kind, around a message whose fields are in
+//! the table by number.
 
 mod decode;
 mod encode;
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::table::{Table, TypeId, table};
 
-/// What every protobuf body of Kubernetes starts with.
+/// Prefix of every Kubernetes protobuf body.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// Messages nested deeper than this are refused.
+/// Maximum nesting of messages.
 const MAX_DEPTH: usize = 128;
 
-/// Decodes a body into the JSON object that Go would write of it, `apiVersion` and `kind` included.
+/// Decodes a body to the JSON object that Go would write, including `apiVersion` and `kind`.
 pub fn decode(body: &[u8]) -> Result<Value, Error> {
     let payload = body.strip_prefix(&MAGIC).ok_or(Error::Prefix)?;
     let envelope = decode::envelope(payload)?;
@@ -36,8 +36,8 @@ pub fn decode_message(id: TypeId, raw: &[u8]) -> Result<Map<String, Value>, Erro
     decode::Decoder::new(table()).object(id, raw)
 }
 
-/// Encodes an object of a built-in kind; its `apiVersion` and `kind` name the type. `None` if there is no
-/// such built-in kind, or the object does not fit its type.
+/// Encodes an object of a built-in kind, by its `apiVersion` and `kind`. `None` if the kind is not built in, or the
+/// object does not match its type.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let api_version = object.get("apiVersion")?.as_str()?;
     let kind = object.get("kind")?.as_str()?;
@@ -49,7 +49,7 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// Encodes a bare message. Built-in objects carry no `apiVersion` and `kind` inside of lists and watches.
+/// Encodes a bare message. Built-in objects have no `apiVersion` and `kind` inside of lists and watches.
 fn encode_message(table: &Table, id: TypeId, object: &Value) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     encode::message(table, id, object.as_object()?, &mut out)?;

@@ -97,7 +97,7 @@ fn an_encoded_object_decodes_to_itself() {
 }
 
 #[test]
-fn zero_values_of_plain_fields_vanish_and_those_of_pointers_stay() {
+fn zero_values_are_dropped_except_of_pointers() {
     let body = encode(&json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "p", "generation": 0},
@@ -116,19 +116,19 @@ fn zero_values_of_plain_fields_vanish_and_those_of_pointers_stay() {
 }
 
 #[test]
-fn a_body_without_the_prefix_is_refused() {
+fn a_body_without_the_prefix_is_rejected() {
     assert_eq!(decode(b"{}"), Err(Error::Prefix));
 }
 
 #[test]
-fn a_kind_that_is_not_built_in_is_refused() {
+fn a_kind_that_is_not_built_in_is_rejected() {
     let mut body = MAGIC.to_vec();
     encode::envelope(&mut body, "example.com/v1", "Foo", b"");
     assert!(matches!(decode(&body), Err(Error::UnknownKind { .. })));
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn nesting_is_limited() {
     // CRD schemas nest through `not` (28): each level is one more message.
     let mut raw = Vec::new();
     for _ in 0..1000 {
@@ -141,7 +141,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn many_small_messages_do_not_become_much_memory() {
+fn many_small_messages_are_limited_by_memory() {
     let mut spec = Vec::new();
     for _ in 0..1_000_000 {
         wire::put_bytes(&mut spec, 2, b"");
@@ -151,7 +151,7 @@ fn many_small_messages_do_not_become_much_memory() {
 }
 
 #[test]
-fn embedded_json_counts_as_what_it_becomes() {
+fn embedded_json_counts_by_its_decoded_size() {
     let json = format!("[{}]", vec![r#"{"":0}"#; 400_000].join(","));
     let mut raw = Vec::new();
     wire::put_bytes(&mut raw, 1, json.as_bytes());
@@ -196,7 +196,7 @@ mod fuzz {
     }
 }
 
-/// Objects that kube-apiserver 1.36.3 answered in both formats.
+/// Objects that kube-apiserver 1.36.3 returned in both formats.
 fn recorded() -> Vec<(Value, Vec<u8>)> {
     use base64::Engine;
     let pairs: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).unwrap();
@@ -206,14 +206,14 @@ fn recorded() -> Vec<(Value, Vec<u8>)> {
 }
 
 #[test]
-fn what_upstream_encodes_decodes_to_what_upstream_writes_as_json() {
+fn upstreams_protobuf_decodes_to_upstreams_json() {
     for (json, bytes) in recorded() {
         assert_eq!(decode(&bytes).unwrap(), json);
     }
 }
 
 #[test]
-fn objects_are_encoded_byte_for_byte_as_upstream_encodes_them() {
+fn objects_are_encoded_byte_for_byte_as_upstream() {
     for (json, bytes) in recorded() {
         let ours = encode(&json).unwrap();
         let at = ours.iter().zip(&bytes).position(|(a, b)| a != b);

@@ -1,6 +1,6 @@
 //! Protobuf's wire format: tags, varints, lengths.
 
-/// A field's value as the wire shows it.
+/// The value of a field on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scalar<'a> {
     Varint(u64),
@@ -9,7 +9,7 @@ pub(super) enum Scalar<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Reads fields one after the other.
+/// Reads fields sequentially.
 #[derive(Debug, Clone)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],

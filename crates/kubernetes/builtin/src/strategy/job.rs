@@ -1,10 +1,10 @@
-//! Jobs select their pods by labels they are given.
+//! Jobs select their pods by generated labels.
 
 use serde_json::{Value, json};
 
 use super::{Object, child};
 
-/// Labels the pod template and selects by it, unless the job says that it does so itself.
+/// Labels the pod template and selects by it, unless `manualSelector` is set.
 pub(super) fn generate_selector(job: &mut Object) {
     let of =
         |job: &Object, key: &str| job.get("metadata").and_then(|m| m.get(key)).cloned().unwrap_or(json!(""));
@@ -24,7 +24,7 @@ pub(super) fn generate_selector(job: &mut Object) {
     }
     let labels = labels.clone();
     child(child(spec, "selector"), "matchLabels").entry(CONTROLLER_UID).or_insert(uid);
-    // A job without labels takes those of its pods: upstream defaults what it reads back.
+    // A job without labels gets those of its pods: upstream defaults what it reads back.
     let own = child(child(job, "metadata"), "labels");
     if own.is_empty() {
         *own = labels;

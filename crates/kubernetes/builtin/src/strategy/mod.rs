@@ -1,6 +1,5 @@
-//! What kube-apiserver's strategies do to built-in objects around a write: which fields a request may not
-//! change, when the generation counts, who may create by updating. Facts and pure functions; the order of
-//! a request's steps is the API server's business.
+//! kube-apiserver's strategies for built-in objects: which fields a request may not change, when the generation is
+//! incremented, create on update. Pure functions; the API server calls them in its pipeline.
 
 mod job;
 mod pod;
@@ -15,37 +14,35 @@ use crate::zero;
 
 type Object = Map<String, Value>;
 
-/// How objects of a kind are written.
+/// The strategy of a kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Strategy {
-    /// What names may look like.
+    /// Allowed names.
     pub name: NameCheck,
     /// PUT of an object that does not exist creates it.
     pub create_on_update: bool,
-    /// PUT without a resource version overwrites whatever is there.
+    /// PUT without a resource version overwrites the object.
     pub unconditional_update: bool,
-    /// Objects go through a grace period when deleted.
+    /// Deletion has a grace period.
     pub graceful_delete: bool,
-    /// Whose change counts a generation up.
     pub generation: Generation,
 }
 
-/// Which changes count a generation up.
+/// When the generation is incremented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// None: the field belongs to whoever writes it.
+    /// Never: clients may write the field.
     Unmanaged,
-    /// Set to 1 and never raised.
+    /// Set to 1 and never incremented.
     Constant,
-    /// Raised when one of these JSON pointers changes.
+    /// When one of these JSON pointers changes.
     On(&'static [&'static str]),
-    /// Raised when anything but the metadata, or the labels, change.
+    /// When anything except metadata changes, or the labels.
     OnContentOrLabels,
 }
 
 const SPEC: Generation = Generation::On(&["/spec"]);
 
-/// How objects of a built-in kind are written.
 pub fn strategy(group: &str, kind: &str) -> Strategy {
     let create_on_update = matches!(
         (group, kind),
@@ -102,7 +99,7 @@ fn generation(group: &str, kind: &str) -> Generation {
     }
 }
 
-/// Completes a new object. Its name, uid and creation time are expected to be set.
+/// Completes a new object. Its name, uid and creation time must be set.
 pub fn prepare_create(group: &str, kind: &str, object: &mut Value) {
     let Value::Object(object) = object else { return };
     if (group, kind) == ("", "Pod") {
@@ -148,8 +145,7 @@ pub fn prepare_create(group: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// Takes over from the old object what a request to the resource or one of its subresources may not
-/// change, and counts the generation.
+/// Restores fields that a request to the resource or subresource may not change, and increments the generation.
 pub fn prepare_update(group: &str, kind: &str, subresource: &str, new: &mut Value, old: &Value) {
     let (Value::Object(new), Value::Object(old)) = (new, old) else { return };
     match subresource {
@@ -245,8 +241,7 @@ fn count_generation(group: &str, kind: &str, new: &mut Object, old: &Object) {
     }
 }
 
-/// Fills in the times that strategies take from the clock: transitions of CSR conditions and of volume
-/// phases. Runs after [`prepare_update`].
+/// Sets times from the clock: transitions of CSR conditions and of volume phases. Runs after [`prepare_update`].
 pub fn stamp_update(group: &str, kind: &str, subresource: &str, new: &mut Value, old: &Value, now: &str) {
     match (group, kind, subresource) {
         ("certificates.k8s.io", "CertificateSigningRequest", "status" | "approval") => {
@@ -285,7 +280,7 @@ pub fn stamp_update(group: &str, kind: &str, subresource: &str, new: &mut Value,
     }
 }
 
-/// Writes down who asks for a certificate; whatever the request says about it is ignored.
+/// Records the requester of a certificate; values in the request are ignored.
 pub fn set_requester(
     object: &mut Value,
     username: &str,
@@ -305,9 +300,9 @@ pub fn set_requester(
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Creation starts with an empty status, and updates of the resource itself keep the old one.
+/// Creation starts with an empty status, and updates of the resource keep the old one.
 fn resets_status(group: &str, kind: &str) -> bool {
-    // The status of a Node may come with its creation: kubelets register that way.
+    // The status of a Node may be set on creation: kubelets register that way.
     (group, kind) != ("", "Node")
         && kinds::kinds()
             .iter()
@@ -351,8 +346,8 @@ fn clean_secret_references(object: &mut Object) {
     }
 }
 
-/// Claims come from claims and snapshots; other sources are dropped, as they always were, unless the newer
-/// field says the same or the old object has it already.
+/// Claims have claims and snapshots as sources; other sources are dropped, unless the newer field has the same value
+/// or the old object has it already.
 fn drop_odd_data_source(spec: &mut Object, old: Option<&Value>) {
     let Some(source) = spec.get("dataSource").filter(|s| !s.is_null()) else { return };
     let kept = old.is_some_and(|o| o.get("dataSource") == Some(source))
@@ -367,7 +362,7 @@ fn drop_odd_data_source(spec: &mut Object, old: Option<&Value>) {
     }
 }
 
-/// The two spellings of a claim's source are kept in step.
+/// The two source fields of a claim are kept in sync.
 fn normalize_data_sources(spec: &mut Object) {
     let present = |spec: &Object, key: &str| spec.get(key).filter(|v| !v.is_null()).cloned();
     match (present(spec, "dataSource"), present(spec, "dataSourceRef")) {
@@ -387,7 +382,7 @@ fn normalize_data_sources(spec: &mut Object) {
     }
 }
 
-/// The field belongs to a feature that is off in 1.36.
+/// The field belongs to a feature gate that is off in 1.36.
 fn drop_max_unavailable(set: &mut Object) {
     let mut path = ["spec", "updateStrategy", "rollingUpdate"].into_iter();
     if let Some(rolling) = path.try_fold(set, |at, key| at.get_mut(key)?.as_object_mut()) {
@@ -395,7 +390,7 @@ fn drop_max_unavailable(set: &mut Object) {
     }
 }
 
-/// The template's own generation lives in an annotation since `apps/v1`.
+/// The template's generation is in an annotation since `apps/v1`.
 fn daemon_set_update(new: &mut Object, old: &Object) {
     let before: i64 = old
         .get("metadata")
@@ -409,7 +404,7 @@ fn daemon_set_update(new: &mut Object, old: &Object) {
     annotations.insert(TEMPLATE_GENERATION.to_owned(), json!((before + i64::from(changed)).to_string()));
 }
 
-/// Conditions that only the approval subresource may change stay as they were.
+/// Conditions that only the approval subresource may change are restored.
 fn preserve_conditions(new: &mut Object, old: &Object, kind: &str) {
     let of_kind = |o: &&Value| o.get("type").and_then(Value::as_str) == Some(kind);
     let before: Vec<Value> = at(old, "/status/conditions")

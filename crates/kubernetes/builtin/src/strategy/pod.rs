@@ -1,4 +1,4 @@
-//! Pods: their first status, and what each subresource may change.
+//! Pods: initial status, and what each subresource may change.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) fn prepare_create(pod: &mut Object) {
 }
 
 pub(super) fn status_update(new: &mut Object, old: &Object) {
-    // Nobody deletes through the status, and owners are not changed there.
+    // Deletion and owners cannot be changed through the status.
     metadata(new).remove("deletionTimestamp");
     copy_metadata(new, old, &["ownerReferences"]);
     let class = old.get("status").and_then(|s| s.get("qosClass")).cloned();
@@ -70,7 +70,7 @@ fn restore(new: &mut Object, old: &Object) {
     }
 }
 
-/// Quality of service, from requests and limits of cpu and memory.
+/// QoS class, from requests and limits of cpu and memory.
 fn qos_class(pod: &Object) -> &'static str {
     let Some(spec) = pod.get("spec") else { return "BestEffort" };
     let mut requests: BTreeMap<&str, i128> = BTreeMap::new();
@@ -99,7 +99,7 @@ fn qos_class(pod: &Object) -> &'static str {
     if guaranteed && requests == limits { "Guaranteed" } else { "Burstable" }
 }
 
-/// Adds what is asked for of cpu and memory, in thousandths; how many of the two there were.
+/// Adds requests of cpu and memory in milli units; returns how many of the two were set.
 fn add<'a>(amounts: Option<&'a Value>, into: &mut BTreeMap<&'a str, i128>) -> usize {
     let mut found = 0;
     for name in ["cpu", "memory"] {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Object, at, child};
 
-/// Sets what the allocator of a single-stack IPv4 cluster sets, but for the address itself.
+/// Sets what the allocator of a single-stack IPv4 cluster sets, except the address.
 pub(super) fn prepare_create(service: &mut Object) {
     let spec = child(service, "spec");
     if let Some(address) =
@@ -51,8 +51,8 @@ fn external(service: &Object) -> bool {
         || kind(service) == "ClusterIP" && at(service, "/spec/externalIPs").is_some()
 }
 
-/// Clears fields that no longer apply and that the request did not touch, and fills in addresses that it
-/// left out: they cannot change.
+/// Clears fields that no longer apply and that the request did not change, and restores omitted addresses, which are
+/// immutable.
 pub(super) fn prepare_update(new: &mut Object, old: &Object) {
     let same = |new: &Object, pointer: &str| at(new, pointer) == at(old, pointer);
     let clear = |new: &mut Object, key: &str| {
@@ -97,7 +97,7 @@ pub(super) fn prepare_update(new: &mut Object, old: &Object) {
     }
 }
 
-/// A client that never read the service may leave out what the server allocated.
+/// A client that never read the service may omit what the server allocated.
 fn patch_allocated(new: &mut Object, old: &Object) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {

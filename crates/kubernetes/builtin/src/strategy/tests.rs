@@ -38,7 +38,7 @@ fn a_new_budget_has_the_status_go_writes() {
 }
 
 #[test]
-fn status_and_spec_each_change_only_through_their_own_door() {
+fn status_and_spec_change_only_through_their_own_endpoints() {
     let old = json!({"metadata": {"generation": 3, "labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let new = json!({"metadata": {"labels": {"a": "c"}}, "spec": {"replicas": 2}, "status": {"replicas": 2}});
     assert_eq!(
@@ -65,7 +65,7 @@ fn generation_counts_only_changes_of_what_it_covers() {
 }
 
 #[test]
-fn a_generation_at_the_last_number_does_no_harm() {
+fn the_generation_saturates() {
     let last =
         |changed: bool| json!({"metadata": {"generation": i64::MAX}, "spec": {"podInfoOnMount": changed}});
     for (group, kind, wanted) in [("storage.k8s.io", "CSIDriver", i64::MIN), ("apps", "Deployment", i64::MAX)]

@@ -1,4 +1,4 @@
-//! Webhook configurations. CEL in match conditions is compiled where it is run.
+//! Webhook configurations. CEL in match conditions is compiled where it runs.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const QUIET: [&str; 2] = ["None", "NoneOnDryRun"];
 const MAX_CONDITIONS: usize = 64;
 
-/// What an update may keep though it is no longer accepted.
+/// What an update may keep although it is no longer accepted.
 #[derive(Debug, Clone, Copy)]
 struct Leniency {
     quiet: bool,
@@ -30,7 +30,7 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
         _ => return,
     };
     if subject.old.is_some() {
-        // Upstream checks the changed configuration as if it were new, and nothing else.
+        // Upstream validates the changed configuration as a new one, and nothing else.
         report.errors.clear();
         subject.metadata(report);
     }
@@ -172,7 +172,7 @@ fn resources(rule: &Value, path: &Path<'_>, report: &mut Report) {
             continue;
         }
         let Some((parent, sub)) = resource.split_once('/') else {
-            // Only the last plain entry counts, as upstream has it.
+            // Only the last plain entry counts, as upstream.
             plain_resource = *resource != "*";
             continue;
         };
@@ -222,7 +222,7 @@ fn review_versions(hook: &Value, leniency: Leniency, path: &Path<'_>, report: &m
     }
 }
 
-/// How a webhook is reached; also checked for conversion webhooks and API services.
+/// Client configuration of a webhook; also used for conversion webhooks and API services.
 pub(super) fn client_config(config: &Value, path: &Path<'_>, report: &mut Report) {
     match (get(config, "url").and_then(Value::as_str), get(config, "service")) {
         (Some(url), None) => webhook_url(url, path.field("url"), report),
@@ -264,7 +264,7 @@ fn webhook_url(url: &str, path: Path<'_>, report: &mut Report) {
 }
 
 fn webhook_service(service: &Value, path: &Path<'_>, report: &mut Report) {
-    // Upstream hands over name and namespace in each other's place, so the errors change places too.
+    // Upstream swaps name and namespace here, so the errors are swapped too.
     if text(service, "namespace").is_empty() {
         report.required(path.field("name"), "");
     }

@@ -1,5 +1,7 @@
 //! Deployments, daemon sets, stateful sets, replica sets and controller revisions.
 
+use std::collections::HashSet;
+
 use capstan_schema::meta;
 use capstan_schema::path::Path;
 use capstan_schema::selector::{LabelSelector, labels};
@@ -27,7 +29,7 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// A selector that must be there and select something.
+/// A required, non-empty selector.
 fn selector(spec: &Value, what: &str, path: &Path<'_>, report: &mut Report) -> Option<LabelSelector> {
     let field = path.field("selector");
     match get(spec, "selector") {
@@ -158,7 +160,7 @@ fn deployment_strategy(strategy: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// A number or a percentage that is not negative.
+/// A non-negative number or percentage.
 pub(super) fn int_or_percent(value: &Value, path: Path<'_>, report: &mut Report) {
     match value {
         Value::String(text) if percent(text).is_none() => {
@@ -339,7 +341,7 @@ fn stateful_set(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// The template with the volumes that its claims will give it.
+/// The template with the volumes of its claims.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) else { return template };
@@ -347,10 +349,11 @@ fn with_claims(spec: &Value) -> Value {
     pod.remove("hostname");
     let claims: Vec<&str> =
         list(spec, "volumeClaimTemplates").iter().map(|c| text(&c["metadata"], "name")).collect();
+    let claimed: HashSet<&str> = claims.iter().copied().collect();
     if !claims.is_empty() {
         let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
         if let Value::Array(volumes) = volumes {
-            volumes.retain(|v| !claims.contains(&text(v, "name")));
+            volumes.retain(|v| !claimed.contains(text(v, "name")));
             let claimed =
                 claims.iter().map(|c| json!({"name": c, "persistentVolumeClaim": {"claimName": c}}));
             volumes.splice(0..0, claimed);
@@ -408,7 +411,7 @@ fn controller_revision(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Counts of replicas are not negative, and parts are not more than the whole.
+/// Replica counts are not negative, and parts do not exceed the total.
 fn status(subject: &Subject<'_>, report: &mut Report) {
     let status = &subject.new["status"];
     let path = Path::at("status");

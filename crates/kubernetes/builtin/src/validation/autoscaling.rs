@@ -1,4 +1,4 @@
-//! Autoscalers, in their newer version: the older one is converted before it is validated.
+//! Autoscalers in `v2`: `v1` is converted before validation.
 
 use capstan_schema::meta;
 use capstan_schema::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn autoscaler(subject: &Subject<'_>, report: &mut Report) {
     let spec = &subject.new["spec"];
     let old = subject.old.map(|old| &old["spec"]);
     let path = Path::at("spec");
-    // An autoscaler that was once allowed to scale to zero may keep doing so.
+    // An autoscaler that was allowed to scale to zero may keep doing so.
     let lowest = i64::from(old.and_then(|old| maybe_int(old, "minReplicas")) != Some(0));
     let (least, most) = (maybe_int(spec, "minReplicas"), int(spec, "maxReplicas"));
     if let Some(least) = least.filter(|least| *least < lowest) {
@@ -45,7 +45,7 @@ pub(super) fn autoscaler(subject: &Subject<'_>, report: &mut Report) {
     });
     let api_version = match (unchanged, text(target, "kind")) {
         (true, _) => ApiVersion::Any,
-        // The only kind of the core group that scales.
+        // The only scalable kind of the core group.
         (false, "ReplicationController") => ApiVersion::Valid,
         (false, _) => ApiVersion::WithGroup,
     };

@@ -42,7 +42,7 @@ fn job(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// A job that does not select by hand carries the labels the server gave it.
+/// A job without a manual selector has the labels that the server generated.
 fn generated_selector(job: &Value, report: &mut Report) {
     let spec = &job["spec"];
     if spec["manualSelector"] == true || get(spec, "selector").is_none() {
@@ -205,7 +205,7 @@ fn cron_job(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Names that cannot be zones; which zones exist is left to whoever runs the job.
+/// Names that cannot be time zones; which zones exist is not checked.
 fn time_zone(zone: &str, path: Path<'_>, report: &mut Report) {
     if zone.is_empty() {
         report.invalid(path, zone, "timeZone must be nil or non-empty string");
@@ -230,6 +230,6 @@ fn time_zone(zone: &str, path: Path<'_>, report: &mut Report) {
 }
 
 fn known_zone(zone: &str) -> bool {
-    // Zones have an area, but for a few short ones.
+    // Zones have an area, except a few short ones.
     zone.contains('/') || zone.len() <= 9
 }

@@ -1,4 +1,4 @@
-//! Certificate signing requests. Whether the request is signed with its own key is left to signers.
+//! Certificate signing requests. The self-signature is left to signers.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ fn signer_name(name: &str, path: Path<'_>, report: &mut Report) {
         report.invalid(path, name, detail);
         return;
     };
-    // Only the first odd part is told.
+    // Only the first invalid part is reported.
     let mut odd = |whole: &str, check: fn(&str) -> Vec<String>| {
         let found =
             whole.split('.').map(|part| (part, check(part))).find(|(_, messages)| !messages.is_empty());

@@ -64,7 +64,7 @@ fn namespace(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Once immutable, always immutable, and the data with it.
+/// An immutable object stays immutable, including its data.
 fn immutable(new: &Value, old: &Value, fields: &[&str], report: &mut Report) {
     if !flag(old, "immutable") {
         return;
@@ -98,7 +98,7 @@ fn config_map(subject: &Subject<'_>, report: &mut Report) {
         size += base64_len(value.as_str().unwrap_or_default());
     }
     if size > MAX_DATA {
-        // How upstream renders an empty path.
+        // How upstream formats an empty path.
         report.too_long(Path::at("[]"), MAX_DATA);
     }
 }
@@ -163,7 +163,7 @@ fn docker_config(secret: &Value, key: &str, report: &mut Report) {
     }
 }
 
-/// Go's words for why a text is no JSON object, for the common cases.
+/// Go's error for a text that is not a JSON object, for common cases.
 fn not_an_object(bytes: &[u8]) -> Option<String> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(_) | Value::Null) => None,
@@ -184,11 +184,11 @@ fn not_an_object(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Events of both groups; those of `events.k8s.io` have the stricter rules. Fields carry the names of the
-/// stored form, as upstream's internal type does.
+/// Events of both groups; `events.k8s.io` has stricter rules. Fields have the names of the stored version, as in
+/// upstream's internal type.
 pub(super) fn event(subject: &Subject<'_>, report: &mut Report) {
     let new_style = subject.group == "events.k8s.io";
-    // The metadata of events in the core group is checked by nobody but the common rules.
+    // Metadata of events in the core group only has the common rules.
     report.errors.clear();
     let event = Event { value: subject.new, new_style };
     legacy_event(&event, report);
@@ -247,7 +247,7 @@ pub(super) fn event(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// An event in either spelling, read by the names of the older one.
+/// An event of either group, by the field names of the older one.
 struct Event<'a> {
     value: &'a Value,
     new_style: bool,

@@ -1,4 +1,4 @@
-//! Cron schedules, as far as to say what is wrong with one, in the words of the library upstream uses.
+//! Validation of cron schedules, with the errors of upstream's library.
 
 struct Field {
     min: u32,
@@ -18,7 +18,7 @@ const FIELDS: [Field; 5] = [
     Field { min: 0, max: 6, names: &DAYS },
 ];
 
-/// What is wrong with a schedule.
+/// The error of a schedule.
 pub(super) fn problem(schedule: &str) -> Option<String> {
     let mut rest = schedule;
     if let Some(zoned) = rest.strip_prefix("TZ=").or_else(|| rest.strip_prefix("CRON_TZ=")) {

@@ -32,7 +32,7 @@ fn ingress(subject: &Subject<'_>, report: &mut Report) {
     if let Some(default) = get(spec, "defaultBackend") {
         backend(default, path.field("defaultBackend"), report);
     }
-    // Rules of hosts with a wildcard were not looked at once; such an ingress may keep them.
+    // Rules of wildcard hosts were not validated once; such an ingress may keep them.
     let keeps_wildcards = old.is_some_and(|old| {
         list(old, "rules").iter().filter(|rule| text(rule, "host").contains('*')).any(|rule| {
             let mut found = Report::default();
@@ -83,7 +83,7 @@ fn ingress(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// What keeps a text from being a host, or hosts by a wildcard.
+/// Errors of a host name or wildcard.
 fn host_name(host: &str) -> Vec<String> {
     if !host.contains('*') {
         return meta::dns1123_subdomain(host);
@@ -175,7 +175,7 @@ fn service_backend(service: &Value, path: Path<'_>, report: &mut Report) {
     }
 }
 
-/// A reference to an object of any kind in the same place.
+/// A reference to an object of any kind in the same namespace.
 fn reference(of: &Value, path: Path<'_>, report: &mut Report) {
     if let Some(group) = get(of, "apiGroup").and_then(Value::as_str) {
         report.each(path.field("apiGroup"), group, meta::dns1123_subdomain(group));
@@ -191,7 +191,8 @@ fn reference(of: &Value, path: Path<'_>, report: &mut Report) {
 fn load_balancer(subject: &Subject<'_>, report: &mut Report) {
     let points = |object: &'_ Value| object["status"]["loadBalancer"].clone();
     let old = subject.old.map(points).unwrap_or_default();
-    let before: Vec<&str> = list(&old, "ingress").iter().map(|point| text(point, "ip")).collect();
+    let mut before: Vec<&str> = list(&old, "ingress").iter().map(|point| text(point, "ip")).collect();
+    before.sort_unstable();
     let path = Path::at("status.loadBalancer");
     let path = path.field("ingress");
     for (index, point) in list(&subject.new["status"]["loadBalancer"], "ingress").iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Validation of built-in kinds, with upstream's verdicts, fields and words. One file per group; each
-//! takes the new object and, for updates, the old one.
+//! Validation of built-in kinds, with upstream's results, fields and messages. One file per group; each takes the new
+//! object and, for updates, the old one.
 
 mod admission;
 mod apps;
@@ -34,8 +34,8 @@ use crate::strategy;
 pub use rbac::role_limits;
 use report::{Report, texts};
 
-/// What is wrong with an object of a built-in kind: on create without `old`, on update of the resource or
-/// one of its subresources with it. Kinds without rules of their own have their metadata checked.
+/// Validates an object of a built-in kind: on create without `old`, on update of the resource or a subresource with
+/// it. For kinds without rules, metadata is validated.
 pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Option<&Value>) -> FieldErrors {
     let mut report = Report::default();
     let subject = Subject { group, kind, subresource, new, old };
@@ -68,7 +68,7 @@ pub fn validate(group: &str, kind: &str, subresource: &str, new: &Value, old: Op
     report.errors
 }
 
-/// What is validated.
+/// The validated object.
 #[derive(Debug, Clone, Copy)]
 struct Subject<'a> {
     group: &'a str,
@@ -96,7 +96,7 @@ impl Subject<'_> {
         self.finalizers(report);
     }
 
-    /// Finalizers without a domain must be upstream's own. A few groups are not asked.
+    /// Finalizers without a domain must be upstream's own. A few groups are exempt.
     fn finalizers(&self, report: &mut Report) {
         let free = [
             "admissionregistration.k8s.io",

@@ -25,9 +25,9 @@ fn mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// An address in a field that is older than the strict rules; what was there before may stay.
+/// An address in a field that predates the strict rules; the existing values in `before`, sorted, may stay.
 pub(super) fn legacy_ip(text: &str, before: &[&str], path: Path<'_>, report: &mut Report) {
-    if before.contains(&text) {
+    if before.binary_search(&text).is_ok() {
         return;
     }
     let Some(ip) = sloppy_ip(text) else {
@@ -42,7 +42,7 @@ pub(super) fn legacy_ip(text: &str, before: &[&str], path: Path<'_>, report: &mu
     }
 }
 
-/// Address, length of the prefix and width of a range, as Go's older parser reads it.
+/// Address, prefix length and width of a CIDR, as Go's older parser reads it.
 pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8, u8)> {
     let (address, bits) = text.split_once('/')?;
     let ip = sloppy_ip(address)?;
@@ -51,9 +51,9 @@ pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8, u8)> {
     (bits <= width).then_some((ip, bits, width))
 }
 
-/// A range in a field that is older than the strict rules.
+/// A CIDR in a field that predates the strict rules; the existing values in `before`, sorted, may stay.
 pub(super) fn legacy_cidr(text: &str, before: &[&str], path: Path<'_>, report: &mut Report) {
-    if before.contains(&text) {
+    if before.binary_search(&text).is_ok() {
         return;
     }
     let Some((ip, bits, width)) = parse_cidr(text) else {
@@ -81,7 +81,7 @@ fn bits_beyond(ip: IpAddr, bits: u8, width: u8) -> bool {
     value & mask != 0
 }
 
-/// An address something may be reached at from elsewhere.
+/// An address that is reachable from outside.
 pub(super) fn endpoint_ip(text: &str, path: Path<'_>, report: &mut Report) {
     let Some(ip) = sloppy_ip(text) else {
         report.invalid(path, text, "must be a valid IP address");
@@ -106,7 +106,7 @@ pub(super) fn endpoint_ip(text: &str, path: Path<'_>, report: &mut Report) {
     }
 }
 
-/// What keeps a text from naming a port.
+/// Errors of a port name.
 pub(super) fn port_name(name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if name.len() > 15 {
@@ -142,7 +142,7 @@ pub(super) fn port_or_name(port: &Value, path: Path<'_>, report: &mut Report) {
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-/// Protocols of ports are required once defaults are in.
+/// Protocols of ports are required after defaulting.
 pub(super) fn protocol(name: &str, path: Path<'_>, report: &mut Report) {
     if name.is_empty() {
         report.required(path, "");

@@ -13,7 +13,8 @@ use super::report::{Report, get, list, maybe_int, text, texts};
 pub(super) fn network_policy(subject: &Subject<'_>, report: &mut Report) {
     let spec = &subject.new["spec"];
     let path = Path::at("spec");
-    let before = subject.old.map(|old| ranges(&old["spec"])).unwrap_or_default();
+    let mut before = subject.old.map(|old| ranges(&old["spec"])).unwrap_or_default();
+    before.sort_unstable();
     report.extend(labels::validate(&spec["podSelector"], &path.field("podSelector")));
     for (direction, others) in [("ingress", "from"), ("egress", "to")] {
         let path = path.field(direction);
@@ -39,7 +40,7 @@ pub(super) fn network_policy(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Every range a policy names: what is there may stay, however it is written.
+/// All CIDRs of a policy: existing ones may stay in any format.
 fn ranges(spec: &Value) -> Vec<&str> {
     let rules = [("ingress", "from"), ("egress", "to")];
     let peers = rules.iter().flat_map(|(direction, others)| {
@@ -122,7 +123,7 @@ fn ip_block(block: &Value, before: &[&str], path: Path<'_>, report: &mut Report)
 
 type Range = (IpAddr, u8, u8);
 
-/// Whether a range is inside another and smaller.
+/// Whether a CIDR is strictly inside another.
 fn within((inner, inner_bits, inner_width): Range, (outer, outer_bits, outer_width): Range) -> bool {
     let value = |ip: IpAddr| match ip {
         IpAddr::V4(v4) => u128::from(u32::from(v4)),

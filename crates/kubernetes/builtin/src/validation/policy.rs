@@ -9,11 +9,11 @@ use super::Subject;
 use super::apps::{at_most_all, int_or_percent};
 use super::report::{PORT_RANGE, Report, get, int, list, text};
 
-/// The largest priority that is not the system's own.
+/// The largest priority that is not reserved for the system.
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
 
 pub(super) fn disruption_budget(subject: &Subject<'_>, report: &mut Report) {
-    // Upstream checks no metadata here beyond what all objects share.
+    // Upstream validates only common metadata here.
     report.errors.clear();
     if subject.subresource == "status" {
         let path = Path::at("status");

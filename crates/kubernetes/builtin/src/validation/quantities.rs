@@ -1,4 +1,4 @@
-//! Names of resources and amounts of them.
+//! Resource names and quantities.
 
 use capstan_schema::meta;
 use capstan_schema::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::report::{NOT_NEGATIVE, Report};
 use crate::quantity::Quantity;
 
-/// Resources that count things, or computing power, known without a domain.
+/// Countable and compute resources that are known without a domain.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -60,7 +60,7 @@ fn native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Belongs to a device plugin or an operator: has a domain that is not Kubernetes' own.
+/// An extended resource: has a domain that is not Kubernetes' own.
 pub(super) fn extended(name: &str) -> bool {
     !native(name)
         && !name.starts_with("requests.")
@@ -76,7 +76,7 @@ pub(super) fn resource_name(name: &str, path: Path<'_>, report: &mut Report) {
     }
 }
 
-/// A resource a container may ask for.
+/// A resource that a container may request.
 pub(super) fn container_resource_name(name: &str, path: Path<'_>, report: &mut Report) {
     resource_name(name, path, report);
     if !name.contains('/') {
@@ -88,7 +88,7 @@ pub(super) fn container_resource_name(name: &str, path: Path<'_>, report: &mut R
     }
 }
 
-/// An amount; texts were parsed when the object was decoded.
+/// A quantity; texts were parsed when the object was decoded.
 pub(super) fn amount(value: &Value) -> Quantity {
     value.as_str().and_then(|t| Quantity::parse(t).ok()).unwrap_or_else(|| Quantity::from_integer(0))
 }
@@ -97,7 +97,7 @@ pub(super) fn amount_of(map: Option<&Map<String, Value>>, name: &str) -> Option<
     map.and_then(|m| m.get(name)).map(amount)
 }
 
-/// Not negative, and whole if the resource is counted.
+/// Not negative, and an integer if the resource is countable.
 pub(super) fn resource_amount(name: &str, value: &Value, path: Path<'_>, report: &mut Report) {
     let quantity = amount(value);
     if quantity.is_negative() {
@@ -115,7 +115,7 @@ pub(super) fn positive_amount(value: &Value, path: Path<'_>, report: &mut Report
     }
 }
 
-/// What volumes have: any amount that is not negative.
+/// Resources of volumes: any non-negative quantity.
 pub(super) fn basic_amount(value: &Value, path: Path<'_>, report: &mut Report) {
     let quantity = amount(value);
     if quantity.value() < 0 {

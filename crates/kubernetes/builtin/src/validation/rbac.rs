@@ -10,13 +10,13 @@ use super::Subject;
 use super::report::{Report, get, internal, list, text};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// Rules of a role, and entries of each list of a rule. Upstream has no limit but the object's size; every rule a
-/// user holds is looked at with every request.
+/// Maximum rules of a role, and items per list of a rule. Upstream has no limit except the object's size; every rule
+/// of a user is evaluated on every request.
 const MAX_RULES: usize = 10_000;
 const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
-    // Updates are checked like new objects first; the rules of updates come after.
+    // Updates are validated as new objects first, then as updates.
     let update = std::mem::take(&mut report.errors);
     if subject.old.is_some() {
         subject.metadata(report);
@@ -40,7 +40,7 @@ pub(super) fn validate(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// What of a Role or ClusterRole is too long: checked before anybody compares its rules.
+/// Limits of a Role or ClusterRole, checked before its rules are compared.
 pub fn role_limits(role: &Value) -> FieldErrors {
     let mut report = Report::default();
     let (path, rules) = (Path::at("rules"), list(role, "rules"));

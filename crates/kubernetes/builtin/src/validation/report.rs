@@ -1,5 +1,4 @@
-//! What the validators share: a place for errors, and short ways to look into an object whose types are
-//! already known to be right.
+//! Common code of the validators: an error list, and accessors for objects whose types are already checked.
 
 use capstan_schema::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use capstan_schema::golang;
@@ -21,7 +20,7 @@ impl Report {
         self.errors.push(FieldError::invalid(path, value, detail));
     }
 
-    /// A value that upstream renders from its internal type.
+    /// A value that upstream formats from its internal type.
     pub(super) fn invalid_as(&mut self, path: Path<'_>, shown: impl Into<String>, detail: impl Into<String>) {
         let shown = BadValue::Text(shown.into());
         self.errors.push(FieldError::new(ErrorKind::Invalid, path, shown, detail));
@@ -35,7 +34,7 @@ impl Report {
         self.errors.push(FieldError::not_supported(path, value, supported));
     }
 
-    /// An unsupported value that upstream renders from its internal type.
+    /// An unsupported value that upstream formats from its internal type.
     pub(super) fn not_supported_as(&mut self, path: Path<'_>, shown: impl Into<String>, supported: &[&str]) {
         let mut error = FieldError::not_supported(path, Value::Null, supported);
         error.bad_value = BadValue::Text(shown.into());
@@ -46,7 +45,7 @@ impl Report {
         self.errors.push(FieldError::duplicate(path, value));
     }
 
-    /// A duplicate that upstream renders from its internal type.
+    /// A duplicate that upstream formats from its internal type.
     pub(super) fn duplicate_as(&mut self, path: Path<'_>, shown: impl Into<String>) {
         self.duplicate_with(path, shown, "");
     }
@@ -72,14 +71,14 @@ impl Report {
         self.errors.extend(errors);
     }
 
-    /// One error per message about a text.
+    /// One error per message.
     pub(super) fn each(&mut self, path: Path<'_>, value: &str, messages: Vec<String>) {
         for message in messages {
             self.invalid(path, value, message);
         }
     }
 
-    /// The field must be as it was.
+    /// The field is immutable.
     pub(super) fn immutable(&mut self, path: Path<'_>, new: Option<&Value>, old: Option<&Value>) {
         if !same(new, old) {
             let value = new.cloned().unwrap_or(Value::Null);
@@ -87,12 +86,12 @@ impl Report {
         }
     }
 
-    /// As [`Report::invalid`], for a label selector.
+    /// Like [`Report::invalid`], for a label selector.
     pub(super) fn invalid_selector(&mut self, path: Path<'_>, selector: &Value, detail: impl Into<String>) {
         self.invalid_as(path, selector_text(selector), detail);
     }
 
-    /// As [`Report::immutable`], for a label selector.
+    /// Like [`Report::immutable`], for a label selector.
     pub(super) fn immutable_selector(&mut self, path: Path<'_>, new: Option<&Value>, old: Option<&Value>) {
         if !same(new, old) {
             let shown = selector_text(new.unwrap_or(&Value::Null));
@@ -104,7 +103,7 @@ impl Report {
         self.errors.push(FieldError::internal(path, detail));
     }
 
-    /// One of a closed set, shown in the order given.
+    /// One of a closed set, listed in the given order.
     pub(super) fn one_of(&mut self, path: Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.not_supported(path, value, supported);
@@ -139,7 +138,7 @@ pub(super) fn same(new: Option<&Value>, old: Option<&Value>) -> bool {
     new.filter(full) == old.filter(full)
 }
 
-/// A field that is there and not null.
+/// A field that exists and is not null.
 pub(super) fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|v| !v.is_null())
 }
@@ -189,7 +188,7 @@ fn selector_text(selector: &Value) -> String {
     if selector.is_null() { "null".to_owned() } else { format!("{{{}}}", parts.join(",")) }
 }
 
-/// A struct as `encoding/json` renders upstream's internal type: Go's names, in order, every field.
+/// A struct as `encoding/json` formats upstream's internal type: Go's names, in order, every field.
 pub(super) fn internal(fields: &[(&str, &Value)]) -> String {
     let parts: Vec<String> =
         fields.iter().map(|(name, value)| format!("\"{name}\":{}", golang::json(value))).collect();

@@ -78,7 +78,8 @@ fn rules(subject: &Subject<'_>, spec: &Value, old: Option<&Value>, report: &mut 
     }
     session_affinity(spec, &path, report);
     cluster_ips(spec, old, report);
-    let before = old.map(|o| texts(o, "externalIPs")).unwrap_or_default();
+    let mut before = old.map(|o| texts(o, "externalIPs")).unwrap_or_default();
+    before.sort_unstable();
     let externals = path.field("externalIPs");
     for (index, ip) in texts(spec, "externalIPs").into_iter().enumerate() {
         let found = report.errors.len();
@@ -224,7 +225,8 @@ fn cluster_ips(spec: &Value, old: Option<&Value>, report: &mut Report) {
         let known = ["PreferDualStack", "RequireDualStack", "SingleStack"];
         report.one_of(root.field("ipFamilyPolicy"), policy, &known);
     }
-    let before = old.map(|o| texts(o, "clusterIPs")).unwrap_or_default();
+    let mut before = old.map(|o| texts(o, "clusterIPs")).unwrap_or_default();
+    before.sort_unstable();
     let found = report.errors.len();
     for (index, ip) in all.iter().enumerate() {
         if index == 0 && *ip == "None" {
@@ -300,12 +302,13 @@ fn source_ranges(subject: &Subject<'_>, spec: &Value, old: Option<&Value>, repor
         if kind(spec) != "LoadBalancer" {
             report.forbidden(path, ONLY_LOAD_BALANCER);
         }
-        let before: Vec<&str> = old
+        let mut before: Vec<&str> = old
             .map(|o| texts(o, "loadBalancerSourceRanges"))
             .unwrap_or_default()
             .iter()
             .map(|r| r.trim())
             .collect();
+        before.sort_unstable();
         for (index, range) in ranges.iter().enumerate() {
             legacy_cidr(range.trim(), &before, path.index(index), report);
         }
@@ -435,7 +438,8 @@ fn load_balancer_status(subject: &Subject<'_>, report: &mut Report) {
         return;
     }
     let old = subject.old.map(ingress).unwrap_or_default();
-    let before: Vec<&str> = list(&old, "ingress").iter().map(|e| text(e, "ip")).collect();
+    let mut before: Vec<&str> = list(&old, "ingress").iter().map(|e| text(e, "ip")).collect();
+    before.sort_unstable();
     for (index, entry) in entries.iter().enumerate() {
         let path = path.index(index);
         let (ip, host) = (text(entry, "ip"), text(entry, "hostname"));

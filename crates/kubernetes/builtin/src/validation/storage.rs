@@ -1,6 +1,6 @@
 //! Storage classes, volume attachments, CSI drivers and nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use capstan_schema::golang;
 use capstan_schema::meta;
@@ -62,7 +62,7 @@ fn storage_class(subject: &Subject<'_>, report: &mut Report) {
     report.one_of(Path::at("volumeBindingMode"), mode, &["Immediate", "WaitForFirstConsumer"]);
 }
 
-/// A CSI driver's name: a domain, in any case.
+/// A CSI driver's name: a domain, case-insensitive.
 pub(super) fn driver_name(name: &str, path: Path<'_>, report: &mut Report) {
     if name.is_empty() {
         report.required(path, "");
@@ -184,9 +184,12 @@ fn csi_node(subject: &Subject<'_>, report: &mut Report) {
             report.each(path, key, meta::qualified_name(key));
         }
     }
+    let mut by_name: HashMap<&str, &Value> = HashMap::new();
+    for driver in list(&subject.new["spec"], "drivers") {
+        by_name.entry(text(driver, "name")).or_insert(driver);
+    }
     for old in subject.old.into_iter().flat_map(|o| list(&o["spec"], "drivers")) {
-        let twin =
-            list(&subject.new["spec"], "drivers").iter().find(|d| text(d, "name") == text(old, "name"));
+        let twin = by_name.get(text(old, "name")).copied();
         let fixed = |d: &Value| {
             let mut d = d.clone();
             d["allocatable"] = Value::Null;

@@ -13,7 +13,7 @@ use crate::quantity::Quantity;
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 
-/// Where a volume may come from; exactly one is set.
+/// Volume sources; exactly one is set.
 const SOURCES: [&str; 21] = [
     "hostPath",
     "gcePersistentDisk",
@@ -57,7 +57,7 @@ pub(super) fn volume(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// `inline` volumes belong to an attachment and say less.
+/// `inline` volumes belong to an attachment and have fewer fields.
 pub(super) fn volume_spec(spec: &Value, inline: bool, path: &Path<'_>, report: &mut Report) {
     let here = "may not be specified in the context of inline volumes";
     if inline {
@@ -140,7 +140,7 @@ fn capacity(spec: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// The sources that a management plane's clusters use; others are accepted as they are.
+/// The sources that management clusters use; others are not validated.
 fn volume_source(kind: &str, source: &Value, path: &Path<'_>, report: &mut Report) {
     match kind {
         "hostPath" => super::pod::host_path(source, path, report),
@@ -245,7 +245,7 @@ fn claim_update(subject: &Subject<'_>, new: &Value, old: &Value, old_claim: &Val
         before["volumeName"] = after["volumeName"].clone();
     }
     if get(old, "storageClassName").is_none() && get(new, "storageClassName").is_some() {
-        // A class may be given to a claim that has none.
+        // A class may be set on a claim that has none.
         before["storageClassName"] = after["storageClassName"].clone();
     }
     if text(&subject.new["status"], "phase") == "Bound" {

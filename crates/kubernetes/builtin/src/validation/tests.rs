@@ -1,5 +1,5 @@
-//! What kube-apiserver 1.36.3 answered to a corpus of good and bad objects, recorded; we must answer the
-//! same. A case creates an object and may then replace it.
+//! Recorded responses of kube-apiserver 1.36.3 to a corpus of valid and invalid objects; ours must be equal. A case
+//! creates an object and may then replace it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ struct Case {
     recorded: Value,
 }
 
-/// What we make of an object: what would be stored, or what is wrong.
+/// Our result for an object: what would be stored, or the errors.
 enum Answer {
     Stored(Value),
     Refused(BTreeSet<String>),
@@ -38,7 +38,7 @@ impl Case {
             Ok(object) => object,
             Err(message) => return Answer::Undecodable(message),
         };
-        // The server names, numbers and dates objects before strategies see them.
+        // The server sets name, uid and creation time before strategies run.
         let stored = &self.recorded["create"]["object"]["metadata"];
         for field in ["uid", "creationTimestamp"] {
             let known = stored.get(field).cloned();
@@ -63,7 +63,7 @@ impl Case {
     }
 
     fn judge(&self, subresource: &str, mut object: Value, old: Option<&Value>) -> Answer {
-        // Recorded without versions, so give them one that never conflicts.
+        // Recorded without resource versions: set one that never conflicts.
         let mut old = old.cloned();
         if object["metadata"].get("resourceVersion").is_none() && old.is_some() {
             object["metadata"]["resourceVersion"] = json!("1");
@@ -86,7 +86,7 @@ impl Case {
 
 fn causes(recorded: &Value) -> BTreeSet<String> {
     let text = |c: &Value, key: &str| c[key].as_str().unwrap_or_default().to_owned();
-    // Some upstream messages end with a diff of Go structs; clients show it, nobody reads it by machine.
+    // Some upstream messages end with a diff of Go structs, which is not compared.
     let first_line = |t: String| t.lines().next().unwrap_or_default().to_owned();
     let list = recorded["causes"].as_array().cloned().unwrap_or_default();
     list.iter()
@@ -95,7 +95,7 @@ fn causes(recorded: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Objects that were refused have uids that nobody knows.
+/// Rejected objects have unknown uids.
 fn without_uids(text: &str) -> String {
     const LENGTH: usize = 36;
     let is_uid = |t: &str| {
@@ -117,7 +117,7 @@ fn without_uids(text: &str) -> String {
 
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Fields that other parts of the server fill in: allocators, admission plugins, controllers.
+/// Fields that other parts of the server set: allocators, admission plugins, controllers.
 fn foreign(kind: &str, mut object: Value) -> Value {
     let mut drop = |pointer: &str, key: &str| {
         if let Some(Value::Object(parent)) = object.pointer_mut(pointer) {
@@ -143,7 +143,7 @@ fn foreign(kind: &str, mut object: Value) -> Value {
             drop("/metadata", "annotations");
             drop("/spec", "taints");
         }
-        // Who asks is written down by the server.
+        // The server records the requester.
         "CertificateSigningRequest" => {
             for key in ["username", "groups", "uid", "extra"] {
                 drop("/spec", key);
@@ -225,77 +225,77 @@ fn replay(recorded: &str) {
 }
 
 #[test]
-fn configuration_and_events_are_judged_as_upstream_judges_them() {
+fn configuration_and_events_are_validated_as_upstream() {
     replay(include_str!("recorded/core.json"));
 }
 
 #[test]
-fn roles_and_bindings_are_judged_as_upstream_judges_them() {
+fn roles_and_bindings_are_validated_as_upstream() {
     replay(include_str!("recorded/rbac.json"));
 }
 
 #[test]
-fn webhook_configurations_are_judged_as_upstream_judges_them() {
+fn webhook_configurations_are_validated_as_upstream() {
     replay(include_str!("recorded/admission.json"));
 }
 
 #[test]
-fn services_and_endpoints_are_judged_as_upstream_judges_them() {
+fn services_and_endpoints_are_validated_as_upstream() {
     replay(include_str!("recorded/service.json"));
 }
 
 #[test]
-fn nodes_are_judged_as_upstream_judges_them() {
+fn nodes_are_validated_as_upstream() {
     replay(include_str!("recorded/node.json"));
 }
 
 #[test]
-fn quotas_and_limits_are_judged_as_upstream_judges_them() {
+fn quotas_and_limits_are_validated_as_upstream() {
     replay(include_str!("recorded/quota.json"));
 }
 
 #[test]
-fn volumes_and_claims_are_judged_as_upstream_judges_them() {
+fn volumes_and_claims_are_validated_as_upstream() {
     replay(include_str!("recorded/volumes.json"));
 }
 
 #[test]
-fn pods_are_judged_as_upstream_judges_them() {
+fn pods_are_validated_as_upstream() {
     replay(include_str!("recorded/pod.json"));
 }
 
 #[test]
-fn workloads_are_judged_as_upstream_judges_them() {
+fn workloads_are_validated_as_upstream() {
     replay(include_str!("recorded/apps.json"));
 }
 
 #[test]
-fn jobs_are_judged_as_upstream_judges_them() {
+fn jobs_are_validated_as_upstream() {
     replay(include_str!("recorded/batch.json"));
 }
 
 #[test]
-fn budgets_classes_and_slices_are_judged_as_upstream_judges_them() {
+fn budgets_classes_and_slices_are_validated_as_upstream() {
     replay(include_str!("recorded/policy.json"));
 }
 
 #[test]
-fn storage_kinds_are_judged_as_upstream_judges_them() {
+fn storage_kinds_are_validated_as_upstream() {
     replay(include_str!("recorded/storage.json"));
 }
 
 #[test]
-fn policies_and_ingresses_are_judged_as_upstream_judges_them() {
+fn policies_and_ingresses_are_validated_as_upstream() {
     replay(include_str!("recorded/networking.json"));
 }
 
 #[test]
-fn autoscalers_and_replication_controllers_are_judged_as_upstream_judges_them() {
+fn autoscalers_and_replication_controllers_are_validated_as_upstream() {
     replay(include_str!("recorded/scaling.json"));
 }
 
 #[test]
-fn signing_requests_are_judged_as_upstream_judges_them() {
+fn signing_requests_are_validated_as_upstream() {
     replay(include_str!("recorded/certificates.json"));
 }
 

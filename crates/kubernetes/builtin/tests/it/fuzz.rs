@@ -1,5 +1,5 @@
-//! Any object of any built-in kind, right or wrong, gets a verdict: nothing panics, nothing hangs.
-//! `cargo xtask fuzz` runs this for longer, with random seeds.
+//! Validation of any object of any built-in kind terminates without a panic. `cargo xtask fuzz` runs this for longer,
+//! with random seeds.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
 
-fn config(usual: u32) -> Config {
+fn config(default_cases: u32) -> Config {
     let default = Config::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { default_cases };
     Config { cases, failure_persistence: None, ..default }
 }
 
-/// Texts that mean something somewhere.
+/// Strings with a special meaning somewhere.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -79,7 +79,7 @@ const TEXTS: &[&str] = &[
 const NUMBERS: &[i64] =
     &[0, 1, -1, 2, 80, 443, 65_535, 65_536, 1_000_000, i32::MAX as i64, i64::MAX, i64::MIN];
 
-/// Makes objects that follow a schema for the most part. A counter stirred by SplitMix64 is random enough.
+/// Generates objects that mostly follow a schema. SplitMix64 over a counter is random enough.
 struct Maker(u64);
 
 impl Maker {
@@ -168,7 +168,7 @@ proptest! {
     #![proptest_config(config(600))]
 
     #[test]
-    fn any_object_of_a_built_in_kind_gets_a_verdict(seed in any::<u64>(), pick in any::<prop::sample::Index>()) {
+    fn any_object_of_a_built_in_kind_is_validated(seed in any::<u64>(), pick in any::<prop::sample::Index>()) {
         let all = kinds();
         let kind = &all[pick.index(all.len())];
         let (group, version) = (kind.group, kind.version);
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_quantity_or_refused(text in "[-+]?[0-9.]{0,8}([eE][-+]?[0-9]{0,10}|[numkKMGTPEi]{0,2})|.{0,8}") {
+    fn any_text_is_a_quantity_or_rejected(text in "[-+]?[0-9.]{0,8}([eE][-+]?[0-9]{0,10}|[numkKMGTPEi]{0,2})|.{0,8}") {
         if let Ok(quantity) = quantity::Quantity::parse(&text) {
             _ = (quantity.milli(), quantity.value(), quantity.rounded_to_milli());
             let shown = quantity.to_string();

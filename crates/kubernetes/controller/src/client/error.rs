@@ -1,5 +1,6 @@
 //! What can go wrong with a request, and what that says about whether it happened.
 
+use capstan_transport::TransportError;
 use serde::Deserialize;
 
 use super::limits::LimitExceeded;
@@ -10,30 +11,6 @@ const LONGEST_MESSAGE: usize = 16 * 1024;
 const LONGEST_REASON: usize = 256;
 /// Causes of a refusal that are kept.
 const MOST_CAUSES: usize = 32;
-
-/// The request was sent or not; no answer came.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub struct TransportError {
-    /// What happened, in words.
-    pub message: String,
-    /// The request certainly never reached the server.
-    pub never_sent: bool,
-    /// The headers of the answer were longer than is read.
-    pub headers_too_long: bool,
-}
-
-impl TransportError {
-    /// An error after which nobody knows whether the request was served.
-    pub fn ambiguous(message: impl Into<String>) -> Self {
-        Self { message: message.into(), never_sent: false, headers_too_long: false }
-    }
-
-    /// An error before the request was sent.
-    pub fn never_sent(message: impl Into<String>) -> Self {
-        Self { never_sent: true, ..Self::ambiguous(message) }
-    }
-}
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]

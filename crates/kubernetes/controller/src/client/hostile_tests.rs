@@ -105,8 +105,8 @@ async fn an_answer_without_end_is_cut_off_and_the_error_says_whose_it_was_and_wh
     let error = client.document("/").await.expect_err("too long");
     assert_eq!(
         error.to_string(),
-        "E-WORKLOAD-LIMIT: cluster default/bad: an answer is longer than 65536 bytes; check what answers at the server \
-         address of the cluster's kubeconfig Secret; retrying with back-off"
+        "E-WORKLOAD-LIMIT: cluster default/bad: an answer is longer than 65536 bytes; check what responds at the server \
+         address in the cluster's kubeconfig Secret; retrying with back-off"
     );
     assert!(error.is_ambiguous());
     let (pulled, held) = (server.pulled.load(Ordering::Relaxed), server.most_held.load(Ordering::Relaxed));
@@ -240,8 +240,8 @@ async fn a_cache_takes_no_more_objects_than_there_is_room_for() {
     assert!(cached > 10 && cached * size_of::<Thing>() <= 64 << 10, "{cached}");
     assert_eq!(
         cache.failure().expect("a failure"),
-        "E-WORKLOAD-LIMIT: cluster default/bad: its cached objects take more than 65536 bytes; check what answers at \
-         the server address of the cluster's kubeconfig Secret; retrying with back-off"
+        "E-WORKLOAD-LIMIT: cluster default/bad: its cached objects take more than 65536 bytes; check what responds at \
+         the server address in the cluster's kubeconfig Secret; retrying with back-off"
     );
     let requests = server.requests.load(Ordering::Relaxed);
     assert!(requests <= 8, "{requests} requests in a minute");

@@ -1,8 +1,8 @@
 //! A small client of any Kubernetes API server, embedded or remote.
 //!
 //! ```text
-//! Client ── request ──▶ Gate (may fail, delay or crash it in a simulation) ──▶ Transport ─┬─ in process: no socket, no copy
-//!                                                                                        └─ remote: kube-rs, TLS
+//! Client ── request ──▶ Gate (may fail, delay or crash it in a simulation) ──▶ Transport ─┬─ in process: no socket
+//!                                                                                        └─ remote: HTTP over TLS
 //! ```
 //!
 //! Controllers never see which. Reads of controllers come from caches; this client lists and watches for them,
@@ -14,29 +14,26 @@ mod limits;
 mod options;
 mod read;
 mod served;
-mod transport;
 mod watch;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use capstan_apiserver::Server;
 use capstan_object::{Key, Object};
+pub use capstan_transport::{Body, LocalServer, Transport, TransportError};
 use http::{Method, Request, Response, header};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use error::{ApiError, TransportError};
+pub use error::ApiError;
 pub use gate::{EffectOf, Gate, Verdict};
 pub use limits::{Budget, Limit, LimitExceeded, Limits, Share, Sizes, Times};
 pub use options::{Deletion, ListOptions, Patch, Propagation};
-pub use transport::{Body, Transport};
 pub use watch::{WatchEvent, WatchStream};
 
 use crate::KindName;
 pub(crate) use limits::{Charge, Exhausted, Weight, WorkloadBudgets};
 use read::read_all;
-use transport::InProcess;
 
 /// A client of one API server. Cheap to clone.
 #[derive(Clone)]
@@ -96,8 +93,8 @@ impl Client {
     }
 
     /// A client of a server in this process, with all rights.
-    pub fn in_process(server: Server, manager: &str) -> Self {
-        Self::new(Arc::new(InProcess::privileged(server, manager)), manager).limited(Limits::in_process())
+    pub fn in_process(server: impl LocalServer, manager: &str) -> Self {
+        Self::new(server.privileged(manager), manager).limited(Limits::in_process())
     }
 
     /// The same client with other limits for answers.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_object::object;
+use capstan_pki::Pki;
 use serde::{Deserialize, Serialize};
 
 use super::*;

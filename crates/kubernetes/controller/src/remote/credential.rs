@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};

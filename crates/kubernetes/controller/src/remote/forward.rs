@@ -3,9 +3,9 @@
 use std::io;
 
 use bytes::Bytes;
-use capstan_apiserver::spdy;
-use capstan_apiserver::websocket::{self, Message, Reader, Side};
 use capstan_object::Key;
+use capstan_streams::spdy;
+use capstan_streams::websocket::{self, Message, Reader, Side};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::Empty;
 use hyper::upgrade::Upgraded;
@@ -161,10 +161,11 @@ mod tests {
     use std::sync::Arc;
 
     use capstan_apiserver::auth::MASTERS;
-    use capstan_apiserver::env::Env;
-    use capstan_apiserver::pki::Pki;
+    use capstan_apiserver::front;
     use capstan_apiserver::{Config, Server};
-    use capstan_apiserver::{PodStreamError, PodStreams, front};
+    use capstan_env::Env;
+    use capstan_pki::Pki;
+    use capstan_streams::{PodStreamError, PodStreams};
     use futures::future::BoxFuture;
     use serde_json::{Value, json};
 
@@ -206,7 +207,7 @@ mod tests {
             namespace: &'a str,
             pod: &'a str,
             port: u16,
-        ) -> BoxFuture<'a, Result<Box<dyn capstan_apiserver::Stream>, PodStreamError>> {
+        ) -> BoxFuture<'a, Result<Box<dyn capstan_streams::Stream>, PodStreamError>> {
             Box::pin(async move {
                 if port != 2379 {
                     return Err(PodStreamError::Refused);
@@ -218,7 +219,7 @@ mod tests {
                     let (mut read, mut write) = tokio::io::split(far);
                     let _ = tokio::io::copy(&mut read, &mut write).await;
                 });
-                Ok(Box::new(near) as Box<dyn capstan_apiserver::Stream>)
+                Ok(Box::new(near) as Box<dyn capstan_streams::Stream>)
             })
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::tls_time;
+use capstan_env::Env;
+use capstan_pki::tls_time;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
@@ -284,7 +284,7 @@ impl Transport for Remote {
 
 #[cfg(test)]
 mod tests {
-    use capstan_apiserver::pki::Pki;
+    use capstan_pki::Pki;
     use hyper::server::conn::http2 as server;
     use hyper::service::service_fn;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

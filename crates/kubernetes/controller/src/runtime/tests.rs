@@ -1,8 +1,8 @@
 //! Which objects a runtime looks after.
 
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_object::{ObjectMeta, OwnerReference, Scope, object};
+use capstan_pki::Pki;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;

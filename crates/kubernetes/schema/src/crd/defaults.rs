@@ -1,5 +1,6 @@
 //! Defaults of a definition: they must be valid, and name nothing that would be pruned.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -154,13 +155,9 @@ impl Walk {
 
 /// Several errors as one text.
 fn aggregate(errors: &[FieldError]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.retain(|text| seen.insert(text.clone()));
     match texts.as_slice() {
         [] => String::new(),
         [one] => one.clone(),

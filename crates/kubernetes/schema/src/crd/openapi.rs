@@ -1,5 +1,7 @@
 //! Checks of every node of a definition's schema.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::cel::Scope;
@@ -298,7 +300,8 @@ fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut FieldErr
         return;
     }
     let properties = items_path.field("properties");
-    for (index, key) in keys.iter().enumerate() {
+    let mut seen = HashSet::with_capacity(keys.len());
+    for key in keys {
         let wrong_keys = |detail: &str| FieldError::invalid(keys_path, keys.to_vec(), detail);
         match schema.property(key) {
             Some(property) if matches!(property.kind(), "array" | "object") => {
@@ -312,7 +315,7 @@ fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut FieldErr
             Some(_) => {}
             None => out.push(wrong_keys("entries must all be names of item properties")),
         }
-        if keys[..index].contains(key) {
+        if !seen.insert(key) {
             out.push(wrong_keys("must not contain duplicate entries"));
         }
     }
@@ -334,12 +337,12 @@ pub fn map_list_keys(props: Props<'_>, path: &Path<'_>) -> FieldErrors {
     if list_type != "map" {
         return out;
     }
-    let required = items.texts("required");
+    let required: HashSet<&str> = items.texts("required").into_iter().collect();
     let properties = items_path.field("properties");
     for key in props.texts("x-kubernetes-list-map-keys") {
         let Some(property) = items.property(key) else { continue };
         let path = properties.key(key);
-        if !required.contains(&key) && property.get("default").is_none() {
+        if !required.contains(key) && property.get("default").is_none() {
             out.push(FieldError::required(
                 path.field("default"),
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \

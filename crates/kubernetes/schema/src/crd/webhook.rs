@@ -1,5 +1,7 @@
 //! Conversion between versions, and the webhook that does it.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -88,8 +90,9 @@ fn review_versions(versions: &[&str], require_recognized: bool, path: &Path<'_>)
         return [FieldError::required(path, "")].into();
     }
     let mut out = FieldErrors::new();
+    let mut seen = HashSet::with_capacity(versions.len());
     for (index, version) in versions.iter().enumerate() {
-        if versions[..index].contains(version) {
+        if !seen.insert(version) {
             out.push(FieldError::invalid(path.index(index), *version, "duplicate version"));
             continue;
         }

@@ -6,6 +6,9 @@ mod findings;
 mod number;
 mod types;
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use serde_json::{Map, Value};
 
 use crate::Schema;
@@ -261,7 +264,7 @@ impl Walk {
         if let Some(max) = checks.max_items.filter(|max| size > *max) {
             out.too_many(name, size, max);
         }
-        if checks.unique_items && (1..items.len()).any(|index| items[..index].contains(&items[index])) {
+        if checks.unique_items && !all_differ(items) {
             out.invalid(name, "".into(), format!("{name} in body shouldn't contain duplicates"));
         }
         count
@@ -392,6 +395,12 @@ fn enum_matches(value: &Value, allowed: &Value) -> bool {
         (Value::Null, _) | (_, Value::Null) => false,
         _ => value == allowed,
     }
+}
+
+/// Whether no value is there twice.
+fn all_differ<T: Hash + Eq>(items: &[T]) -> bool {
+    let mut seen = HashSet::with_capacity(items.len());
+    items.iter().all(|item| seen.insert(item))
 }
 
 #[cfg(test)]

@@ -286,3 +286,32 @@ fn entries_of_keyed_lists_are_forgiven_one_by_one() {
     check_update(atomic.clone(), old.clone(), new, &["l[1].v: Too long: may not be more than 1 byte"]);
     check_update(atomic, old.clone(), old, &[]);
 }
+
+/// A value that counts how often it is compared.
+struct Compared<'c>(usize, &'c std::cell::Cell<usize>);
+
+impl PartialEq for Compared<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.1.set(self.1.get() + 1);
+        self.0 == other.0
+    }
+}
+
+impl Eq for Compared<'_> {}
+
+impl std::hash::Hash for Compared<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn items_are_told_apart_in_time_proportional_to_their_number() {
+    for count in [1_000, 4_000] {
+        let comparisons = std::cell::Cell::new(0);
+        let items: Vec<Compared<'_>> = (0..count).map(|n| Compared(n, &comparisons)).collect();
+        assert!(super::all_differ(&items));
+        assert!(comparisons.get() < count, "{} comparisons of {count} items", comparisons.get());
+    }
+    assert!(!super::all_differ(&["a", "b", "a"]));
+}

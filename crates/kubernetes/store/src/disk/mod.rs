@@ -1,4 +1,4 @@
-//! Where the files are: a real directory, or a simulated disk that fails to order.
+//! Where the files are: a directory, or a simulated disk that fails on request.
 
 mod real;
 mod sim;
@@ -36,6 +36,15 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Free space in bytes.
     fn available(&self) -> io::Result<u64>;
+
+    /// A random number: the identity of a store that is created here.
+    fn random(&self) -> io::Result<u64>;
+
+    /// Bytes in which space is set aside ahead of what is written. Half of it stays free for deletes when the
+    /// disk is full.
+    fn reserve_unit(&self) -> u64 {
+        8 << 20
+    }
 }
 
 /// An open file.
@@ -49,11 +58,11 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Writes all of `data` at an offset, or fails having written any part of it.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Extends the file, which ends before `to`, with zeros, so that writes there need no new space. How far
-    /// is the disk's choice; the answer is the new length.
+    /// Extends the file to at least `to` with zeros, so that writes there need no new space, and returns the new
+    /// length. Does nothing if the file is that long.
     fn reserve(&self, to: u64) -> io::Result<u64>;
 
-    /// Cuts the file off.
+    /// Sets the length of the file.
     fn truncate(&self, size: u64) -> io::Result<()>;
 
     /// Makes data and length durable.

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io,
+    io::{self, Read as _},
     os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -10,7 +10,10 @@ use std::{
 use rustix::{fs as sys, io::Errno};
 
 use super::{Disk, DiskFile};
-use crate::OpenError;
+use crate::{
+    OpenError,
+    manifest::{FileName, MANIFEST},
+};
 
 const LOCK: &str = "LOCK";
 
@@ -19,8 +22,10 @@ const LOCK: &str = "LOCK";
 #[derive(Debug)]
 pub struct RealDisk {
     path: PathBuf,
-    /// Kept for its lock, which the operating system releases also when the process is killed.
-    _lock: File,
+    /// Kept for its lock, which the operating system releases also when the process is killed. None in a directory
+    /// that has no lock and is only read.
+    _lock: Option<File>,
+    read_only: bool,
 }
 
 impl RealDisk {
@@ -39,10 +44,50 @@ impl RealDisk {
         }
         let lock = options().create(true).truncate(false).open(path.join(LOCK)).map_err(context("lock"))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
+            Ok(()) => Ok(Self { path, _lock: Some(lock), read_only: false }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { directory: path }),
             Err(TryLockError::Error(source)) => Err(context("lock")(source)),
         }
+    }
+
+    /// A directory that is only read: every change is refused, and no file is made. Fails if a process is using it.
+    pub fn read_only(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
+        let path = path.into();
+        let context =
+            |operation, source| OpenError::Io { operation, file: path.display().to_string(), source };
+        if let Err(source) = fs::read_dir(&path) {
+            return Err(context("read", source));
+        }
+        let lock = match File::open(path.join(LOCK)) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(context("lock", source)),
+        };
+        match lock.as_ref().map(File::try_lock_shared) {
+            None | Some(Ok(())) => Ok(Self { path, _lock: lock, read_only: true }),
+            Some(Err(TryLockError::WouldBlock)) => Err(OpenError::InUse { directory: path }),
+            Some(Err(TryLockError::Error(source))) => Err(context("lock", source)),
+        }
+    }
+
+    /// Whether a directory has a file of a store. A directory that does not exist has none.
+    pub fn holds_store(path: &Path) -> io::Result<bool> {
+        let entries = match fs::read_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name == MANIFEST || FileName::parse(&name).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 }
 
@@ -71,28 +116,39 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.writable()?;
         Ok(Box::new(RealFile(options().create(true).truncate(true).open(self.path.join(name))?)))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(RealFile(options().open(self.path.join(name))?)))
+        let path = self.path.join(name);
+        Ok(Box::new(RealFile(if self.read_only { File::open(path)? } else { options().open(path)? })))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.writable()?;
         fs::rename(self.path.join(from), self.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.writable()?;
         fs::remove_file(self.path.join(name))
     }
 
     fn sync_dir(&self) -> io::Result<()> {
+        self.writable()?;
         sync_directory(&self.path)
     }
 
     fn available(&self) -> io::Result<u64> {
         let stat = sys::statvfs(&self.path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
 }
 
@@ -125,8 +181,9 @@ impl DiskFile for RealFile {
         }
         match sys::fallocate(&self.0, sys::FallocateFlags::empty(), size, to - size) {
             Ok(()) => Ok(to),
-            // Not every file system can; the log then grows write by write.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(size),
+            // Not every file system can set space aside. The length is set all the same: a file that is shorter
+            // than recorded was cut off.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.0.set_len(to).map(|()| to),
             Err(error) => Err(error.into()),
         }
     }

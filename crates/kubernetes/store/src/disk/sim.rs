@@ -8,8 +8,8 @@ use super::{Disk, DiskFile};
 
 /// What a disk writes as a whole or not at all.
 const SECTOR: usize = 512;
-/// What [`DiskFile::reserve`] rounds up to.
-const PAGE: u64 = 4096;
+/// Smaller than a real disk's, so that a simulated store is small and often needs more space.
+const RESERVE_UNIT: u64 = 2048;
 
 /// A simulated disk. Clones see the same files. After [`SimDisk::restart`] or [`SimDisk::power_loss`] the old
 /// handles fail, as those of a dead process would.
@@ -220,6 +220,12 @@ impl SimDisk {
         Self { machine: Arc::new(Mutex::new(machine)), process: 0 }
     }
 
+    /// The same disk with another seed for what is to come.
+    pub fn reseeded(self, seed: u64) -> Self {
+        self.machine.lock().random = seed;
+        self
+    }
+
     /// How many changing operations (writes, syncs, changes of names) were done so far.
     pub fn operations(&self) -> u64 {
         self.machine.lock().operations
@@ -385,6 +391,14 @@ impl Disk for SimDisk {
     fn available(&self) -> io::Result<u64> {
         self.look(|machine| Ok(machine.capacity.saturating_sub(machine.used())))
     }
+
+    fn random(&self) -> io::Result<u64> {
+        Ok(next(&mut self.machine.lock().random))
+    }
+
+    fn reserve_unit(&self) -> u64 {
+        RESERVE_UNIT
+    }
 }
 
 struct SimFile {
@@ -422,7 +436,7 @@ impl DiskFile for SimFile {
     fn reserve(&self, to: u64) -> io::Result<u64> {
         self.disk.change(|machine| {
             let size = machine.inodes[self.inode].cached.len() as u64;
-            let to = to.min((size + 1).next_multiple_of(PAGE)).max(size);
+            let to = to.max(size);
             if to - size > machine.capacity.saturating_sub(machine.used()) {
                 return Err(io::ErrorKind::StorageFull.into());
             }

@@ -62,6 +62,32 @@ fn checksum(header: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// The keys that a frame with a wrong checksum seems to name. A flipped bit is more often in a value than in the
+/// structure around it, so this is mostly right; it is not proof.
+pub(crate) fn probable_keys(bytes: &[u8]) -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    let _ = (|| {
+        let mut fields = Fields(bytes);
+        fields.take(4)?;
+        let length = fields.u32()? as usize;
+        fields.take(FRAME_HEADER - 8)?;
+        let mut fields = Fields(fields.0.get(..length).unwrap_or(fields.0));
+        while !fields.0.is_empty() {
+            for _ in 0..fields.u32()? {
+                fields.u8()?;
+                let (bucket, key) = (fields.name()?, fields.name()?);
+                if bucket.is_empty() || key.is_empty() {
+                    return None;
+                }
+                keys.push((bucket.to_owned(), key.to_owned()));
+                fields.value()?;
+            }
+        }
+        Some(())
+    })();
+    keys
+}
+
 /// A frame whose checksum is right.
 pub(crate) struct Frame<'a> {
     pub revision: u64,

@@ -2,9 +2,14 @@
 //!
 //! At most one frame is ever unsynced, because the next is written after the sync of this one. So after a
 //! crash only the last frame can be incomplete; a sound frame after an unsound one means damage.
+//!
+//! Frames are written only to space that was set aside and recorded in the manifest. When the disk is full, the
+//! second half of that space is left to [`Space::Reserve`]: deletes work when nothing else does.
 
 pub(crate) mod frame;
 pub(crate) mod recover;
+pub(crate) mod salvage;
+pub(crate) mod verify;
 
 use std::{io, sync::Arc};
 
@@ -12,10 +17,8 @@ use self::frame::FrameBuilder;
 use crate::{
     codec::{HEADER, Header, Kind},
     disk::{Disk, DiskFile, is_full},
+    manifest::{Manifest, Prefix, Segment, UpdateError},
 };
-
-/// Space set aside ahead of the log's end.
-const RESERVE: u64 = 8 << 20;
 
 /// The name of the segment that begins with a revision.
 pub(crate) fn segment_name(first: u64) -> String {
@@ -27,73 +30,93 @@ pub(crate) fn snapshot_name(revision: u64) -> String {
     format!("snap-{revision:020}.bin")
 }
 
+/// Which space a frame may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// What the disk has, less the reserve.
+    Ordinary,
+    /// The reserve too: for writes that make the data smaller.
+    Reserve,
+}
+
 /// Why a frame was not appended.
 #[derive(Debug)]
 pub(crate) enum AppendError {
     /// No space. The log is as it was; appending may be tried again.
     Full,
-    /// The log takes no more until it is opened anew.
+    /// The log accepts no frames until it is opened again.
     Failed(Arc<str>),
 }
 
+/// An operation that failed, and how.
+type Failure = (&'static str, io::Error);
+
 /// The log, open at its end.
 pub(crate) struct Log {
-    disk: Arc<dyn Disk>,
+    manifest: Arc<Manifest>,
     segment_bytes: u64,
     file: Box<dyn DiskFile>,
     /// First revisions of the segments, oldest first; the last one is `file`.
     segments: Vec<u64>,
     /// Where the next frame goes.
     end: u64,
-    /// Length of the file: zeros beyond `end`.
+    /// Recorded length of the file: zeros beyond `end`.
     reserved: u64,
     /// Checksum of the last frame.
     chain: u32,
-    /// A failed write may have left something beyond `end`.
-    dirty: bool,
+    /// Checksum of the file up to `end`.
+    checksum: crc32fast::Hasher,
+    /// A failed write may have left something between `end` and here.
+    dirty: Option<u64>,
+    /// The next frame begins a new segment.
+    rotate: bool,
     /// An append has begun and not ended.
     in_doubt: bool,
-    /// A file may be removed or not; removing newer ones could leave a gap.
-    purge_in_doubt: bool,
+    /// The manifest could not be updated for a removal; it is not tried again.
+    purge_failed: bool,
     failed: Option<Arc<str>>,
 }
 
-impl Log {
-    /// A log whose first revision is `first`, in a directory without one.
-    pub fn create(disk: Arc<dyn Disk>, segment_bytes: u64, first: u64) -> io::Result<Self> {
-        let file = create_segment(&*disk, first, 0)?;
-        let (end, segments) = (HEADER as u64, vec![first]);
-        let (reserved, chain) = (end, 0);
-        Ok(Self::at_end(disk, segment_bytes, file, segments, end, reserved, chain))
-    }
+/// Where a log ends.
+pub(crate) struct End {
+    pub file: Box<dyn DiskFile>,
+    pub end: u64,
+    pub reserved: u64,
+    pub chain: u32,
+    pub checksum: crc32fast::Hasher,
+}
 
-    fn at_end(
-        disk: Arc<dyn Disk>,
-        segment_bytes: u64,
-        file: Box<dyn DiskFile>,
-        segments: Vec<u64>,
-        end: u64,
-        reserved: u64,
-        chain: u32,
-    ) -> Self {
-        let (dirty, in_doubt, purge_in_doubt, failed) = (false, false, false, None);
+impl Log {
+    /// The log of a store whose files the manifest lists. Its last segment ends at `end`.
+    pub fn at_end(manifest: Arc<Manifest>, segment_bytes: u64, at: End, rotate: bool) -> Self {
+        let segments = manifest.contents().segments.keys().copied().collect();
+        let End { file, end, reserved, chain, checksum } = at;
+        let (dirty, in_doubt, purge_failed, failed) = (None, false, false, None);
         Self {
-            disk,
+            manifest,
             segment_bytes,
             file,
             segments,
             end,
             reserved,
             chain,
+            checksum,
             dirty,
+            rotate,
             in_doubt,
-            purge_in_doubt,
+            purge_failed,
             failed,
         }
     }
 
     /// Makes a frame durable, then returns its size.
-    pub fn append(&mut self, frame: &mut FrameBuilder, revision: u64, time: u64) -> Result<u64, AppendError> {
+    pub fn append(
+        &mut self,
+        frame: &mut FrameBuilder,
+        revision: u64,
+        time: u64,
+        space: Space,
+    ) -> Result<u64, AppendError> {
         if let Some(reason) = &self.failed {
             return Err(AppendError::Failed(reason.clone()));
         }
@@ -101,18 +124,32 @@ impl Log {
             return Err(AppendError::Failed("an earlier commit was interrupted".into()));
         }
         self.in_doubt = true;
-        let result = self.try_append(frame, revision, time);
+        let result = self.try_append(frame, revision, time, space);
         self.in_doubt = false;
-        result.map_err(|(operation, error)| {
-            if is_full(&error) && operation != SYNC {
-                self.dirty = self.file.truncate(self.end).is_err();
-                self.reserved = self.end;
-                return AppendError::Full;
-            }
-            let reason: Arc<str> = format!("{operation} {}: {error}", self.current_name()).into();
-            self.failed = Some(reason.clone());
-            AppendError::Failed(reason)
-        })
+        result.map_err(|failure| self.judge(failure))
+    }
+
+    /// Sets more space aside, to find out whether there is any.
+    pub fn set_aside(&mut self) -> Result<(), AppendError> {
+        if let Some(reason) = &self.failed {
+            return Err(AppendError::Failed(reason.clone()));
+        }
+        let unit = self.manifest.disk().reserve_unit();
+        let to = (self.end + unit).next_multiple_of(unit);
+        if to <= self.reserved {
+            return Ok(());
+        }
+        self.extend(to).map_err(|failure| self.judge(failure))
+    }
+
+    /// Whether the log can go on after a failure.
+    fn judge(&mut self, (operation, error): Failure) -> AppendError {
+        if is_full(&error) && operation != SYNC {
+            return AppendError::Full;
+        }
+        let reason: Arc<str> = format!("{operation} {}: {error}", self.current_name()).into();
+        self.failed = Some(reason.clone());
+        AppendError::Failed(reason)
     }
 
     fn try_append(
@@ -120,55 +157,144 @@ impl Log {
         frame: &mut FrameBuilder,
         revision: u64,
         time: u64,
-    ) -> Result<u64, (&'static str, io::Error)> {
-        if self.dirty {
-            self.file.truncate(self.end).map_err(|error| ("truncate", error))?;
-            (self.dirty, self.reserved) = (false, self.end);
-        }
-        if self.end >= self.segment_bytes && self.segments.last().is_some_and(|first| *first < revision) {
+        space: Space,
+    ) -> Result<u64, Failure> {
+        self.clean()?;
+        let due = self.rotate || self.end >= self.segment_bytes;
+        if due && space == Space::Ordinary && self.segments.last().is_some_and(|first| *first < revision) {
             self.rotate(revision)?;
         }
-        let (bytes, checksum) = frame.finish(revision, time, self.chain);
+        let (bytes, chain) = frame.finish(revision, time, self.chain);
         let end = self.end + bytes.len() as u64;
-        if end > self.reserved {
-            // Too little space for the reserve may still be enough for the frame.
-            match self.file.reserve(end.next_multiple_of(RESERVE)) {
-                Ok(size) => self.reserved = size,
-                Err(error) if is_full(&error) => {}
-                Err(error) => return Err(("extend", error)),
-            }
-        }
-        self.file.write_at(self.end, bytes).map_err(|error| ("write", error))?;
+        self.make_room(end, space)?;
+        self.file.write_at(self.end, bytes).map_err(|error| {
+            self.dirty = Some(end);
+            ("write", error)
+        })?;
         self.file.sync_data().map_err(|error| (SYNC, error))?;
-        self.reserved = self.reserved.max(end);
-        (self.end, self.chain) = (end, checksum);
+        self.checksum.update(bytes);
+        (self.end, self.chain) = (end, chain);
         Ok(bytes.len() as u64)
     }
 
-    /// Goes on in a new segment. The old one ends with its last frame, durably, before there is a new one.
-    fn rotate(&mut self, first: u64) -> Result<(), (&'static str, io::Error)> {
-        self.file.truncate(self.end).map_err(|error| ("truncate", error))?;
-        self.reserved = self.end;
-        self.file.sync_data().map_err(|error| (SYNC, error))?;
-        match create_segment(&*self.disk, first, self.chain) {
-            Ok(file) => {
-                self.file = file;
-                self.segments.push(first);
-                (self.end, self.reserved) = (HEADER as u64, HEADER as u64);
-                Ok(())
-            }
-            // The old segment may go on only if the new one is gone for good.
-            Err(error) if is_full(&error) => {
-                let name = segment_name(first);
-                let gone = self.disk.remove(&name).and_then(|()| self.disk.sync_dir());
-                Err(gone.map_or_else(|error| (SYNC, error), |()| ("continue", error)))
-            }
-            Err(error) => Err((SYNC, error)),
+    /// Removes what a failed write left behind.
+    fn clean(&mut self) -> Result<(), Failure> {
+        if let Some(to) = self.dirty {
+            let zeros = vec![0; (to - self.end) as usize];
+            self.file.write_at(self.end, &zeros).map_err(|error| ("write", error))?;
+            self.dirty = None;
+        }
+        Ok(())
+    }
+
+    /// Sets space aside for a frame that ends at `end` and for deletes after it.
+    fn make_room(&mut self, end: u64, space: Space) -> Result<(), Failure> {
+        let unit = self.manifest.disk().reserve_unit();
+        let wanted = end + unit / 2;
+        if wanted <= self.reserved {
+            return Ok(());
+        }
+        match self.extend(wanted.next_multiple_of(unit)) {
+            Err((_, error)) if is_full(&error) && space == Space::Reserve && end <= self.reserved => Ok(()),
+            result => result,
         }
     }
 
-    pub fn disk(&self) -> Arc<dyn Disk> {
-        self.disk.clone()
+    /// Extends the file, durably, and then records its length: a frame is never where no record reaches.
+    fn extend(&mut self, to: u64) -> Result<(), Failure> {
+        let size = self.file.reserve(to).map_err(|error| ("extend", error))?;
+        self.file.sync_data().map_err(|error| (SYNC, error))?;
+        match self.record_current(size) {
+            Ok(()) => {
+                self.reserved = size;
+                Ok(())
+            }
+            Err(error) if error.is_full() => {
+                // Nobody gets the space if the manifest cannot be written.
+                let _ = self.file.truncate(self.reserved);
+                Err(("extend", error.into_inner()))
+            }
+            Err(error) => Err((SYNC, error.into_inner())),
+        }
+    }
+
+    /// Records what the current segment holds, and its least length.
+    fn record_current(&self, least: u64) -> Result<(), UpdateError> {
+        let (current, prefix) = (self.segments.last().copied(), self.prefix());
+        self.manifest.update(|contents| {
+            if let Some(first) = current {
+                contents.segments.insert(first, Segment { prefix, open: Some(least) });
+            }
+        })
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix { length: self.end, checksum: self.checksum.clone().finalize() }
+    }
+
+    /// Records the end of a log that nothing more is written to.
+    pub fn close(self) {
+        if self.failed.is_none()
+            && let Err(error) = self.record_current(self.reserved)
+        {
+            let error = error.into_inner();
+            tracing::warn!(%error, "the store could not record the end of its log");
+        }
+    }
+
+    /// Begins the next segment with the next frame.
+    pub fn rotate_next(&mut self) {
+        self.rotate = true;
+    }
+
+    /// Continues in a new segment, unless there is no space for one. The manifest seals the old one and lists the
+    /// new one at once; a crash before leaves a segment without frames, a crash after one with zeros at its end.
+    fn rotate(&mut self, first: u64) -> Result<(), Failure> {
+        let disk = self.manifest.disk().clone();
+        let created =
+            create_segment(&*disk, self.manifest.store(), first, self.chain).map_err(UpdateError::Unchanged);
+        let created = created.and_then(|(file, segment)| {
+            let (old, prefix) = (self.segments.last().copied(), self.prefix());
+            self.manifest.update(|contents| {
+                if let Some(old) = old {
+                    contents.segments.insert(old, Segment { prefix, open: None });
+                }
+                contents.segments.insert(first, segment);
+            })?;
+            Ok((file, segment))
+        });
+        match created {
+            Ok((file, segment)) => {
+                let old = std::mem::replace(&mut self.file, file);
+                // Gives back the space that was set aside. Recovery does the same after a crash.
+                if let Err(error) = old.truncate(self.end) {
+                    tracing::warn!(file = self.current_name(), %error, "cannot shorten a segment");
+                }
+                self.segments.push(first);
+                self.end = segment.prefix.length;
+                self.reserved = segment.open.unwrap_or(self.end);
+                self.checksum = crc32fast::Hasher::new_with_initial_len(segment.prefix.checksum, self.end);
+                self.rotate = false;
+                Ok(())
+            }
+            Err(error) if error.is_full() => {
+                // The old segment goes on, and the new one must not come back with frames in it.
+                let name = segment_name(first);
+                match disk.remove(&name) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err((SYNC, error)),
+                    _ => disk.sync_dir().map_err(|error| (SYNC, error)),
+                }
+            }
+            Err(error) => Err((SYNC, error.into_inner())),
+        }
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        self.manifest.disk()
+    }
+
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
     }
 
     fn current_name(&self) -> String {
@@ -176,41 +302,57 @@ impl Log {
     }
 
     /// Removes the segments and the given older snapshots that a start from the snapshot of `base` does not
-    /// read. One that cannot be removed is tried again at the next start.
-    pub fn purge(&mut self, base: u64, snapshots: impl Iterator<Item = u64>) {
-        if self.purge_in_doubt {
-            return;
+    /// read, and returns whether the manifest lists them no more. A file that stays is removed at the next start.
+    pub fn purge(&mut self, base: u64, snapshots: &[u64]) -> bool {
+        if self.purge_failed {
+            return false;
         }
-        let count = self.segments.iter().skip(1).take_while(|next| **next <= base + 1).count();
-        let names = self.segments.drain(..count).map(segment_name).chain(snapshots.map(snapshot_name));
-        if let Err((file, error)) = remove_in_order(&*self.disk, names) {
-            self.purge_in_doubt = true;
-            tracing::warn!(file, %error, "cannot remove a file that is no longer needed");
+        let count = self.count_before(base);
+        let update = self.manifest.update(|contents| {
+            contents.segments.retain(|first, _| !self.segments[..count].contains(first));
+            contents.snapshots.retain(|revision, _| !snapshots.contains(revision));
+        });
+        if let Err(error) = update {
+            // Without space it is tried again; the disk may have some by then.
+            self.purge_failed = !error.is_full();
+            let error = error.into_inner();
+            tracing::warn!(%error, "cannot update the manifest; files that are no longer needed stay");
+            return false;
         }
+        let names = self.segments.drain(..count).map(segment_name);
+        for name in names.chain(snapshots.iter().copied().map(snapshot_name)) {
+            if let Err(error) = self.manifest.disk().remove(&name) {
+                tracing::warn!(file = name, %error, "cannot remove a file that is no longer needed");
+            }
+        }
+        true
+    }
+
+    fn count_before(&self, base: u64) -> usize {
+        self.segments.iter().skip(1).take_while(|next| **next <= base + 1).count()
     }
 
     /// Whether there are segments that a start from the snapshot of `base` does not read.
     pub fn has_before(&self, base: u64) -> bool {
-        !self.purge_in_doubt && self.segments.get(1).is_some_and(|next| *next <= base + 1)
+        !self.purge_failed && self.count_before(base) > 0
     }
 }
 
 const SYNC: &str = "sync";
 
-/// Creates a segment, durable with its name.
-fn create_segment(disk: &dyn Disk, first: u64, chain: u32) -> io::Result<Box<dyn DiskFile>> {
+/// Creates a segment with space set aside, durable with its name. Not part of the store until the manifest lists it.
+pub(crate) fn create_segment(
+    disk: &dyn Disk,
+    store: u32,
+    first: u64,
+    chain: u32,
+) -> io::Result<(Box<dyn DiskFile>, Segment)> {
     let file = disk.create(&segment_name(first))?;
-    file.write_at(0, &Header { revision: first, chain }.encode(Kind::Log))?;
+    let header = Header { store, revision: first, chain }.encode(Kind::Log);
+    file.write_at(0, &header)?;
+    let size = file.reserve(disk.reserve_unit())?;
     file.sync_data()?;
     disk.sync_dir()?;
-    Ok(file)
-}
-
-/// Removes files, each for good before the next: a loss of power must not bring back an older segment
-/// without the ones that follow it.
-fn remove_in_order(disk: &dyn Disk, names: impl Iterator<Item = String>) -> Result<(), (String, io::Error)> {
-    for name in names {
-        disk.remove(&name).and_then(|()| disk.sync_dir()).map_err(|error| (name, error))?;
-    }
-    Ok(())
+    debug_assert_eq!(header.len(), HEADER);
+    Ok((file, Segment { prefix: Prefix::of(&header), open: Some(size) }))
 }

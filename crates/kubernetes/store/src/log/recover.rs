@@ -1,14 +1,29 @@
 //! Opening: the oldest usable snapshot, then the log after it, which also brings back the watch history.
+//!
+//! With a manifest, every file is compared with it first. A file that is missing, cut off or of another store stops
+//! the start. Damage of a file's bytes stops it only if the file is needed: a newer snapshot has the same data as
+//! the log before it, with less history. Nothing is changed on the disk before it is known that the store opens.
 
-use std::{io::BufReader, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::BufReader,
+    sync::Arc,
+};
 
-use super::{Log, frame::Frame, remove_in_order, segment_name, snapshot_name};
+use super::{
+    End, Log, create_segment,
+    frame::Frame,
+    segment_name, snapshot_name,
+    verify::{self, Listing, failed as io},
+};
 use crate::{
     Options,
     codec::{BadHeader, HEADER, Header, Kind},
     disk::{Disk, DiskFile, Sequential},
     error::OpenError,
     image::{self, ImageError},
+    manifest::{Contents, FileName, MANIFEST, Manifest, Prefix, Segment, new_identity},
+    reserve,
     state::{FIRST_REVISION, State},
     window::Window,
 };
@@ -25,134 +40,371 @@ pub(crate) struct Recovered<D> {
     pub snapshots: Vec<u64>,
     /// Log bytes since the newest snapshot.
     pub since_snapshot: u64,
-}
-
-/// What the files are called, oldest first.
-#[derive(Default)]
-struct Listing {
-    segments: Vec<u64>,
-    snapshots: Vec<u64>,
+    /// Files that were damaged and not needed.
+    pub damaged_files: u64,
 }
 
 /// Whether a directory holds a store, or part of one.
 pub(crate) fn is_empty(disk: &dyn Disk) -> Result<bool, OpenError> {
-    let listing = list(disk)?;
-    Ok(listing.segments.is_empty() && listing.snapshots.is_empty())
+    let listing = Listing::read(disk)?;
+    Ok(listing.segments.is_empty() && listing.snapshots.is_empty() && Contents::read(disk)?.is_none())
 }
 
-fn list(disk: &dyn Disk) -> Result<Listing, OpenError> {
-    let mut listing = Listing::default();
-    for name in disk.list().map_err(|source| io("list", ".", source))? {
-        let number = |prefix: &str, suffix: &str| -> Option<u64> {
-            name.strip_prefix(prefix)?.strip_suffix(suffix)?.parse().ok()
-        };
-        if let Some(first) = number("wal-", ".log") {
-            listing.segments.push(first);
-        } else if let Some(revision) = number("snap-", ".bin") {
-            listing.snapshots.push(revision);
-        } else if name.starts_with("snap-") && name.ends_with(".tmp") {
-            // A snapshot whose writing was cut short.
-            disk.remove(&name).map_err(|source| io("remove", &name, source))?;
-        }
-    }
-    listing.segments.sort_unstable();
-    listing.snapshots.sort_unstable();
-    Ok(listing)
-}
-
-fn io(operation: &'static str, file: &str, source: std::io::Error) -> OpenError {
-    OpenError::Io { operation, file: file.to_owned(), source }
+/// The files to start from.
+struct Files {
+    store: u32,
+    segments: Vec<u64>,
+    snapshots: Vec<u64>,
+    /// As recorded; empty if there is no manifest.
+    recorded: Contents,
+    /// Damage that is known before anything is replayed.
+    damaged: BTreeMap<FileName, OpenError>,
+    /// What a crash left behind.
+    leftovers: Vec<String>,
 }
 
 /// Opens what the disk holds; an empty store if it holds nothing.
 pub(crate) fn recover<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recovered<D>, OpenError> {
-    let Listing { mut segments, mut snapshots } = list(&*disk)?;
-    drop_unborn_segment(&*disk, &mut segments)?;
-    let first = segments.first().copied();
-    if first.is_none() && snapshots.is_empty() {
-        let log = Log::create(disk, options.segment_bytes, FIRST_REVISION + 1)
-            .map_err(|source| io("create", &segment_name(FIRST_REVISION + 1), source))?;
-        let window = options.window();
-        return Ok(Recovered { state: State::empty(), window, log, snapshots, since_snapshot: 0 });
-    }
-    let state = base(&*disk, first, &snapshots)?;
-    // Whatever is older than the base is left over from before it: some of it may be gone already.
-    let start = segments.partition_point(|first| *first <= state.revision + 1).saturating_sub(1);
-    let stale = segments.drain(..start).map(segment_name);
-    let stale = stale.chain(snapshots.extract_if(.., |old| *old < state.revision).map(snapshot_name));
-    remove_in_order(&*disk, stale).map_err(|(name, source)| io("remove", &name, source))?;
-    let replay = Replay {
-        options,
-        newest_snapshot: snapshots.last().copied().unwrap_or(0),
-        window: options.window(),
-        state,
-        chain: None,
-        since_snapshot: 0,
+    let mut listing = Listing::read(&*disk)?;
+    remove_unfinished(&*disk, std::mem::take(&mut listing.unfinished))?;
+    let files = match Contents::read(&*disk)? {
+        Some(contents) => recorded(&*disk, &listing, contents)?,
+        None => match unrecorded(&*disk, listing)? {
+            Some(files) => files,
+            None => return create(disk, options),
+        },
     };
-    let (replay, file, end) = replay.run(&*disk, &segments)?;
-    let Replay { mut state, mut window, chain, since_snapshot, newest_snapshot, .. } = replay;
-    let last = segment_name(segments.last().copied().unwrap_or_default());
-    if state.revision < newest_snapshot {
-        let reason = "the log ends before the newest snapshot: its end is missing";
-        return Err(OpenError::Damaged { file: last, offset: end, reason });
+    let rebuilt = rebuild(&*disk, options, &files)?;
+    settle(disk, options, files, rebuilt)
+}
+
+/// Removes files that were never renamed to what they should be. For good, before their names are used again: a loss of
+/// power must not give an old file the name of a new one.
+fn remove_unfinished(disk: &dyn Disk, unfinished: Vec<String>) -> Result<(), OpenError> {
+    if unfinished.is_empty() {
+        return Ok(());
     }
-    // A process that was killed may have left its last frame readable but not durable. Readers are about
-    // to see it, so it must survive the next loss of power. The replay has written it once more, because
-    // after a failed sync the operating system takes it for clean and would not sync it.
-    let reserved = file.size().map_err(|source| io("read", &last, source))?;
-    file.sync_data().map_err(|source| io("sync", &last, source))?;
-    disk.sync_dir().map_err(|source| io("sync", ".", source))?;
-    forget(&mut state, &mut window, options.now());
-    let chain = chain.unwrap_or_default();
-    let log = Log::at_end(disk, options.segment_bytes, file, segments, end, reserved, chain);
-    Ok(Recovered { state, window, log, snapshots, since_snapshot })
+    for name in unfinished {
+        disk.remove(&name).map_err(|source| io("remove", &name, source))?;
+    }
+    disk.sync_dir().map_err(|source| io("sync", ".", source))
+}
+
+/// Creates an empty store: a segment first, then the manifest that lists it.
+fn create<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recovered<D>, OpenError> {
+    let first = FIRST_REVISION + 1;
+    let store = new_identity(&*disk).map_err(|source| io("create", MANIFEST, source))?;
+    let (file, segment) = create_segment(&*disk, store, first, 0)
+        .map_err(|source| io("create", &segment_name(first), source))?;
+    let manifest = Arc::new(Manifest::new(disk.clone(), Contents::default()));
+    let contents = Contents { store, segments: BTreeMap::from([(first, segment)]), ..Contents::default() };
+    write_manifest(&manifest, contents)?;
+    keep_reserve(&*disk, 0);
+    let reserved = segment.open.unwrap_or_default();
+    let checksum = crc32fast::Hasher::new_with_initial_len(segment.prefix.checksum, segment.prefix.length);
+    let at = End { file, end: segment.prefix.length, reserved, chain: 0, checksum };
+    Ok(Recovered {
+        state: State::empty(),
+        window: options.window(),
+        log: Log::at_end(manifest, options.segment_bytes, at, false),
+        snapshots: Vec::new(),
+        since_snapshot: 0,
+        damaged_files: 0,
+    })
+}
+
+pub(crate) fn write_manifest(manifest: &Manifest, contents: Contents) -> Result<(), OpenError> {
+    manifest.update(|present| *present = contents).map_err(|error| io("write", MANIFEST, error.into_inner()))
+}
+
+/// Space for a snapshot is worth having and not worth failing for.
+fn keep_reserve(disk: &dyn Disk, bytes: u64) {
+    if let Err(error) = reserve::keep(disk, bytes) {
+        tracing::warn!(%error, "the store could not set space aside for a full disk");
+    }
+}
+
+/// The files of a store that has a manifest.
+fn recorded(disk: &dyn Disk, listing: &Listing, contents: Contents) -> Result<Files, OpenError> {
+    let (leftovers, mut findings) = verify::unlisted(disk, listing, &contents)?;
+    findings.extend(verify::listed(disk, &contents)?);
+    let (damaged, mut others): (Vec<_>, Vec<_>) = findings.into_iter().partition(verify::Finding::is_damage);
+    if !others.is_empty() {
+        for other in others.iter().skip(1) {
+            tracing::error!(error = %other.error, "another file of the store is not as recorded");
+        }
+        return Err(others.swap_remove(0).error);
+    }
+    Ok(Files {
+        store: contents.store,
+        segments: contents.segments.keys().copied().collect(),
+        snapshots: contents.snapshots.keys().copied().collect(),
+        damaged: damaged.into_iter().map(|finding| (finding.file, finding.error)).collect(),
+        leftovers,
+        recorded: contents,
+    })
+}
+
+/// The files of a store without a manifest: that of an earlier release, or one whose creation a crash interrupted.
+/// None if there is nothing.
+fn unrecorded(disk: &dyn Disk, listing: Listing) -> Result<Option<Files>, OpenError> {
+    let Listing { mut segments, snapshots, .. } = listing;
+    let mut leftovers = Vec::new();
+    let only = segments.len() == 1 && snapshots.is_empty();
+    for file in segments
+        .iter()
+        .copied()
+        .map(FileName::Segment)
+        .chain(snapshots.iter().copied().map(FileName::Snapshot))
+    {
+        let name = file.to_string();
+        let opened = disk.open(&name).map_err(|source| io("open", &name, source))?;
+        if verify::identity(&*opened, file).map_err(|source| io("read", &name, source))?.is_none() {
+            continue;
+        }
+        // Only a store that was never written to may lack its manifest, because it is created before that.
+        let unborn = only
+            && file == FileName::Segment(FIRST_REVISION + 1)
+            && Frame::find(&read_all(&*opened, &name)?, 0).is_none();
+        if !unborn {
+            return Err(OpenError::Missing { file: MANIFEST.into() });
+        }
+        return Ok(None);
+    }
+    if let Some(unborn) = unborn_segment(disk, &segments)? {
+        segments.retain(|first| *first != unborn);
+        leftovers.push(segment_name(unborn));
+    }
+    if segments.is_empty() && snapshots.is_empty() {
+        return Ok(None);
+    }
+    let mut damaged = BTreeMap::new();
+    // Read in full, once: from now on the manifest vouches for them.
+    for revision in &snapshots {
+        match load::<()>(disk, *revision) {
+            Err(error @ OpenError::Damaged { .. }) => {
+                damaged.insert(FileName::Snapshot(*revision), error);
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    let store = new_identity(disk).map_err(|source| io("create", MANIFEST, source))?;
+    Ok(Some(Files { store, segments, snapshots, recorded: Contents::default(), damaged, leftovers }))
 }
 
 /// A crash while a segment was created leaves one without a header. Nothing in it was ever acknowledged.
 /// One that does hold frames has lost its header some other way, and so has one that others came before.
-fn drop_unborn_segment(disk: &dyn Disk, segments: &mut Vec<u64>) -> Result<(), OpenError> {
-    let Some(first) = segments.last().copied() else { return Ok(()) };
+fn unborn_segment(disk: &dyn Disk, segments: &[u64]) -> Result<Option<u64>, OpenError> {
+    let Some(first) = segments.last().copied() else { return Ok(None) };
     let name = segment_name(first);
     let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
     let mut header = [0; HEADER];
     let read = file.read_at(0, &mut header).map_err(|source| io("read", &name, source))?;
     if Header::decode(Kind::Log, &header[..read]) != Err(BadHeader::Damaged) {
-        return Ok(());
+        return Ok(None);
     }
     let only = segments.len() == 1 && first != FIRST_REVISION + 1;
     if only || Frame::find(&read_all(&*file, &name)?, 0).is_some() {
         return Err(OpenError::Damaged { file: name, offset: 0, reason: "the header is damaged" });
     }
-    disk.remove(&name).map_err(|source| io("remove", &name, source))?;
-    segments.pop();
-    Ok(())
+    Ok(Some(first))
 }
 
-/// The state that the log is replayed onto: nothing if the log is complete, or the oldest snapshot that the
-/// log continues. The oldest, because the window of history begins there.
-fn base<D>(disk: &dyn Disk, first_segment: Option<u64>, snapshots: &[u64]) -> Result<State<D>, OpenError> {
-    let Some(first) = first_segment else {
-        let newest = snapshots.last().copied().unwrap_or_default();
+/// A store rebuilt from a snapshot and the log after it.
+struct Rebuilt<D> {
+    /// The snapshot it starts from.
+    base: Option<u64>,
+    replay: Replay<D>,
+    /// Segments that were replayed, with what they hold.
+    segments: BTreeMap<u64, Prefix>,
+    last: LastSegment,
+}
+
+struct LastSegment {
+    file: Box<dyn DiskFile>,
+    bytes: Vec<u8>,
+    /// Where the last frame begins and ends.
+    last_frame: usize,
+    end: usize,
+}
+
+/// Tries one base after the other, the oldest first, because the window of history begins there: nothing at all if
+/// the log is complete, then the snapshots that the log continues.
+fn rebuild<D>(disk: &dyn Disk, options: &Options, files: &Files) -> Result<Rebuilt<D>, OpenError> {
+    let Some(first) = files.segments.first().copied() else {
+        let newest = files.snapshots.last().copied().unwrap_or_default();
         return Err(OpenError::Missing { file: segment_name(newest + 1) });
     };
-    if first == FIRST_REVISION + 1 {
-        return Ok(State::empty());
-    }
+    let complete = (first == FIRST_REVISION + 1).then_some(None);
+    let snapshots = files.snapshots.iter().copied().filter(|revision| *revision + 1 >= first).map(Some);
     let mut damage = None;
-    for revision in snapshots.iter().copied().filter(|revision| *revision + 1 >= first) {
-        match load(disk, revision) {
-            // A newer snapshot has the same data and less history, and says so by what is compacted.
-            Err(error @ OpenError::Damaged { .. }) => {
-                tracing::error!(%error, "ignoring a damaged snapshot; trying the next");
-                damage.get_or_insert(error);
-            }
+    for base in complete.into_iter().chain(snapshots) {
+        match rebuild_from(disk, options, files, base) {
+            Err(error @ OpenError::Damaged { .. }) => damage = Some(error),
             result => return result,
         }
     }
     Err(damage.unwrap_or_else(|| OpenError::Missing { file: snapshot_name(first - 1) }))
 }
 
-fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenError> {
+fn rebuild_from<D>(
+    disk: &dyn Disk,
+    options: &Options,
+    files: &Files,
+    base: Option<u64>,
+) -> Result<Rebuilt<D>, OpenError> {
+    let revision = base.unwrap_or(FIRST_REVISION);
+    let start = files.segments.partition_point(|first| *first <= revision + 1).saturating_sub(1);
+    let segments = &files.segments[start..];
+    let needed =
+        base.map(FileName::Snapshot).into_iter().chain(segments.iter().copied().map(FileName::Segment));
+    if let Some(damage) = needed.filter_map(|file| files.damaged.get(&file)).next() {
+        return Err(damage.again());
+    }
+    let state = match base {
+        None => State::empty(),
+        Some(revision) => load(disk, revision)?,
+    };
+    let sound = |revision: &&u64| !files.damaged.contains_key(&FileName::Snapshot(**revision));
+    let newest_snapshot = files.snapshots.iter().rfind(sound).copied().unwrap_or(0);
+    let mut replay =
+        Replay { newest_snapshot, window: options.window(), state, chain: None, since_snapshot: 0 };
+    let mut replayed = BTreeMap::new();
+    let last = replay.run(disk, options, segments, &mut replayed)?;
+    if replay.state.revision < newest_snapshot {
+        let file = segment_name(segments.last().copied().unwrap_or_default());
+        let reason = "the log ends before the newest snapshot: its end is missing";
+        return Err(OpenError::Damaged { file, offset: last.end as u64, reason });
+    }
+    Ok(Rebuilt { base, replay, segments: replayed, last })
+}
+
+/// Makes the disk agree with what was read, and the manifest with the disk.
+fn settle<D>(
+    disk: Arc<dyn Disk>,
+    options: &Options,
+    files: Files,
+    rebuilt: Rebuilt<D>,
+) -> Result<Recovered<D>, OpenError> {
+    let Rebuilt { base, replay, segments, last } = rebuilt;
+    let Replay { mut state, mut window, chain, since_snapshot, .. } = replay;
+    let current = segments.keys().last().copied().unwrap_or_default();
+    let name = segment_name(current);
+    let reserved = last.settle(&name)?;
+    disk.sync_dir().map_err(|source| io("sync", ".", source))?;
+    for leftover in &files.leftovers {
+        disk.remove(leftover).map_err(|source| io("remove", leftover, source))?;
+    }
+    let listed = |first: &u64, prefix: &Prefix| match files.recorded.segments.get(first) {
+        Some(Segment { prefix, open: None }) => Segment { prefix: *prefix, open: None },
+        _ => Segment { prefix: *prefix, open: (*first == current).then_some(reserved) },
+    };
+    let mut contents = Contents {
+        store: files.store,
+        segments: segments.iter().map(|(first, prefix)| (*first, listed(first, prefix))).collect(),
+        snapshots: BTreeMap::new(),
+    };
+    for revision in
+        files.snapshots.iter().copied().filter(|revision| base.is_none_or(|base| *revision >= base))
+    {
+        if files.damaged.contains_key(&FileName::Snapshot(revision)) {
+            continue;
+        }
+        let prefix = match files.recorded.snapshots.get(&revision) {
+            Some(prefix) => *prefix,
+            None => verify::measure(&*disk, &snapshot_name(revision))?,
+        };
+        contents.snapshots.insert(revision, prefix);
+    }
+    for error in files.damaged.values() {
+        tracing::error!(%error, "a file of the store is damaged; it is not needed and is removed");
+    }
+    let manifest = Arc::new(Manifest::new(disk.clone(), files.recorded.clone()));
+    let adopted = files.recorded.store == 0;
+    record(&manifest, contents, &files)?;
+    keep_reserve(&*disk, crate::checkpoint::size_estimate(&state));
+    forget(&mut state, &mut window, options.now());
+    let checksum =
+        crc32fast::Hasher::new_with_initial_len(crc32fast::hash(&last.bytes[..last.end]), last.end as u64);
+    let (snapshots, reserved) = {
+        let listed = manifest.contents();
+        let least = listed.segments.get(&current).and_then(|segment| segment.open);
+        (listed.snapshots.keys().copied().collect(), least.unwrap_or(last.end as u64))
+    };
+    let at =
+        End { file: last.file, end: last.end as u64, reserved, chain: chain.unwrap_or_default(), checksum };
+    // Segments of an earlier release do not name their store; the next one does.
+    let log = Log::at_end(manifest, options.segment_bytes, at, adopted);
+    let damaged_files = files.damaged.len() as u64;
+    Ok(Recovered { state, window, log, snapshots, since_snapshot, damaged_files })
+}
+
+/// Writes the manifest and removes what it lists no more.
+fn record(manifest: &Manifest, contents: Contents, files: &Files) -> Result<(), OpenError> {
+    let kept: BTreeSet<FileName> = contents
+        .segments
+        .keys()
+        .copied()
+        .map(FileName::Segment)
+        .chain(contents.snapshots.keys().copied().map(FileName::Snapshot))
+        .collect();
+    let sealed: Vec<_> = contents.segments.iter().filter(|(_, segment)| segment.open.is_none()).collect();
+    for (first, segment) in sealed {
+        // A crash may have come between the record of the end and the cut.
+        let name = segment_name(*first);
+        let file = manifest.disk().open(&name).map_err(|source| io("open", &name, source))?;
+        if file.size().map_err(|source| io("read", &name, source))? > segment.prefix.length {
+            file.truncate(segment.prefix.length).map_err(|source| io("truncate", &name, source))?;
+        }
+    }
+    match manifest.update(|present| *present = contents) {
+        Ok(()) => {}
+        // What is recorded still holds; a full disk must not prevent a start.
+        Err(error) if error.is_full() && files.recorded.store != 0 => {
+            tracing::warn!("the disk is full: the store starts with the manifest as it is");
+            return Ok(());
+        }
+        Err(error) => return Err(io("write", MANIFEST, error.into_inner())),
+    }
+    let segments = files.segments.iter().copied().map(FileName::Segment);
+    for file in segments.chain(files.snapshots.iter().copied().map(FileName::Snapshot)) {
+        if !kept.contains(&file) {
+            let name = file.to_string();
+            manifest.disk().remove(&name).map_err(|source| io("remove", &name, source))?;
+        }
+    }
+    Ok(())
+}
+
+impl LastSegment {
+    /// Removes a commit that a crash cut short, makes what was read durable and returns the length of the file.
+    ///
+    /// A process that was killed may have left its last frame readable but not durable. Readers are about to see it,
+    /// so it must survive the next loss of power. It is written once more, because after a failed sync the operating
+    /// system takes it for clean and would not sync it; so is the last byte of the file, which gives it its length.
+    fn settle(&self, name: &str) -> Result<u64, OpenError> {
+        let Self { file, bytes, last_frame, end } = self;
+        let write = |offset: usize, data: &[u8]| {
+            file.write_at(offset as u64, data).map_err(|source| io("write", name, source))
+        };
+        let rest = &bytes[*end..];
+        if let Some(garbage) = rest.iter().rposition(|byte| *byte != 0) {
+            tracing::warn!(file = name, offset = end, bytes = garbage + 1, "removing an unfinished commit");
+            write(*end, &vec![0; garbage + 1])?;
+        }
+        if !rest.is_empty() {
+            write(bytes.len() - 1, &[0])?;
+        }
+        write(0, &bytes[..HEADER])?;
+        write(*last_frame, &bytes[*last_frame..*end])?;
+        file.sync_data().map_err(|source| io("sync", name, source))?;
+        file.size().map_err(|source| io("read", name, source))
+    }
+}
+
+/// Loads a snapshot.
+pub(crate) fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenError> {
     let name = snapshot_name(revision);
     let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
     let mut input = BufReader::with_capacity(1 << 20, Sequential { file: &*file, offset: 0 });
@@ -168,7 +420,8 @@ fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenError> {
     Ok(state)
 }
 
-fn read_all(file: &dyn DiskFile, name: &str) -> Result<Vec<u8>, OpenError> {
+/// All bytes of a file.
+pub(crate) fn read_all(file: &dyn DiskFile, name: &str) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::with_capacity(file.size().map_err(|source| io("read", name, source))? as usize);
     std::io::Read::read_to_end(&mut Sequential { file, offset: 0 }, &mut bytes)
         .map_err(|source| io("read", name, source))?;
@@ -182,8 +435,7 @@ fn forget<D>(state: &mut State<D>, window: &mut Window, now: u64) {
 }
 
 /// The replay of the log, segment by segment.
-struct Replay<'a, D> {
-    options: &'a Options,
+struct Replay<D> {
     newest_snapshot: u64,
     window: Window,
     state: State<D>,
@@ -192,8 +444,14 @@ struct Replay<'a, D> {
     since_snapshot: u64,
 }
 
-impl<D> Replay<'_, D> {
-    fn run(mut self, disk: &dyn Disk, segments: &[u64]) -> Result<(Self, Box<dyn DiskFile>, u64), OpenError> {
+impl<D> Replay<D> {
+    fn run(
+        &mut self,
+        disk: &dyn Disk,
+        options: &Options,
+        segments: &[u64],
+        replayed: &mut BTreeMap<u64, Prefix>,
+    ) -> Result<LastSegment, OpenError> {
         let mut forgotten = self.state.revision;
         let mut expected = segments.first().copied().unwrap_or_default();
         for (index, first) in segments.iter().copied().enumerate() {
@@ -203,26 +461,23 @@ impl<D> Replay<'_, D> {
             }
             let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
             let bytes = read_all(&*file, &name)?;
-            let mut offset = self.header(&bytes, &name, first)?;
-            let mut last_frame = offset;
-            while offset < bytes.len() {
-                let Some(frame) = self.sound(&bytes[offset..], expected) else { break };
-                expected = self.apply(&frame, &name, offset as u64)?;
-                last_frame = offset;
-                offset += frame.size();
+            let mut end = self.header(&bytes, &name, first)?;
+            let mut last_frame = end;
+            while end < bytes.len() {
+                let Some(frame) = self.sound(&bytes[end..], expected) else { break };
+                expected = self.apply(&frame, &name, end as u64)?;
+                last_frame = end;
+                end += frame.size();
                 if self.state.revision >= forgotten + FORGET_EVERY {
                     forgotten = self.state.revision;
-                    forget(&mut self.state, &mut self.window, self.options.now());
+                    forget(&mut self.state, &mut self.window, options.now());
                 }
             }
             let last = index + 1 == segments.len();
-            self.tail(&*file, &bytes, offset, &name, expected, last)?;
+            check_tail(&bytes[end..], end, &name, expected, last)?;
+            replayed.insert(first, Prefix::of(&bytes[..end]));
             if last {
-                for part in [0..HEADER, last_frame..offset] {
-                    file.write_at(part.start as u64, &bytes[part])
-                        .map_err(|source| io("write", &name, source))?;
-                }
-                return Ok((self, file, offset as u64));
+                return Ok(LastSegment { file, bytes, last_frame, end });
             }
         }
         Err(OpenError::Missing { file: segment_name(expected) })
@@ -243,14 +498,14 @@ impl<D> Replay<'_, D> {
         Ok(HEADER)
     }
 
-    /// The frame at the front of `bytes` if it is the one to come.
+    /// The frame at the front of `bytes` if it is the next one.
     fn sound<'b>(&self, bytes: &'b [u8], expected: u64) -> Option<Frame<'b>> {
         Frame::decode(bytes).filter(|frame| frame.revision == expected && Some(frame.chain) == self.chain)
     }
 
-    /// Applies what the base does not have yet and returns the revision to come.
+    /// Applies what the base does not have yet and returns the next revision.
     fn apply(&mut self, frame: &Frame<'_>, name: &str, offset: u64) -> Result<u64, OpenError> {
-        let reason = "a frame's content makes no sense";
+        let reason = "a frame's content is malformed";
         let damaged = || OpenError::Damaged { file: name.to_owned(), offset, reason };
         let transactions = frame.transactions().ok_or_else(damaged)?;
         let next = frame.revision + transactions.len() as u64;
@@ -270,27 +525,15 @@ impl<D> Replay<'_, D> {
         self.chain = Some(frame.checksum);
         Ok(next)
     }
+}
 
-    /// Judges what comes after the last sound frame. In the last segment it may be reserved space or a
-    /// frame that a crash cut short, which was never acknowledged and goes; anything else is damage.
-    fn tail(
-        &self,
-        file: &dyn DiskFile,
-        bytes: &[u8],
-        offset: usize,
-        name: &str,
-        expected: u64,
-        last: bool,
-    ) -> Result<(), OpenError> {
-        let rest = &bytes[offset..];
-        if rest.is_empty() || (last && rest.iter().all(|byte| *byte == 0)) {
-            return Ok(());
-        }
-        if !last || Frame::find(rest, expected).is_some() {
-            let reason = "a commit is damaged and later ones are not";
-            return Err(OpenError::Damaged { file: name.to_owned(), offset: offset as u64, reason });
-        }
-        tracing::warn!(file = name, offset, bytes = rest.len(), "cutting off an unfinished commit");
-        file.truncate(offset as u64).map_err(|source| io("truncate", name, source))
+/// Checks what comes after the last sound frame. In the last segment it may be reserved space or a frame that a
+/// crash cut short, which was never acknowledged; anything else is damage.
+fn check_tail(rest: &[u8], offset: usize, name: &str, expected: u64, last: bool) -> Result<(), OpenError> {
+    // A crash after a segment was sealed may leave the space that was set aside in it.
+    if rest.iter().all(|byte| *byte == 0) || (last && Frame::find(rest, expected).is_none()) {
+        return Ok(());
     }
+    let reason = "a commit is damaged and later ones are not";
+    Err(OpenError::Damaged { file: name.to_owned(), offset: offset as u64, reason })
 }

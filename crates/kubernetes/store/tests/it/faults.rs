@@ -2,9 +2,9 @@
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
-use capstan_store::{Expect, Health, Options, SimDisk, Store, WriteError};
+use capstan_store::{Expect, Health, Options, SimDisk, Store, WriteError, disk::Disk};
 
-use crate::support::{Model, Plain, put, run};
+use crate::support::{Model, Plain, delete, put, run};
 
 fn options() -> Options {
     Options { checkpoint_bytes: 1500, segment_bytes: 1000, ..Options::default() }
@@ -13,39 +13,146 @@ fn options() -> Options {
 #[test]
 fn a_full_disk_stops_writes_loudly_and_only_until_there_is_space() {
     // Room for anything from nothing to more than a segment, so that each kind of write meets the end.
-    for room in (0..2600).step_by(13) {
+    for room in (0..2600).step_by(29) {
         let disk = SimDisk::new(room);
         let mut model = Model::default();
         run(async {
             let store: Plain = Store::open(disk.clone(), options()).unwrap();
             disk.set_capacity(disk.used() + room);
             let mut refused = 0;
-            for step in 0..40 {
-                let write = put("b", &format!("k{}", step % 7), &"x".repeat(100), Expect::Any);
+            for step in 0..60 {
+                let write = put("b", &format!("k{}", step % 7), &"x".repeat(200), Expect::Any);
                 let used = disk.used();
                 match store.write(write.clone()).await {
                     Ok(_) => model.commit(&[write]),
                     Err(WriteError::Full) => {
                         refused += 1;
-                        assert!(
-                            disk.used() <= used + 32,
-                            "what did not fit takes no space, but for a header"
-                        );
+                        assert!(disk.used() <= used, "what did not fit takes no space");
                         assert_eq!(store.health(), Health::Full);
                     }
                     Err(other) => panic!("{other}"),
                 }
-                model.check(&store, 100_000);
+                model.check_now(&store, &format!("room for {room}, step {step}"));
                 if refused == 3 {
                     disk.set_capacity(u64::MAX);
                 }
             }
             assert!(refused >= 3, "{refused} with room for {room}");
             assert_eq!(store.health(), Health::Writable);
-            model.check(&store, 100_000);
         });
         let store = Store::open(disk.power_loss(), options()).unwrap();
-        model.check(&store, 100_000);
+        model.check_from(&store, store.compacted());
+    }
+}
+
+/// Fills the disk with writes until one is refused.
+async fn fill(store: &Plain, disk: &SimDisk, model: &mut Model) {
+    // As when another program takes the rest.
+    disk.set_capacity(disk.used());
+    for step in 0..1000 {
+        let write = put("b", &format!("k{step}"), &"x".repeat(60), Expect::Any);
+        match store.write(write.clone()).await {
+            Ok(_) => model.commit(&[write]),
+            Err(WriteError::Full) => return,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("the disk is not full");
+}
+
+#[test]
+fn deletes_work_on_a_full_disk_and_other_writes_again_when_there_is_space() {
+    let disk = SimDisk::new(1);
+    let mut model = Model::default();
+    run(async {
+        let store: Plain = Store::open(disk.clone(), Options::default()).unwrap();
+        fill(&store, &disk, &mut model).await;
+        for step in 0..8 {
+            // The two halves of a deletion with a finalizer: a mark, then the delete.
+            let key = format!("k{step}");
+            let mark = put("b", &key, "marked", Expect::Any);
+            model.commit(std::slice::from_ref(&mark));
+            store.reclaim(mark).await.unwrap();
+            let gone = delete("b", &key, Expect::Any);
+            model.commit(std::slice::from_ref(&gone));
+            store.write(gone).await.unwrap();
+            assert_eq!(store.health(), Health::Full, "other writes are still refused");
+            assert!(matches!(store.write(put("b", "new", "v", Expect::Any)).await, Err(WriteError::Full)));
+        }
+        model.check_now(&store, "after the deletes");
+        disk.set_capacity(u64::MAX);
+        store.compact().await.unwrap();
+        assert_eq!(store.health(), Health::Writable, "without a write and without a restart");
+        let write = put("b", "new", "v", Expect::Any);
+        model.commit(std::slice::from_ref(&write));
+        store.write(write).await.unwrap();
+    });
+    model.check(&Store::open(disk.power_loss(), Options::default()).unwrap(), 100_000);
+}
+
+#[test]
+fn a_group_of_deletes_and_writes_on_a_full_disk_is_split() {
+    run(async {
+        let disk = SimDisk::new(1);
+        let store: Plain = Store::open(disk.clone(), Options::default()).unwrap();
+        fill(&store, &disk, &mut Model::default()).await;
+        let revision = store.revision();
+        let (written, deleted) = futures::join!(
+            store.write(put("b", "new", "v", Expect::Any)),
+            store.write(delete("b", "k1", Expect::Any))
+        );
+        assert!(matches!(written, Err(WriteError::Full)));
+        assert_eq!(deleted.unwrap().revision, revision + 1);
+        assert!(store.get("b", "new").is_none() && store.get("b", "k1").is_none());
+    });
+}
+
+#[test]
+fn a_disk_that_the_log_has_filled_is_compacted_into_the_reserve() {
+    let options = || Options { checkpoint_bytes: 1 << 20, segment_bytes: 1000, ..Options::default() };
+    let disk = SimDisk::new(1);
+    let mut model = Model::default();
+    run(async {
+        let store: Plain = Store::open(disk.clone(), options()).unwrap();
+        disk.set_capacity(disk.used() + 20_000);
+        let mut refused = 0;
+        // One small object, written over and over: the log is many times as large as the data.
+        for _ in 0..400 {
+            let write = put("b", "k", &"x".repeat(100), Expect::Any);
+            match store.write(write.clone()).await {
+                Ok(_) => model.commit(&[write]),
+                Err(WriteError::Full) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(refused > 0 && refused < 20, "{refused}: the store makes room by itself");
+        assert!(store.metrics().checkpoints > 0);
+        assert_eq!(store.health(), Health::Writable);
+        model.check_now(&store, "after compaction");
+    });
+    let store: Plain = Store::open(disk.power_loss(), options()).unwrap();
+    model.check_now(&store, "after a restart");
+}
+
+#[test]
+fn a_store_on_a_full_disk_starts() {
+    let disk = SimDisk::new(1);
+    let mut model = Model::default();
+    run(async {
+        let store: Plain = Store::open(disk.clone(), options()).unwrap();
+        fill(&store, &disk, &mut model).await;
+    });
+    for keep_reserve in [true, false] {
+        let disk = disk.copied();
+        if !keep_reserve {
+            disk.remove("RESERVE").unwrap();
+        }
+        disk.set_capacity(disk.used());
+        run(async {
+            let store: Plain = Store::open(disk.clone(), options()).unwrap();
+            model.check_now(&store, "on a full disk");
+            store.write(delete("b", "k0", Expect::Any)).await.unwrap();
+        });
     }
 }
 
@@ -83,7 +190,8 @@ fn a_snapshot_that_does_not_fit_leaves_the_log_working() {
         let disk = SimDisk::new(1);
         let store: Plain = Store::open(disk.clone(), options()).unwrap();
         store.write(put("b", "k", &"x".repeat(900), Expect::Any)).await.unwrap();
-        disk.set_capacity(disk.used() + 500);
+        disk.remove("RESERVE").unwrap();
+        disk.set_capacity(disk.used() + 2500);
         store.checkpoint().await.unwrap();
         assert_eq!((store.metrics().checkpoints, store.metrics().checkpoint_failures), (0, 1));
         store.write(put("b", "k", "small", Expect::Any)).await.unwrap();

@@ -9,5 +9,7 @@ mod damage;
 mod faults;
 mod model;
 mod real;
+mod releases;
+mod rounds;
 mod watches;
 mod writes;

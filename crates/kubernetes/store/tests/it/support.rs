@@ -10,7 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use capstan_store::{Batch, Event, Expect, Options, Stamped, Store, Watch, Write, WriteError, Written};
+use capstan_store::{
+    Batch, Event, Expect, Options, Salvaged, SimDisk, Stamped, Store, Watch, Write, WriteError, Written,
+    disk::Disk,
+};
 
 pub type Plain = Store<()>;
 
@@ -141,6 +144,20 @@ impl Model {
         changes.last().filter(|(_, change)| change.2.is_some()).map(|(number, _)| number)
     }
 
+    /// The revision of the last change of a key, deletes included.
+    pub fn last_change(&self, bucket: &str, key: &str) -> Option<u64> {
+        let changes = self.numbered().filter(|(_, change)| change.0 == bucket && change.1 == key);
+        changes.last().map(|(number, _)| number)
+    }
+
+    /// Whether a key ever had a value.
+    pub fn was(&self, bucket: &str, key: &str, value: &str) -> bool {
+        self.numbered().any(|(number, change)| {
+            let text = change.2.as_ref().map(|text| format!("{text} {number}"));
+            change.0 == bucket && change.1 == key && text.as_deref() == Some(value)
+        })
+    }
+
     /// Compares the present, every readable past and the whole history. `window` is how many transactions
     /// of history the store promises.
     pub fn check(&self, store: &Plain, window: u64) {
@@ -161,6 +178,14 @@ impl Model {
             let mut watch = store.watch(bucket, "", compacted).unwrap();
             assert_eq!(drain(&mut watch), self.events(bucket, compacted), "history of {bucket}");
             assert_eq!(watch.progress(), self.revision());
+        }
+    }
+
+    /// Compares the present only.
+    pub fn check_now(&self, store: &Plain, what: &str) {
+        assert_eq!(store.revision(), self.revision(), "{what}");
+        for bucket in BUCKETS {
+            assert_eq!(values(&store.snapshot(bucket)), self.at(bucket, u64::MAX), "{what}: {bucket}");
         }
     }
 
@@ -186,4 +211,55 @@ pub fn values(snapshot: &capstan_store::Snapshot<()>) -> BTreeMap<String, String
         (entry.key.to_string(), String::from_utf8_lossy(&entry.value).into_owned())
     };
     snapshot.range("", None).map(pair).collect()
+}
+
+/// Gives a file another content.
+pub fn overwrite(disk: &SimDisk, name: &str, content: &[u8]) {
+    disk.create(name).unwrap().write_at(0, content).unwrap();
+}
+
+/// The files as the previous release would have written them: no manifest, no reserve, headers of format 1. Snapshots
+/// are left out, so the log must be complete.
+pub fn of_the_previous_release(disk: &SimDisk) -> SimDisk {
+    let older = SimDisk::new(9);
+    for name in disk.list().unwrap().iter().filter(|name| name.starts_with("wal-")) {
+        let mut content = disk.content(name).unwrap();
+        content[8..16].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        let checksum = crc32fast::hash(&content[..28]);
+        content[28..32].copy_from_slice(&checksum.to_le_bytes());
+        overwrite(&older, name, &content);
+        older.open(name).unwrap().sync_data().unwrap();
+    }
+    older.sync_dir().unwrap();
+    older
+}
+
+/// What was saved of a damaged store.
+pub struct Salvage<'a>(pub &'a Salvaged);
+
+impl Salvage<'_> {
+    /// Restores what was saved and compares it: every entry is right, unless the report says otherwise.
+    pub fn check(&self, model: &Model, what: &str) {
+        let disk = SimDisk::new(1);
+        let saved = self.0;
+        saved.backup.clone().begin(disk.clone(), SystemTime::UNIX_EPOCH).unwrap().finish().unwrap();
+        let store: Plain = Store::open(disk.restart(), Options::default()).unwrap();
+        for bucket in BUCKETS {
+            let (found, expected) = (values(&store.snapshot(bucket)), model.at(bucket, u64::MAX));
+            for key in found.keys().chain(expected.keys()) {
+                let last = model.last_change(bucket, key).unwrap_or_default();
+                let lost = saved.unknown_keys
+                    || saved.lost_revisions.iter().any(|range| range.contains(&last))
+                    || saved.lost_from.is_some_and(|from| last >= from)
+                    || saved.lost_keys.iter().any(|(_, lost)| lost == key);
+                assert!(lost || found.get(key) == expected.get(key), "{what}: {key}: {saved:?}");
+                if let Some(value) = found.get(key) {
+                    assert!(model.was(bucket, key, value), "{what}: {key} never was {value}");
+                }
+            }
+        }
+        if saved.is_complete() {
+            assert_eq!(saved.backup.revision(), model.revision(), "{what}");
+        }
+    }
 }

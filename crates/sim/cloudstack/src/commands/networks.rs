@@ -146,10 +146,10 @@ impl Cloud {
     }
 
     /// What a network gets that asks for nothing: the zone's range, or one of its own where all machines share the
-    /// address space of one site.
+    /// address space of one hypervisor.
     fn free_range(&self, zone: Key<Zone>) -> Ipv4Net {
         let default = self.zones[zone].guest_cidr;
-        if self.site.is_none() {
+        if self.hypervisor.is_none() {
             return default;
         }
         let taken = |range: &Ipv4Net| {

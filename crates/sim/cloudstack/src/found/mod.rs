@@ -4,11 +4,12 @@ mod stock;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use capstan_apiserver::env::Env;
-use capstan_guest::Site;
+use capstan_env::Env;
+use capstan_hypervisor::Hypervisor;
 use sha2::{Digest as _, Sha512};
 
 use crate::cloud::Cloud;
@@ -26,13 +27,18 @@ const SYSTEM_VMS: [(u64, u64, u64); 2] = [(1, 500, 1024), (1, 500, 512)];
 
 impl Cloud {
     /// A cloud as its operator left it.
-    pub(crate) fn found(env: Env, layout: &Layout, settings: Settings, site: Option<Site>) -> Self {
+    pub(crate) fn found(
+        env: Env,
+        layout: &Layout,
+        settings: Settings,
+        hypervisor: Option<Arc<dyn Hypervisor>>,
+    ) -> Self {
         let now = env.now();
         let mut cloud = Self {
             settings,
             management_server: env.uuid(),
             env,
-            site,
+            hypervisor,
             endpoint_port: 6443,
             now,
             began: now,
@@ -243,10 +249,10 @@ impl Cloud {
         }
         for at in 0..layout.public_count {
             let step = u32::try_from(at).unwrap_or(u32::MAX);
-            let address = match &self.site {
+            let address = match &self.hypervisor {
                 // Addresses that a client on this machine reaches.
-                Some(site) => {
-                    let endpoint = site.endpoint(&format!("cloudstack/{name}/{at}"));
+                Some(hypervisor) => {
+                    let endpoint = hypervisor.endpoint(&format!("cloudstack/{name}/{at}"));
                     self.endpoint_port = endpoint.port();
                     *endpoint.ip()
                 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_guest::Site;
+use capstan_hypervisor::Hypervisor;
 use capstan_sim_cloudstack::{
     AccountLayout, ConnectionLost, DomainLayout, Layout, OfferedSize, RoleType, Settings, Simulator, Size,
     ZoneLayout, encode, sign,
@@ -54,7 +55,7 @@ impl World {
 
     /// A cloud whose machines are guests of a site.
     pub fn on(site: &Site) -> Self {
-        Self::build(Settings::default(), Some(site.clone()))
+        Self::build(Settings::default(), Some(Arc::new(site.clone())))
     }
 
     /// A clock that stands still.
@@ -62,7 +63,7 @@ impl World {
         Env::simulated(|| Timestamp::from_millisecond(BEGIN).unwrap(), 7)
     }
 
-    fn build(settings: Settings, site: Option<Site>) -> Self {
+    fn build(settings: Settings, hypervisor: Option<Arc<dyn Hypervisor>>) -> Self {
         let mut layout = Layout::small(&["v1.36.0"]);
         layout.zones = vec![ZoneLayout::new("zone-1", 2, Ipv4Addr::new(192, 0, 2, 2), 6)];
         layout.zones[0].host_size = Size { cores: 8, mhz: 2000, memory_mib: 16_384 };
@@ -81,7 +82,7 @@ impl World {
         let millis = Arc::new(AtomicI64::new(BEGIN));
         let read = millis.clone();
         let clock = move || Timestamp::from_millisecond(read.load(Ordering::Relaxed)).unwrap();
-        Self { simulator: Simulator::new(Env::simulated(clock, 7), &layout, settings, site), millis }
+        Self { simulator: Simulator::new(Env::simulated(clock, 7), &layout, settings, hypervisor), millis }
     }
 
     pub fn pass(&self, span: Duration) {

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::{
-    Authority, Credential, Leaf, Pki, PkiError, PrivateKey, forget_sessions, tls_time,
-};
+use capstan_env::Env;
+use capstan_pki::{Authority, Credential, Leaf, Pki, PkiError, PrivateKey, forget_sessions, tls_time};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::Value;
@@ -13,7 +11,7 @@ use serde_json::Value;
 use super::kubeadm::config::service_address;
 use crate::request::{Files, KubeadmError, NodeRequest};
 
-/// What one machine of a control plane serves with.
+/// The TLS configuration of one control plane machine.
 pub(super) struct Serving {
     pub(super) api: Arc<ServerConfig>,
     pub(super) etcd: Arc<ServerConfig>,
@@ -36,14 +34,14 @@ fn credential(pki: &Files, path: &str) -> Result<Credential, KubeadmError> {
     Credential::from_pem(certificate, key).map_err(|error| unusable(path, &error))
 }
 
-/// The authority and the token key of a cluster.
+/// The CA and the service account key of a cluster.
 pub(super) fn cluster_pki(pki: &Files, env: &Env) -> Result<Arc<Pki>, KubeadmError> {
     let authority = Authority::new(credential(pki, "ca")?);
     let token_key = PrivateKey::from_pem(text(pki, "sa.key")?).map_err(|error| unusable("sa", &error))?;
     Ok(Arc::new(Pki::given(authority, token_key, env.clone())))
 }
 
-/// How a machine serves: with the certificates it has. Where there are the authorities alone, kubeadm signs the rest.
+/// The TLS configuration of a machine, from its certificates. If only the CAs exist, kubeadm signs the rest.
 pub(super) fn sign_and_serve(
     pki: &Pki,
     files: &Files,
@@ -76,7 +74,7 @@ fn serve_with(
     })
 }
 
-/// etcd speaks to whoever its own authority vouches for, and to nobody else.
+/// etcd accepts only clients with a certificate of its own CA.
 fn etcd_config(files: &Files, serving: &Credential, env: &Env) -> Result<Arc<ServerConfig>, KubeadmError> {
     let broken =
         |what: &dyn std::fmt::Display| failed(format!("failure loading etcd/server certificate: {what}"));
@@ -96,7 +94,7 @@ fn etcd_config(files: &Files, serving: &Credential, env: &Env) -> Result<Arc<Ser
     Ok(Arc::new(config))
 }
 
-/// Under which names kubeadm lets an API server be reached.
+/// Names in the certificate of the API server, as kubeadm sets them.
 fn api_names(configuration: &Value, node: &NodeRequest) -> Vec<String> {
     let networking = &configuration["networking"];
     let domain = networking["dnsDomain"].as_str().filter(|text| !text.is_empty()).unwrap_or("cluster.local");

@@ -1,36 +1,31 @@
-//! Membership of the cluster's etcd. There is no data: that is in the API server's store.
+//! Membership of the cluster's etcd. Data is in the API server's store.
 
 use std::net::Ipv4Addr;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 
-/// A member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtcdMember {
-    /// Its id.
     pub id: u64,
-    /// Its name, which is that of its Node.
+    /// Name of its Node.
     pub name: String,
-    /// Where other members reach it.
     pub peer_url: String,
-    /// Where clients reach it.
     pub client_url: String,
-    /// It follows without a vote.
+    /// A learner has no vote.
     pub learner: bool,
 }
 
-/// What a member warns of.
+/// An alarm of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtcdAlarm {
-    /// Its database has no more room.
+    /// The database is full.
     NoSpace,
-    /// Its data differs from that of others.
+    /// Its data differs from the other members'.
     Corrupt,
 }
 
-/// A member and the machine that it runs on. Names come again when a Node is replaced by one of the same name;
-/// machines do not.
-struct Held {
+/// A member and its machine. A replaced Node may have the same name; machine ids are never reused.
+struct PlacedMember {
     member: EtcdMember,
     vm: String,
     alarms: Vec<EtcdAlarm>,
@@ -39,19 +34,19 @@ struct Held {
 /// Members and their leader.
 pub(super) struct Etcd {
     pub(super) cluster_id: u64,
-    held: Vec<Held>,
+    held: Vec<PlacedMember>,
     leader: Option<u64>,
-    /// Elections so far.
+    /// Number of elections.
     pub(super) term: u64,
 }
 
-/// What etcd does not do.
+/// Why etcd refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     NoSuchMember,
-    /// Too few members would be left.
+    /// Too few members would remain.
     NotEnoughStarted,
-    /// Too few members that run would be left.
+    /// Too few running members would remain.
     Unhealthy,
 }
 
@@ -91,7 +86,7 @@ impl Etcd {
             client_url: format!("https://{address}:2379"),
             learner,
         };
-        self.held.push(Held { member, vm: vm.to_owned(), alarms: Vec::new() });
+        self.held.push(PlacedMember { member, vm: vm.to_owned(), alarms: Vec::new() });
     }
 
     pub(super) fn raise(&mut self, name: &str, alarm: EtcdAlarm) -> bool {
@@ -102,7 +97,7 @@ impl Etcd {
         true
     }
 
-    /// Alarms that were raised, and which member each is about.
+    /// Active alarms with the member they concern.
     pub(super) fn alarms(&self) -> impl Iterator<Item = (u64, EtcdAlarm)> {
         self.held.iter().flat_map(|held| held.alarms.iter().map(|alarm| (held.member.id, *alarm)))
     }
@@ -113,7 +108,7 @@ impl Etcd {
         }
     }
 
-    /// Removes a member, unless what is left would not be a cluster.
+    /// Removes a member, unless the remaining members could not form a cluster.
     pub(super) fn remove(&mut self, id: u64, runs: impl Fn(&str) -> bool) -> Result<(), Refused> {
         let held = self.held.iter().find(|held| held.member.id == id).ok_or(Refused::NoSuchMember)?;
         if !held.member.learner {
@@ -122,7 +117,7 @@ impl Etcd {
                 return Err(Refused::NotEnoughStarted);
             }
             let running = self.voters().filter(|voter| runs(&voter.vm)).count();
-            // A member that is down counts for nothing already, so it may always go.
+            // A member that is down does not count for the quorum and may always be removed.
             if runs(&held.vm) && running - 1 < 1 + (voters - 1) / 2 {
                 return Err(Refused::Unhealthy);
             }
@@ -137,7 +132,7 @@ impl Etcd {
         self.term += 1;
     }
 
-    fn voters(&self) -> impl Iterator<Item = &Held> {
+    fn voters(&self) -> impl Iterator<Item = &PlacedMember> {
         self.held.iter().filter(|held| !held.member.learner)
     }
 
@@ -154,7 +149,7 @@ impl Etcd {
         running * 2 > all
     }
 
-    /// Keeps the leader if it runs, and elects the oldest running voter otherwise; nobody without a quorum.
+    /// Keeps the leader if it runs, else elects the oldest running voter; no leader without a quorum.
     pub(super) fn elect(&mut self, runs: impl Fn(&str) -> bool) {
         if !self.has_quorum(&runs) {
             self.leader = None;
@@ -171,7 +166,6 @@ impl Etcd {
     }
 }
 
-/// A number that is unlikely to come again.
 fn random(env: &Env) -> u64 {
     u64::from_str_radix(&env.uuid().replace('-', "")[..16], 16).unwrap_or(1)
 }
@@ -209,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learner_counts_for_nothing() {
+    fn a_learner_does_not_count_for_the_quorum() {
         let env = Env::simulated(|| jiff::Timestamp::UNIX_EPOCH, 1);
         let mut etcd = etcd(&["a"]);
         etcd.add(&env, "b", "b", Ipv4Addr::LOCALHOST, true);
@@ -220,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_goes_only_if_what_is_left_can_agree() {
+    fn a_member_is_removed_only_if_the_rest_keeps_a_quorum() {
         for (members, running, removed, expected) in [
             (vec!["a"], vec!["a"], "a", Err(Refused::NotEnoughStarted)),
             (vec!["a", "b"], vec!["a", "b"], "b", Ok(())),

@@ -1,4 +1,4 @@
-//! `kubeadm join`, as far as it is the cluster's business: etcd, the machine, its Node.
+//! `kubeadm join` on the side of the cluster: etcd, the machine, its Node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,24 @@ use crate::request::{Files, KubeadmError, NodeRequest};
 /// How long kubeadm waits for a kubelet to register.
 const REGISTRATION: Duration = Duration::from_secs(5 * 60);
 
-/// A machine that has found its cluster and may join it.
+/// A machine that has discovered its cluster and may join.
 pub(crate) struct Joining {
     pub(crate) node: Arc<NodeRequest>,
     pub(crate) size: Size,
     /// `/etc/kubernetes/pki` of a machine of the control plane.
     pub(crate) control_plane: Option<Files>,
-    /// What the cluster says about itself.
     pub(crate) configuration: Arc<Value>,
 }
 
 impl GuestCluster {
-    /// Members of etcd that do not answer; with one of them kubeadm adds no other.
+    /// Members of etcd that do not respond; kubeadm adds no member while there are any.
     pub(crate) fn dead_members(&self) -> Vec<String> {
         let state = self.state.lock();
         let dead = state.etcd.dead(|vm| state.runs(vm));
         dead.into_iter().map(|member| member.client_url.clone()).collect()
     }
 
-    /// Takes a machine in: signs what it serves with, adds its member to etcd, lets its kubelet start.
+    /// Adds a machine: signs its certificates, adds its etcd member, starts its kubelet.
     pub(crate) fn admit(&self, joining: Joining) -> Result<(), KubeadmError> {
         let Joining { node, size, control_plane, configuration } = joining;
         let control_plane = match control_plane {
@@ -50,7 +49,7 @@ impl GuestCluster {
                             .to_owned(),
                     });
                 }
-                // A learner first, and a voter once it has caught up, which takes no time here.
+                // First a learner, then a voter when it has caught up, which takes no time here.
                 state.etcd.add(&self.env, &node.vm, &node.name, node.address, true);
                 state.etcd.promote(&node.vm);
             }

@@ -1,4 +1,4 @@
-//! Members of etcd as their clients meet them.
+//! Members of etcd as their clients see them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::etcd::{EtcdAlarm, EtcdMember, Refused};
 use super::release::Images;
 use super::state::State;
 
-/// How long a member waits for the others to agree.
+/// How long a member waits for a quorum.
 const CONSENSUS: Duration = Duration::from_secs(7);
-/// What a database of a small cluster occupies.
+/// Reported database size.
 const DATABASE: i64 = 4 << 20;
 
 /// The member on a machine.
@@ -31,7 +31,7 @@ impl MemberService {
         self.cluster.upgrade().ok_or(Refusal::STOPPED)
     }
 
-    /// Asks something that the members have to agree on.
+    /// Executes a request that needs a quorum.
     async fn agree<T>(
         &self,
         ask: impl FnOnce(&mut State, &EtcdMember) -> Result<T, Refusal>,
@@ -65,14 +65,14 @@ fn header(state: &State, own: &EtcdMember) -> Header {
 }
 
 fn members(state: &State) -> Vec<Member> {
-    let told = |member: &EtcdMember| Member {
+    let to_wire = |member: &EtcdMember| Member {
         id: member.id,
         name: member.name.clone(),
         peer_urls: vec![member.peer_url.clone()],
         client_urls: vec![member.client_url.clone()],
         is_learner: member.learner,
     };
-    state.etcd.members().map(told).collect()
+    state.etcd.members().map(to_wire).collect()
 }
 
 impl Service for MemberService {
@@ -118,14 +118,14 @@ impl Service for MemberService {
 
     fn alarms(&self) -> BoxFuture<'_, Result<Answer<Vec<Alarm>>, Refusal>> {
         Box::pin(self.agree(|state, _| {
-            let told = |(member_id, alarm)| {
+            let to_wire = |(member_id, alarm)| {
                 let kind = match alarm {
                     EtcdAlarm::NoSpace => AlarmKind::NoSpace,
                     EtcdAlarm::Corrupt => AlarmKind::Corrupt,
                 };
                 Alarm { member_id, kind }
             };
-            Ok(state.etcd.alarms().map(told).collect())
+            Ok(state.etcd.alarms().map(to_wire).collect())
         }))
     }
 

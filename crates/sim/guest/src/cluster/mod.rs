@@ -1,46 +1,47 @@
-//! What machines form: an API server in memory behind as many doors as there are control-plane machines, etcd's
-//! membership, what kubeadm leaves in a new cluster, and what goes on in it.
+//! The cluster that machines form: an in-memory API server with one listener per control plane machine, etcd's
+//! membership, kubeadm's objects, and the actors in it.
 //!
 //! ```text
-//!   found.rs, join.rs ── kubeadm init, kubeadm join ──▶ state.rs: machines, etcd's members, doors
-//!                                                          │ facts
-//!   clients ── TLS ──▶ doors ──▶ API server ◀── life/ ─────┘  kubelets, controllers, scheduler: one task
+//!   init.rs, join.rs ── kubeadm init, kubeadm join ──▶ state.rs: machines, etcd members, listeners
+//!                                                          │
+//!   clients ── TLS ──▶ listeners ──▶ API server ◀── actors/ ┘  kubelets, controllers, scheduler: one task
 //!                                     └─ port-forward ──▶ members.rs: etcd's gRPC
 //! ```
 
+mod actors;
 mod certificates;
 mod etcd;
-mod found;
+mod init;
 mod join;
 mod kinds;
 mod kubeadm;
-mod life;
 mod members;
 mod ports;
 mod release;
-mod revive;
+mod restore;
 mod state;
 
 use std::sync::Arc;
 
+use capstan_apiserver::Server;
 use capstan_apiserver::front;
-use capstan_apiserver::{Server, env::Env};
 use capstan_controller::{Client, Stream};
+use capstan_env::Env;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 pub use etcd::{EtcdAlarm, EtcdMember};
-pub(crate) use found::Founding;
+pub(crate) use init::InitCluster;
 pub(crate) use join::Joining;
 pub(crate) use kubeadm::token;
 pub(crate) use release::minor;
-pub(crate) use state::{Door, Size};
+pub(crate) use state::{ListenerState, Size};
 
 use crate::site::SiteOptions;
 use state::State;
 
-/// A simulated workload cluster, to look inside. Clients reach it through its site.
+/// A simulated workload cluster, for inspection. Clients reach it through its site.
 pub struct GuestCluster {
     plane: Server,
     client: Client,
@@ -48,47 +49,44 @@ pub struct GuestCluster {
     env: Env,
     options: SiteOptions,
     state: Mutex<State>,
-    /// Rings when the state has changed.
-    bell: Arc<Notify>,
-    life: Mutex<Option<AbortHandle>>,
+    /// Notified when the state has changed.
+    notify: Arc<Notify>,
+    task: Mutex<Option<AbortHandle>>,
 }
 
 impl Drop for GuestCluster {
     fn drop(&mut self) {
-        if let Some(life) = self.life.get_mut() {
-            life.abort();
+        if let Some(task) = self.task.get_mut() {
+            task.abort();
         }
     }
 }
 
 impl GuestCluster {
-    /// The API server, whoever can reach it.
+    /// The API server, whether clients can reach it or not.
     pub fn server(&self) -> &Server {
         &self.plane
     }
 
-    /// The certificate of its authority.
     pub fn ca_pem(&self) -> &str {
         &self.ca
     }
 
-    /// Members of its etcd.
     pub fn etcd_members(&self) -> Vec<EtcdMember> {
         self.state.lock().etcd.members().cloned().collect()
     }
 
-    /// Raises an alarm about the member of etcd on a Node; false if there is none.
+    /// Raises an alarm on the etcd member of a Node; returns false if there is none.
     pub fn raise_alarm(&self, node: &str, alarm: EtcdAlarm) -> bool {
         self.change(|state| state.etcd.raise(node, alarm))
     }
 
-    /// Whether enough members of etcd are there to agree.
     pub fn has_quorum(&self) -> bool {
         self.state.lock().has_quorum()
     }
 
-    pub(crate) fn door(&self, vm: &str) -> Door {
-        self.state.lock().door(vm)
+    pub(crate) fn listener(&self, vm: &str) -> ListenerState {
+        self.state.lock().listener(vm)
     }
 
     pub(crate) fn machine_stopped(&self, vm: &str) {
@@ -99,7 +97,7 @@ impl GuestCluster {
         let now = self.env.now();
         self.change(|state| {
             state.stopped(vm);
-            // The doors close before the machine is forgotten.
+            // Listeners close before the machine is removed.
             state.settle(now);
             state.destroyed(vm, now);
         });
@@ -113,27 +111,27 @@ impl GuestCluster {
         self.change(|state| state.kubelet_stopped(vm));
     }
 
-    /// Changes what machines and members there are, and lets everything else follow.
+    /// Changes machines or members and updates what depends on them.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let changed = change(&mut state);
         state.settle(self.env.now());
         drop(state);
-        self.bell.notify_one();
+        self.notify.notify_one();
         changed
     }
 
-    /// Serves a connection to the API server of a machine until one side ends it or the server goes down.
+    /// Serves a connection to the API server of a machine until one side closes it or the server stops.
     pub(crate) async fn serve(self: Arc<Self>, vm: String, stream: impl Stream + 'static) {
-        let Some((tls, mut door)) = self.state.lock().serving(&vm) else { return };
-        if *door.borrow_and_update() != Door::Open {
+        let Some((tls, mut listener)) = self.state.lock().serving(&vm) else { return };
+        if *listener.borrow_and_update() != ListenerState::Open {
             return;
         }
         let (pki, server) = (self.plane.pki().clone(), self.plane.clone());
         drop(self);
         tokio::select! {
             () = front::serve_connection(stream, tls, pki, server) => {}
-            _ = door.changed() => {}
+            _ = listener.changed() => {}
         }
     }
 }

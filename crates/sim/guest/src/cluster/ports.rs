@@ -1,29 +1,28 @@
-//! Ports of Pods: what listens there are etcd and the API server, on machines of the control plane.
+//! Ports of Pods: etcd and the API server listen on control plane machines.
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use capstan_apiserver::{PodStreamError, PodStreams, Stream};
+use capstan_streams::{PodStreamError, PodStreams, Stream};
 use futures::future::BoxFuture;
 use rustls::ServerConfig;
 use tokio::sync::watch;
 
 use super::GuestCluster;
 use super::members::MemberService;
-use super::state::{ControlPlane, Door, State};
+use super::state::{ControlPlane, ListenerState, State};
 use crate::site::API_PORT;
 
-/// Where etcd's clients are served.
 const ETCD: u16 = 2379;
-/// Bytes that may be under way in a stream.
+/// Bytes in flight per stream.
 const BUFFER: usize = 16 * 1024;
 
-/// Reaches the Pods of a cluster, once there is one.
+/// Connects to Pods of a cluster, once it exists.
 #[derive(Default)]
 pub(super) struct Ports(OnceLock<Weak<GuestCluster>>);
 
 impl Ports {
     pub(super) fn lead_to(&self, cluster: &Arc<GuestCluster>) {
-        // A cluster is founded once.
+        // A cluster is initialized once.
         let _ = self.0.set(Arc::downgrade(cluster));
     }
 }
@@ -48,13 +47,13 @@ impl PodStreams for Ports {
                     tokio::spawn(cluster.serve(vm, far));
                 }
                 ETCD => {
-                    let (vm, tls, door) = cluster.etcd_on(node_of("etcd-")?)?;
+                    let (vm, tls, listener) = cluster.etcd_on(node_of("etcd-")?)?;
                     let service = Arc::new(MemberService::new(Arc::downgrade(&cluster), vm.clone()));
                     let cluster = Arc::downgrade(&cluster);
                     tokio::spawn(async move {
                         tokio::select! {
                             () = capstan_etcd::serve(far, Some(tls), service) => {}
-                            () = ended(cluster, vm, door) => {}
+                            () = ended(cluster, vm, listener) => {}
                         }
                     });
                 }
@@ -66,8 +65,8 @@ impl PodStreams for Ports {
 }
 
 /// Waits until etcd on a machine has stopped.
-async fn ended(cluster: Weak<GuestCluster>, vm: String, mut door: watch::Receiver<Door>) {
-    while door.changed().await.is_ok() {
+async fn ended(cluster: Weak<GuestCluster>, vm: String, mut listener: watch::Receiver<ListenerState>) {
+    while listener.changed().await.is_ok() {
         let Some(cluster) = cluster.upgrade() else { return };
         let state = cluster.state.lock();
         if !state.runs(&vm) || state.etcd.on(&vm).is_none() {
@@ -77,31 +76,31 @@ async fn ended(cluster: Weak<GuestCluster>, vm: String, mut door: watch::Receive
 }
 
 impl GuestCluster {
-    /// The machine of a Node, if its API server is to be reached.
+    /// The machine of a Node, if its API server is reachable.
     fn api_on(&self, node: &str) -> Result<String, PodStreamError> {
         let state = self.state.lock();
         let (vm, _) = control_plane_on(&state, node)?;
-        match state.door(vm) {
-            Door::Open => Ok(vm.to_owned()),
-            Door::Broken | Door::Closed => Err(PodStreamError::Refused),
+        match state.listener(vm) {
+            ListenerState::Open => Ok(vm.to_owned()),
+            ListenerState::Broken | ListenerState::Closed => Err(PodStreamError::Refused),
         }
     }
 
-    /// How etcd on the machine of a Node is reached.
+    /// The connection to etcd on the machine of a Node.
     fn etcd_on(
         &self,
         node: &str,
-    ) -> Result<(String, Arc<ServerConfig>, watch::Receiver<Door>), PodStreamError> {
+    ) -> Result<(String, Arc<ServerConfig>, watch::Receiver<ListenerState>), PodStreamError> {
         let state = self.state.lock();
         let (vm, serving) = control_plane_on(&state, node)?;
         if state.etcd.on(vm).is_none() {
             return Err(PodStreamError::Refused);
         }
-        Ok((vm.to_owned(), serving.etcd_tls.clone(), serving.door.subscribe()))
+        Ok((vm.to_owned(), serving.etcd_tls.clone(), serving.listener.subscribe()))
     }
 }
 
-/// The control-plane machine of a Node. The kubelet lends its ports, so it has to run too.
+/// The control plane machine of a Node. Port forwarding goes through its kubelet, which must run too.
 fn control_plane_on<'a>(state: &'a State, node: &str) -> Result<(&'a str, &'a ControlPlane), PodStreamError> {
     let mut machines = state.machines.iter().filter(|(_, member)| member.node.name == node);
     machines
@@ -109,5 +108,5 @@ fn control_plane_on<'a>(state: &'a State, node: &str) -> Result<(&'a str, &'a Co
             let serving = member.control_plane.as_ref().filter(|_| member.running && member.kubelet)?;
             Some((vm.as_str(), serving))
         })
-        .ok_or_else(|| PodStreamError::Failed("the kubelet does not answer".to_owned()))
+        .ok_or_else(|| PodStreamError::Failed("the kubelet does not respond".to_owned()))
 }

@@ -1,8 +1,8 @@
-//! What kubeadm of a Kubernetes release brings along: names of images, and the versions of what is not Kubernetes.
+//! What kubeadm of a Kubernetes release includes: image names, and versions of etcd and CoreDNS.
 
 use serde_json::Value;
 
-/// Where kubeadm takes images from unless the configuration says otherwise.
+/// Default image repository.
 const DEFAULT_REPOSITORY: &str = "registry.k8s.io";
 
 /// Versions of etcd and CoreDNS by minor release of Kubernetes, newest first.
@@ -42,18 +42,17 @@ impl<'a> Images<'a> {
 
     fn release(&self) -> (u64, &'static str, &'static str) {
         let minor = minor(self.version()).unwrap_or(u64::MAX);
-        // Newer than the table: the newest of it. Older: the oldest.
+        // Newer than the table: its newest. Older: its oldest.
         let known = RELEASES.into_iter().find(|(known, ..)| *known <= minor);
         known.unwrap_or(RELEASES[RELEASES.len() - 1])
     }
 
-    /// The image of a part of Kubernetes, such as `kube-proxy`.
+    /// The image of a Kubernetes component, such as `kube-proxy`.
     pub(super) fn kubernetes(&self, name: &str) -> String {
         // Tags cannot have `+`.
         format!("{}/{name}:{}", self.repository(), self.version().replace('+', "_"))
     }
 
-    /// The image of etcd.
     pub(super) fn etcd(&self) -> String {
         let local = &self.configuration["etcd"]["local"];
         let repository = given(&local["imageRepository"]).unwrap_or(self.repository());
@@ -66,7 +65,7 @@ impl<'a> Images<'a> {
         tag.trim_start_matches('v').split('-').next().unwrap_or(tag).to_owned()
     }
 
-    /// The image of CoreDNS. It has a folder of its own in the default repository alone.
+    /// The image of CoreDNS. It has a subfolder in the default repository only.
     pub(super) fn coredns(&self) -> String {
         let dns = &self.configuration["dns"];
         let repository = match (given(&dns["imageRepository"]), self.repository()) {

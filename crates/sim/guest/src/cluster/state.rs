@@ -1,4 +1,4 @@
-//! What changes with the machines of a cluster, and what follows from it.
+//! Machines of a cluster, and the state derived from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,55 +13,52 @@ use crate::request::NodeRequest;
 
 /// Machines and etcd's members.
 pub(super) struct State {
-    /// By id of the machine.
+    /// By machine id.
     pub(super) machines: BTreeMap<String, Member>,
     /// Nodes whose machine was destroyed, and when.
     pub(super) orphans: BTreeMap<String, Timestamp>,
     pub(super) etcd: Etcd,
 }
 
-/// A machine of the cluster.
 pub(super) struct Member {
     pub(super) node: Arc<NodeRequest>,
     pub(super) size: Size,
-    /// It is switched on and has booted.
+    /// Powered on and booted.
     pub(super) running: bool,
-    /// Its kubelet runs.
     pub(super) kubelet: bool,
-    /// Its kubelet has started and not registered yet: the only time it creates its Node.
+    /// The kubelet has started and not registered yet: only then it creates its Node.
     pub(super) registers: bool,
-    /// A network plugin has been installed on its disk.
+    /// A CNI is installed on its disk.
     pub(super) network: bool,
-    /// Since when nobody has heard of its kubelet.
+    /// Since when its kubelet sends no heartbeats.
     pub(super) silent_since: Option<Timestamp>,
     pub(super) control_plane: Option<ControlPlane>,
 }
 
-/// How large a machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u64,
 }
 
-/// What a control-plane machine serves with.
+/// What a control plane machine serves with.
 pub(super) struct ControlPlane {
     pub(super) tls: Arc<ServerConfig>,
     pub(super) etcd_tls: Arc<ServerConfig>,
-    /// The `ClusterConfiguration` that its static Pods come from.
+    /// The `ClusterConfiguration` of its static Pods.
     pub(super) configuration: Arc<Value>,
-    /// Cuts the connections that are open.
-    pub(super) door: watch::Sender<Door>,
+    /// Changes close open connections.
+    pub(super) listener: watch::Sender<ListenerState>,
 }
 
-/// How the API server of a machine receives clients.
+/// State of a machine's API server listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// It works.
+pub(crate) enum ListenerState {
+    /// It serves.
     Open,
-    /// It cannot reach etcd: whoever connects is cut off.
+    /// It cannot reach etcd: connections are closed.
     Broken,
-    /// Nobody listens.
+    /// Nothing listens.
     Closed,
 }
 
@@ -86,7 +83,7 @@ impl ControlPlane {
         etcd_tls: Arc<ServerConfig>,
         configuration: Arc<Value>,
     ) -> Self {
-        Self { tls, etcd_tls, configuration, door: watch::Sender::new(Door::Closed) }
+        Self { tls, etcd_tls, configuration, listener: watch::Sender::new(ListenerState::Closed) }
     }
 }
 
@@ -126,41 +123,45 @@ impl State {
         }
     }
 
-    pub(super) fn door(&self, vm: &str) -> Door {
+    pub(super) fn listener(&self, vm: &str) -> ListenerState {
         let machine = self.machines.get(vm).filter(|machine| machine.running);
         if machine.is_none_or(|machine| machine.control_plane.is_none()) {
-            return Door::Closed;
+            return ListenerState::Closed;
         }
-        // The API server speaks to the etcd of its own machine and no other, as kubeadm sets it up.
-        if self.etcd.votes(vm) && self.has_quorum() { Door::Open } else { Door::Broken }
+        // The API server uses the etcd of its own machine, as kubeadm configures it.
+        if self.etcd.votes(vm) && self.has_quorum() { ListenerState::Open } else { ListenerState::Broken }
     }
 
-    /// The API server works somewhere.
+    /// Some API server works.
     pub(super) fn is_served(&self) -> bool {
-        self.machines.keys().any(|vm| self.door(vm) == Door::Open)
+        self.machines.keys().any(|vm| self.listener(vm) == ListenerState::Open)
     }
 
-    /// The kubelet of a machine runs and reaches an API server: its own, if there is one on the machine.
+    /// The kubelet runs and reaches an API server: its own, if the machine has one.
     pub(super) fn posts(&self, vm: &str) -> bool {
         let Some(machine) = self.machines.get(vm).filter(|machine| machine.running && machine.kubelet) else {
             return false;
         };
-        if machine.control_plane.is_some() { self.door(vm) == Door::Open } else { self.is_served() }
+        if machine.control_plane.is_some() {
+            self.listener(vm) == ListenerState::Open
+        } else {
+            self.is_served()
+        }
     }
 
-    pub(super) fn serving(&self, vm: &str) -> Option<(Arc<ServerConfig>, watch::Receiver<Door>)> {
+    pub(super) fn serving(&self, vm: &str) -> Option<(Arc<ServerConfig>, watch::Receiver<ListenerState>)> {
         let serving = self.machines.get(vm)?.control_plane.as_ref()?;
-        Some((serving.tls.clone(), serving.door.subscribe()))
+        Some((serving.tls.clone(), serving.listener.subscribe()))
     }
 
-    /// Lets everything follow from which machines run: who leads etcd, which doors are open, who is silent.
+    /// Updates the derived state: etcd's leader, listeners, machines without heartbeats.
     pub(super) fn settle(&mut self, now: Timestamp) {
         let machines = &self.machines;
         self.etcd.elect(|vm| machines.get(vm).is_some_and(|machine| machine.running));
         for (vm, machine) in &self.machines {
             if let Some(serving) = &machine.control_plane {
-                let door = self.door(vm);
-                serving.door.send_if_modified(|held| std::mem::replace(held, door) != door);
+                let listener = self.listener(vm);
+                serving.listener.send_if_modified(|held| std::mem::replace(held, listener) != listener);
             }
         }
         let posting: Vec<bool> = self.machines.keys().map(|vm| self.posts(vm)).collect();

@@ -66,7 +66,7 @@ pub(super) async fn run(guest: &mut Guest<'_>, data: UserData, warnings: &[Strin
     finish(guest);
 }
 
-/// What is left of a boot whose user data cannot be read: cloud-init goes on without.
+/// A boot whose user data cannot be read: cloud-init continues without it.
 pub(super) fn without_user_data(guest: &mut Guest<'_>, why: &str) {
     begin(guest);
     let line = format!("{} - {why}", stamp(guest));
@@ -113,7 +113,7 @@ fn warn(guest: &mut Guest<'_>, warning: &str) {
     guest.screen.line(&line);
 }
 
-/// Runs a module; those after it run even if it fails.
+/// Runs a module; the next ones run even if it fails.
 fn module(guest: &mut Guest<'_>, name: &str, run: impl FnOnce(&mut Guest<'_>) -> Result<(), Failed>) {
     if let Err(why) = run(guest) {
         module_failed(guest, name, &why);
@@ -143,7 +143,7 @@ async fn boot_commands(guest: &mut Guest<'_>, config: &Config) {
     }
 }
 
-/// Runs the scripts that modules and user data have left.
+/// Runs the scripts of modules and user data.
 async fn user_scripts(guest: &mut Guest<'_>) {
     let mut failed = 0;
     let mut tried = 0;
@@ -175,7 +175,7 @@ async fn user_scripts(guest: &mut Guest<'_>) {
     }
 }
 
-/// Passwords and their hashes are never shown.
+/// Hides passwords and their hashes.
 fn hide_passwords(guest: &mut Guest<'_>, config: &Config) {
     for user in config.get("users").and_then(Value::as_array).into_iter().flatten() {
         for field in ["passwd", "hashed_passwd", "plain_text_passwd"] {

@@ -9,12 +9,12 @@ const NODES: usize = 20_000;
 /// Bytes and parts of a path.
 const PATH: usize = 4096;
 const DEPTH: usize = 64;
-/// Symbolic links that one path may lead through.
+/// Maximum symbolic links in a path.
 const LINKS: usize = 40;
-/// Directories that are memory even on a machine whose disk is full.
+/// Directories in memory, which are never full.
 const MEMORY: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
-/// What a file system refuses, in the words of libc.
+/// Errors of the file system, with the texts of libc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FileError {
     #[error("No such file or directory")]
@@ -36,7 +36,7 @@ pub(super) enum FileError {
 }
 
 impl FileError {
-    /// The error's number in Linux.
+    /// The errno.
     pub(super) fn number(self) -> u32 {
         match self {
             Self::NotFound => 2,
@@ -56,7 +56,7 @@ impl FileError {
     }
 }
 
-/// What lies at a path.
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Directory,
@@ -64,7 +64,6 @@ pub(super) enum Kind {
     Link(String),
 }
 
-/// Something at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) kind: Kind,
@@ -91,7 +90,7 @@ impl Node {
 pub(super) struct Files {
     nodes: BTreeMap<String, Node>,
     used: usize,
-    /// The disk takes nothing more.
+    /// The disk is full.
     full: bool,
 }
 
@@ -101,12 +100,12 @@ impl Files {
         Self { nodes: BTreeMap::from([("/".to_owned(), root)]), used: 0, full: false }
     }
 
-    /// From here on nothing new fits on the disk.
+    /// From now on nothing more fits on the disk.
     pub(super) fn fill_up(&mut self) {
         self.full = true;
     }
 
-    /// The path with links followed, without `.` and `..`. What does not exist yet stays as it is written.
+    /// The path with links resolved, without `.` and `..`. Parts that do not exist yet are kept.
     pub(super) fn resolve(&self, path: &str, follow_last: bool) -> Result<String, FileError> {
         if path.len() > PATH {
             return Err(FileError::TooLong);
@@ -146,12 +145,12 @@ impl Files {
         Ok(joined(&parts))
     }
 
-    /// What lies at a path, links followed.
+    /// The node at a path, following links.
     pub(super) fn get(&self, path: &str) -> Option<&Node> {
         self.resolve(path, true).ok().and_then(|path| self.nodes.get(&path))
     }
 
-    /// What lies at a path itself, be it a link.
+    /// The node at a path, not following a link.
     pub(super) fn get_link(&self, path: &str) -> Option<&Node> {
         self.resolve(path, false).ok().and_then(|path| self.nodes.get(&path))
     }
@@ -172,7 +171,7 @@ impl Files {
         }
     }
 
-    /// A file as text; what is no UTF-8 is replaced.
+    /// A file as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self, path: &str) -> Result<String, FileError> {
         self.read(path).map(|content| String::from_utf8_lossy(content).into_owned())
     }
@@ -191,7 +190,7 @@ impl Files {
         Ok(names.filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned).collect())
     }
 
-    /// Paths of everything below a directory and the directory itself.
+    /// Paths of everything below a directory, and of the directory.
     fn tree(&self, path: &str) -> Vec<String> {
         let prefix = if path == "/" { path.to_owned() } else { format!("{path}/") };
         let below = self.nodes.range(prefix.clone()..).take_while(|(held, _)| held.starts_with(&prefix));
@@ -203,7 +202,7 @@ impl Files {
         self.put(path, content, false)
     }
 
-    /// Writes to the end of a file, which is created if need be.
+    /// Appends to a file, which is created if needed.
     pub(super) fn append(&mut self, path: &str, content: &[u8]) -> Result<(), FileError> {
         self.put(path, content, true)
     }
@@ -349,7 +348,7 @@ impl Files {
         Ok(())
     }
 
-    /// Moves whatever lies at a path.
+    /// Moves a file or directory.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), FileError> {
         let (from, to) = (self.resolve(from, false)?, self.resolve(to, false)?);
         if !self.nodes.contains_key(&from) {
@@ -392,7 +391,6 @@ fn joined(parts: &[String]) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The directory that a path lies in.
 pub(super) fn parent(path: &str) -> &str {
     match path.trim_end_matches('/').rfind('/') {
         None | Some(0) => "/",
@@ -466,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_and_paths_have_ends() {
+    fn disks_and_paths_are_limited() {
         let mut files = files();
         assert_eq!(files.make_directories(&"/d".repeat(DEPTH + 1)), Err(FileError::TooLong));
         assert_eq!(files.write(&format!("/{}", "x".repeat(PATH)), b""), Err(FileError::TooLong));

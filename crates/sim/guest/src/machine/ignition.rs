@@ -1,7 +1,7 @@
 //! Ignition: files, users and units before the system starts, then the units that are enabled.
 //!
-//! Specifications 2.x (Flatcar, which Cluster API writes) and 3.x. What cannot be done leaves the machine in its
-//! emergency shell: nothing after it runs.
+//! Specifications 2.x (Flatcar, which Cluster API writes) and 3.x. A failure leaves the machine in its emergency
+//! shell: nothing after it runs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ const MOST: usize = 5_000;
 const LARGEST: usize = 16 * 1024 * 1024;
 /// Configurations within configurations.
 const DEPTH: usize = 4;
-/// What cloud-specific agents of Flatcar write for units to read.
+/// Written by the cloud-specific agents of Flatcar for units.
 const METADATA: &str = "/run/metadata/flatcar";
 
 type Fields = Map<String, Value>;
@@ -38,7 +38,7 @@ pub(super) async fn run(guest: &mut Guest<'_>, config: &Fields) {
     start_units(guest, config).await;
 }
 
-/// Ignition has failed: the machine stays in its emergency shell.
+/// The machine stays in the emergency shell.
 pub(super) fn failed(guest: &mut Guest<'_>, why: &str) {
     guest.screen.written_by("ignition[512]");
     guest.fail(&format!("CRITICAL : Ignition failed: {why}"));
@@ -110,7 +110,7 @@ fn apply(guest: &mut Guest<'_>, config: &Fields, depth: usize) -> Result<(), Str
     Ok(())
 }
 
-/// Configurations that this one refers to; only those that come with it can be had.
+/// Applies referenced configurations; only inline ones are available.
 fn merge(guest: &mut Guest<'_>, config: &Fields, depth: usize) -> Result<(), String> {
     let Some(references) = config.get("ignition").and_then(|ignition| ignition.get("config")) else {
         return Ok(());
@@ -141,7 +141,7 @@ fn refused(what: &str, path: &str, error: impl std::fmt::Display) -> String {
     format!("failed to create files: {what} {path:?}: {error}")
 }
 
-/// Content of a file: only data URLs can be had without a network.
+/// Content of a file: only data URLs are available without a network.
 fn contents(node: &Value) -> Result<Vec<u8>, String> {
     let source = text(node, "source");
     if source.is_empty() {
@@ -305,7 +305,7 @@ fn write_unit(guest: &mut Guest<'_>, unit: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the units that are enabled, each after those that it wants before it.
+/// Starts the enabled units, each after its dependencies.
 async fn start_units(guest: &mut Guest<'_>, config: &Fields) {
     let metadata = format!(
         "COREOS_CUSTOM_HOSTNAME={0}\nCOREOS_OPENSTACK_HOSTNAME={0}\nCOREOS_CLOUDSTACK_LOCAL_HOSTNAME={0}\n\
@@ -327,7 +327,7 @@ async fn start_units(guest: &mut Guest<'_>, config: &Fields) {
             let after = guest.unit(name).map(|unit| unit.after).unwrap_or_default();
             !after.iter().any(|before| before != name && waiting.contains(before))
         });
-        // Units that wait for each other start in the order in which they are written, as systemd breaks cycles.
+        // Units in a cycle start in the order of the file, as systemd breaks cycles.
         let name = waiting.remove(ready.unwrap_or(0));
         if !name.ends_with(".service") {
             continue;

@@ -1,4 +1,4 @@
-//! What a cloud says about a machine, as templates in its user data see it.
+//! Instance metadata, as templates in user data see it.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::vm::VmSpec;
 
-/// The metadata of a machine at an address. Clouds name the same things differently: all their names are there.
+/// The metadata of a machine. Clouds use different names for the same field: all are included.
 pub(super) fn of(vm: &VmSpec, address: Ipv4Addr) -> Metadata {
     let address = address.to_string();
     let mut ds = json!({

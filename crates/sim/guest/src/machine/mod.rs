@@ -4,11 +4,11 @@
 //!   user data    gzip, Jinja, cloud-config │ script │ Ignition
 //!   cloud_init   modules in their order ──┐
 //!   ignition     files, units ── systemd ─┼─▶ files, shell/ ─▶ kubeadm/ ─▶ request.rs ─▶ the cluster
-//!   screen       what all of them print, without secrets
+//!   screen       their output, without secrets
 //! ```
 //!
-//! Everything that can be wrong on the machine itself is found here, and said on its console as the program that
-//! would find it says it. Files live as long as the boot: nothing reads them later.
+//! Everything that can fail on the machine itself fails here, with the message of the program that would fail. Files
+//! exist only during the boot: nothing reads them later.
 
 mod cloud_init;
 mod files;
@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_user_data::UserData;
 use tokio::time::Instant;
 
@@ -34,29 +34,25 @@ use crate::vm::{GuestFault, VmSpec};
 use files::Files;
 use screen::Screen;
 
-/// A machine that boots.
+/// A machine to boot.
 pub(crate) struct Boot<'a> {
-    /// What it is.
     pub(crate) vm: &'a VmSpec,
-    /// Its address.
     pub(crate) address: Ipv4Addr,
-    /// Where it prints.
     pub(crate) console: &'a Console,
-    /// Time and randomness.
     pub(crate) env: &'a Env,
-    /// What its kubeadm reaches.
+    /// The network and cluster as kubeadm sees them.
     pub(crate) control: &'a dyn Control,
-    /// When it was switched on.
+    /// Time of power-on.
     pub(crate) powered: Instant,
 }
 
-/// Executes the user data of a machine. Answers the name of its Node if it became one, or the line of the console
-/// that says what went wrong.
+/// Executes the user data of a machine. Returns the name of its Node if it became one, or the console line with the
+/// failure.
 pub(crate) async fn boot(boot: Boot<'_>) -> Result<Option<String>, String> {
     execute(boot).await.outcome()
 }
 
-/// The machine after its user data was executed.
+/// The machine after executing its user data.
 async fn execute(boot: Boot<'_>) -> Guest<'_> {
     let metadata = metadata::of(boot.vm, boot.address);
     let mut guest = Guest::new(boot);
@@ -74,7 +70,7 @@ async fn execute(boot: Boot<'_>) -> Guest<'_> {
     guest
 }
 
-/// A machine while it boots.
+/// A booting machine.
 struct Guest<'a> {
     vm: &'a VmSpec,
     address: Ipv4Addr,
@@ -84,13 +80,13 @@ struct Guest<'a> {
     screen: Screen,
     hostname: String,
     users: BTreeSet<String>,
-    /// Units that run.
+    /// Running units.
     services: BTreeSet<String>,
-    /// Commands that its scripts have run.
+    /// Number of executed commands.
     steps: usize,
-    /// The Node that it has become.
+    /// Name of its Node.
     node: Option<String>,
-    /// What failed first, and whether that was kubeadm.
+    /// The first failure, and whether it was kubeadm's.
     failure: Option<String>,
     kubeadm_failure: Option<String>,
 }
@@ -120,7 +116,7 @@ impl<'a> Guest<'a> {
         guest
     }
 
-    /// Puts on the disk what the image has.
+    /// Writes the files of the image.
     fn install(&mut self) {
         let directories = [
             "/bin",
@@ -174,7 +170,7 @@ impl<'a> Guest<'a> {
             ]);
             texts.push(("/run/containerd/containerd.sock", String::new()));
         }
-        // The disk is empty and far larger than what is put on it.
+        // The disk is empty and much larger than the image.
         for path in made {
             let _ = self.files.make_directories(path);
         }
@@ -184,7 +180,7 @@ impl<'a> Guest<'a> {
         let _ = self.files.link("/run", "/var/run");
     }
 
-    /// Version of Kubernetes on the image, with `v`.
+    /// Kubernetes version of the image, with `v`.
     fn kubernetes(&self) -> Option<String> {
         let version = self.vm.image.kubernetes.as_deref()?;
         Some(format!("v{}", version.strip_prefix('v').unwrap_or(version)))
@@ -194,14 +190,14 @@ impl<'a> Guest<'a> {
         !self.vm.faults.contains(&GuestFault::NoNetwork)
     }
 
-    /// Prints a line that says what went wrong. The first one is what is told of the boot.
+    /// Prints a failure. The first one is the result of the boot.
     fn fail(&mut self, line: &str) {
         self.screen.line(line);
         let shown = self.screen.masked(line);
         self.failure.get_or_insert(shown);
     }
 
-    /// How the boot ended. A machine that is a Node has booted, whatever failed around it.
+    /// Result of the boot. A machine that is a Node has booted, even if something else failed.
     fn outcome(self) -> Result<Option<String>, String> {
         match (self.node, self.kubeadm_failure.or(self.failure)) {
             (Some(node), _) => Ok(Some(node)),

@@ -1,25 +1,23 @@
-//! The console as programs of the machine write to it: with the time since power-on, and without secrets.
+//! The console of programs on the machine: with uptime, and without secrets.
 
 use tokio::time::Instant;
 
 use crate::console::Console;
 
-/// What stands in place of a secret.
 const MASK: &str = "********";
-/// Shorter lines of a secret file say nothing that must be hidden, and would hide much else.
+/// Shorter lines of a secret file are not hidden: they would match too much.
 const SHORTEST: usize = 8;
-/// A run of base64 this long is a key or a file.
+/// Longer base64 is a key or a file.
 const LONG_RUN: usize = 120;
-/// What is longer is cut: a console is no file.
+/// Longer lines are truncated.
 const LONGEST: usize = 1024;
 
-/// A machine's console.
 pub(super) struct Screen {
     console: Console,
     powered: Instant,
-    /// Who writes, such as `cloud-init[812]`.
+    /// Program that prints, such as `cloud-init[812]`.
     writer: String,
-    /// A line that has not ended yet.
+    /// The current incomplete line.
     partial: String,
     secrets: Vec<String>,
     in_key: bool,
@@ -37,13 +35,13 @@ impl Screen {
         }
     }
 
-    /// Says who writes from here on.
+    /// Sets the program that prints.
     pub(super) fn written_by(&mut self, writer: &str) {
         self.flush();
         self.writer = writer.to_owned();
     }
 
-    /// Nothing that is in this text is ever shown, line by line.
+    /// Hides every line of this text from now on.
     pub(super) fn hide(&mut self, text: &str) {
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST);
         self.secrets.extend(lines.map(str::to_owned));
@@ -54,13 +52,12 @@ impl Screen {
         self.powered.elapsed().as_secs_f64()
     }
 
-    /// Prints a line.
     pub(super) fn line(&mut self, text: &str) {
         self.flush();
         self.print(text);
     }
 
-    /// Prints bytes, of which the last line may still go on.
+    /// Prints bytes; the last line may be incomplete.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         self.partial.push_str(&String::from_utf8_lossy(bytes));
         while let Some(end) = self.partial.find('\n') {
@@ -85,7 +82,7 @@ impl Screen {
         self.console.line(format!("[{:12.6}] {}: {text}", self.uptime(), self.writer));
     }
 
-    /// A line without secrets: private keys, tokens, certificate keys, long runs of base64, and what was hidden.
+    /// Masks secrets in a line: private keys, tokens, certificate keys, long base64, and hidden texts.
     pub(super) fn masked(&mut self, text: &str) -> String {
         if text.contains("-----BEGIN") && text.contains("PRIVATE KEY") {
             self.in_key = true;
@@ -110,7 +107,7 @@ impl Screen {
     }
 }
 
-/// Masks words that are secrets by their form.
+/// Masks words with the format of a secret.
 fn mask_runs(text: &str) -> String {
     let in_run = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '/' | '=' | '_' | '-');
     let mut out = String::with_capacity(text.len());
@@ -131,9 +128,9 @@ fn mask_runs(text: &str) -> String {
     out
 }
 
-/// What is shown of a run, if it has the form of a secret.
+/// The replacement of a word with the format of a secret.
 fn secret_form(run: &str) -> Option<String> {
-    // In `--token=…` the run begins with the flag.
+    // In `--token=…` the word starts with the flag.
     if let Some((flag, value)) = run.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
         return secret_form(value).map(|shown| format!("{flag}={shown}"));
     }
@@ -147,7 +144,7 @@ fn secret_form(run: &str) -> Option<String> {
     (hex || base64).then(|| MASK.to_owned())
 }
 
-/// Whether a word has the form of a bootstrap token.
+/// Whether a word has the format of a bootstrap token.
 pub(super) fn is_token(word: &str) -> bool {
     word.split_once('.').is_some_and(|(id, secret)| {
         let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
@@ -170,8 +167,8 @@ mod tests {
         screen.line("four");
         let text = console.text();
         assert!(text.starts_with("[    1.500000] cloud-init[1]: one\n"), "{text}");
-        let said: Vec<&str> = text.lines().filter_map(|line| line.split(": ").nth(1)).collect();
-        assert_eq!(said, ["one", "two", "three", "four"]);
+        let lines: Vec<&str> = text.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+        assert_eq!(lines, ["one", "two", "three", "four"]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -179,14 +176,14 @@ mod tests {
         let mut screen = Screen::new(Console::default(), Instant::now());
         screen.hide("hunter-two\n");
         let key = "a".repeat(64);
-        for (said, shown) in [
+        for (line, shown) in [
             ("password hunter-two!", "password ********!"),
             ("token: abcdef.0123456789abcdef", "token: abcdef.********"),
             ("join --token=abcdef.0123456789abcdef.", "join --token=abcdef.********"),
             ("not.a.token 1.2.3", "not.a.token 1.2.3"),
             ("clear\u{1b}[31m", "clear[31m"),
         ] {
-            assert_eq!(screen.masked(said), shown);
+            assert_eq!(screen.masked(line), shown);
         }
         assert_eq!(screen.masked(&format!("--certificate-key {key}")), "--certificate-key ********");
         assert_eq!(screen.masked(&format!("sha256:{key}")), format!("sha256:{key}"));

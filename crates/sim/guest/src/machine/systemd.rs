@@ -5,9 +5,9 @@ use futures::future::BoxFuture;
 use super::Guest;
 use super::shell::{Io, Shell};
 
-/// Where units of the user's lie.
+/// Directory of user units.
 pub(super) const UNITS: &str = "/etc/systemd/system";
-/// Units that an image has.
+/// Units of the image.
 const KNOWN: [&str; 18] = [
     "apparmor",
     "chrony",
@@ -29,7 +29,7 @@ const KNOWN: [&str; 18] = [
     "ufw",
 ];
 
-/// A service, as far as it matters here.
+/// A service unit.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Unit {
     /// Paths that must exist, or must not if the flag is set.
@@ -37,14 +37,13 @@ pub(super) struct Unit {
     environment: Vec<(String, String)>,
     environment_files: Vec<String>,
     commands: Vec<String>,
-    /// It does its work and ends.
     oneshot: bool,
-    /// Units that are started before it.
+    /// Units that start before it.
     pub(super) after: Vec<String>,
 }
 
 impl Unit {
-    /// Reads a unit with its drop-ins, one after the other.
+    /// Parses a unit with its drop-ins.
     pub(super) fn parse(text: &str) -> Self {
         let mut unit = Self::default();
         let joined = text.replace("\\\n", " ");
@@ -64,7 +63,7 @@ impl Unit {
                     }
                 }
                 "EnvironmentFile" => unit.environment_files.push(value.to_owned()),
-                // An empty one takes back those before it.
+                // An empty value resets the list.
                 "ExecStart" if value.is_empty() => unit.commands.clear(),
                 "ExecStartPre" | "ExecStart" | "ExecStartPost" => unit.commands.push(value.to_owned()),
                 "Type" => unit.oneshot = value == "oneshot",
@@ -76,7 +75,7 @@ impl Unit {
     }
 }
 
-/// Words of a setting; quotes hold blanks.
+/// Words of a setting; quotes group.
 fn words(text: &str) -> Vec<String> {
     let (mut out, mut word, mut quote) = (Vec::new(), String::new(), None);
     for c in text.chars() {
@@ -98,7 +97,7 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// A unit's name with its kind.
+/// The name with its suffix.
 fn full_name(name: &str) -> String {
     if name
         .rsplit('.')
@@ -131,7 +130,7 @@ impl Guest<'_> {
         KNOWN.contains(&base) || (base == "kubelet" && self.vm.image.kubernetes.is_some())
     }
 
-    /// Starts a unit; `Err` is how systemd says that it failed.
+    /// Starts a unit; `Err` is systemd's message.
     pub(super) fn start_unit<'s>(
         &'s mut self,
         name: &'s str,
@@ -151,7 +150,7 @@ impl Guest<'_> {
                 let line = format!(
                     "{name} was skipped because of an unmet condition check (ConditionPathExists={path})."
                 );
-                self.say(&io.out, &line);
+                self.print(&io.out, &line);
                 return Ok(());
             }
             let mut environment = unit.environment;
@@ -186,7 +185,7 @@ impl Guest<'_> {
                 let status = shell.run(&command, io).await;
                 if status != 0 && !tolerated {
                     let line = format!("{name}: Main process exited, code=exited, status={status}/FAILURE");
-                    self.say(&io.err, &line);
+                    self.print(&io.err, &line);
                     return Err(format!("{name}: Failed with result 'exit-code'."));
                 }
             }
@@ -216,27 +215,27 @@ pub(super) async fn control(guest: &mut Guest<'_>, arguments: &[String], io: &Io
             "is-active" => {
                 let active = guest.services.contains(name);
                 if !flag("--quiet") && !flag("-q") {
-                    guest.say(&io.out, if active { "active" } else { "inactive" });
+                    guest.print(&io.out, if active { "active" } else { "inactive" });
                 }
                 status = if active { status } else { 3 };
                 continue;
             }
             "is-enabled" => {
-                guest.say(&io.out, if known { "enabled" } else { "not-found" });
+                guest.print(&io.out, if known { "enabled" } else { "not-found" });
                 status = if known { status } else { 4 };
                 continue;
             }
             "stop" | "disable" | "mask" | "unmask" | "kill" => {
                 guest.services.remove(name);
                 if !known && matches!(verb.as_str(), "stop" | "disable") {
-                    guest.say(&io.err, &format!("Failed to {verb} {name}: Unit {name} not loaded."));
+                    guest.print(&io.err, &format!("Failed to {verb} {name}: Unit {name} not loaded."));
                     status = 5;
                 }
                 continue;
             }
             "status" => {
                 let active = guest.services.contains(name);
-                guest.say(
+                guest.print(
                     &io.out,
                     &format!("{name} - {}", if active { "active (running)" } else { "inactive (dead)" }),
                 );
@@ -244,14 +243,14 @@ pub(super) async fn control(guest: &mut Guest<'_>, arguments: &[String], io: &Io
                 continue;
             }
             _ if !known => {
-                guest.say(&io.err, &format!("Failed to {verb} {name}: Unit {name} not found."));
+                guest.print(&io.err, &format!("Failed to {verb} {name}: Unit {name} not found."));
                 status = 5;
                 continue;
             }
             _ => {}
         }
         if starts && let Err(why) = guest.start_unit(name, io).await {
-            guest.say(&io.err, &format!("Job for {name} failed: {why}"));
+            guest.print(&io.err, &format!("Job for {name} failed: {why}"));
             status = 1;
         }
     }

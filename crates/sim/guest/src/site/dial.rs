@@ -1,4 +1,4 @@
-//! Ways into a site: streams inside the process, and one TCP listener.
+//! Connections to a site: streams inside the process, and one TCP listener.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,12 +11,12 @@ use tokio::net::TcpListener;
 
 use super::Inner;
 use super::machines::Machine;
-use crate::cluster::{Door, GuestCluster};
+use crate::cluster::{GuestCluster, ListenerState};
 
-/// Bytes that may be under way in a stream.
+/// Bytes in flight per stream.
 const BUFFER: usize = 16 * 1024;
 
-/// Why a connection does not come to be.
+/// Why a connection fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreachable {
     #[error("connect: no route to host")]
@@ -36,8 +36,8 @@ impl From<Unreachable> for io::Error {
 }
 
 impl Inner {
-    /// The API server that a connection to an address ends at: a healthy one if the load balancer has one, else one
-    /// that at least accepts connections.
+    /// The API server for a connection to an address: a healthy one behind the load balancer, else one that at least
+    /// accepts connections.
     pub(super) fn route(
         &self,
         address: Ipv4Addr,
@@ -48,10 +48,12 @@ impl Inner {
         let mut broken = None;
         for machine in behind.iter().filter_map(|member| machines.at(*member)) {
             let Some(cluster) = machine.cluster().filter(|_| machine.is_connected()) else { continue };
-            match cluster.door(machine.id()) {
-                Door::Open => return Ok((cluster.clone(), machine.id().to_owned())),
-                Door::Broken => broken = broken.or_else(|| Some((cluster.clone(), machine.id().to_owned()))),
-                Door::Closed => {}
+            match cluster.listener(machine.id()) {
+                ListenerState::Open => return Ok((cluster.clone(), machine.id().to_owned())),
+                ListenerState::Broken => {
+                    broken = broken.or_else(|| Some((cluster.clone(), machine.id().to_owned())))
+                }
+                ListenerState::Closed => {}
             }
         }
         broken.ok_or(Unreachable::Refused)
@@ -69,7 +71,7 @@ impl Inner {
     }
 }
 
-/// Reaches a site inside the process.
+/// Connects to a site inside the process.
 pub(super) struct SiteDial(pub(super) Arc<Inner>);
 
 impl Dial for SiteDial {
@@ -96,7 +98,7 @@ pub(super) async fn serve(site: &Arc<Inner>, listener: TcpListener, stop: impl F
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, most likely: the pause lets some close.
+                    // Probably out of file descriptors: wait for some to close.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -112,7 +114,7 @@ pub(super) async fn serve(site: &Arc<Inner>, listener: TcpListener, stop: impl F
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(cluster.serve(vm, stream));
             }
-            // Nobody is there: the connection is dropped, which is as near to refusing it as one listener can get.
+            // Nothing listens there: the connection is dropped, the closest to refusing it that one listener can do.
             Err(error) => tracing::debug!(%error, %local, "a connection leads nowhere"),
         }
     }

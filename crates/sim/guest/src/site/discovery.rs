@@ -1,18 +1,13 @@
-//! How `kubeadm join` finds its cluster and comes to trust it.
+//! Discovery of `kubeadm join`: finds the cluster and verifies it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use capstan_apiserver::Server;
-use capstan_controller::{
-    Access, ApiError, Authorization, Body, Client, Dial, KindName, Remote, Transport, TransportError,
-};
+use capstan_apiserver::LocalTransport;
+use capstan_controller::{Access, ApiError, Authorization, Client, Dial, KindName, Remote};
 use capstan_object::Key;
-use futures::future::BoxFuture;
-use http::{Request, Response};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
@@ -20,22 +15,22 @@ use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::kubeadm::Kubeadm;
-use super::patience::Patience;
-use crate::cluster::{Door, GuestCluster, token};
+use super::retry::Retry;
+use crate::cluster::{GuestCluster, ListenerState, token};
 use crate::request::{Discovery, KubeadmError};
 
-/// How long kubeadm looks for the cluster.
+/// Discovery timeout.
 const DISCOVERY: Duration = Duration::from_secs(5 * 60);
 
-/// A cluster that was found and is trusted.
+/// A discovered and trusted cluster.
 pub(super) struct Found {
     pub(super) cluster: Arc<GuestCluster>,
-    /// Speaks to it with the bootstrap token.
+    /// Authenticates with the bootstrap token.
     pub(super) client: Client,
 }
 
 impl Kubeadm {
-    /// Finds the cluster and verifies that it is the one that is meant.
+    /// Discovers the cluster and verifies its identity.
     pub(super) async fn discover(
         &self,
         discovery: &Discovery,
@@ -65,11 +60,11 @@ impl Kubeadm {
         let (id, secret) = token::parts(token).ok_or_else(|| {
             format!("the bootstrap token {:?} was not of the form {:?}", "<redacted>", FORM)
         })?;
-        let patience = Patience::of(DISCOVERY);
+        let retry = Retry::with_timeout(DISCOVERY);
         let (cluster, info) = loop {
             match self.unverified(&host, port, id).await {
                 Ok(found) => break found,
-                Err(why) => patience.after(why).await?,
+                Err(why) => retry.wait_or(why).await?,
             }
         };
         let (text, authorities) = trusted(&info, id, secret, pins)?;
@@ -84,11 +79,11 @@ impl Kubeadm {
         };
         if !pins.is_empty() {
             let client = self.client(access(None))?;
-            let patience = Patience::of(DISCOVERY);
+            let retry = Retry::with_timeout(DISCOVERY);
             let again = loop {
                 match cluster_info(&client, endpoint).await {
                     Ok(info) => break info,
-                    Err(why) => patience.after(why).await?,
+                    Err(why) => retry.wait_or(why).await?,
                 }
             };
             if again["data"]["kubeconfig"].as_str() != Some(&text) {
@@ -113,7 +108,7 @@ impl Kubeadm {
         let endpoint = format!("{}:{}", access.host, access.port);
         let (host, port) = (access.host.clone(), access.port);
         let client = self.client(access)?;
-        let patience = Patience::of(DISCOVERY);
+        let retry = Retry::with_timeout(DISCOVERY);
         loop {
             let found = match self.server_at(&host, port) {
                 Ok(cluster) => cluster_info(&client, &endpoint).await.map(|_| cluster),
@@ -121,13 +116,13 @@ impl Kubeadm {
             };
             match found {
                 Ok(cluster) => return Ok(Found { cluster, client }),
-                Err(why) => patience.after(why).await?,
+                Err(why) => retry.wait_or(why).await?,
             }
         }
     }
 
-    /// `cluster-info` of whoever answers, who is believed for now, as kubeadm does: the signature of the token tells
-    /// whether rightly. It comes a little later than the rest.
+    /// `cluster-info` of an unverified server, as kubeadm reads it: the token's signature verifies it later. It is
+    /// signed a little after its creation.
     async fn unverified(
         &self,
         host: &str,
@@ -135,7 +130,8 @@ impl Kubeadm {
         id: &str,
     ) -> Result<(Arc<GuestCluster>, Value), String> {
         let cluster = self.server_at(host, port)?;
-        let anonymous = Client::new(Arc::new(Anonymous(cluster.server().clone())), "kubeadm");
+        let anonymous = Arc::new(LocalTransport::anonymous(cluster.server().clone()));
+        let anonymous = Client::new(anonymous, "kubeadm");
         let info = cluster_info(&anonymous, &format!("{host}:{port}")).await?;
         if info["data"][format!("jws-kubeconfig-{id}")].is_null() {
             return Err(format!(
@@ -151,7 +147,7 @@ impl Kubeadm {
         Ok(Client::new(Arc::new(remote.map_err(|error| error.to_string())?), "kubeadm"))
     }
 
-    /// The cluster whose API server answers at an address.
+    /// The cluster whose API server listens at an address.
     pub(super) fn server_at(&self, host: &str, port: u16) -> Result<Arc<GuestCluster>, String> {
         let failed = |why: &dyn std::fmt::Display| {
             format!(
@@ -164,9 +160,9 @@ impl Kubeadm {
         let address = site.network.lock().resolve(host);
         let address = address.ok_or_else(|| failed(&format!("lookup {host}: no such host")))?;
         let (cluster, vm) = site.route_from(&self.vm, address, port).map_err(|error| failed(&error))?;
-        match cluster.door(&vm) {
-            Door::Open => Ok(cluster),
-            Door::Broken | Door::Closed => Err(failed(&"connect: connection refused")),
+        match cluster.listener(&vm) {
+            ListenerState::Open => Ok(cluster),
+            ListenerState::Broken | ListenerState::Closed => Err(failed(&"connect: connection refused")),
         }
     }
 }
@@ -178,8 +174,7 @@ fn bearer(token: &str) -> Authorization {
 /// The form of a bootstrap token.
 const FORM: &str = r"\A([a-z0-9]{6})\.([a-z0-9]{16})\z";
 
-/// What `cluster-info` says, if the token vouches for it and its authority is one of those that are acceptable: the
-/// kubeconfig, and the certificates of its authority.
+/// Verifies `cluster-info` with the token and the trusted CA hashes; returns the kubeconfig and its CA certificates.
 fn trusted(info: &Value, id: &str, secret: &str, pins: &[String]) -> Result<(String, Vec<u8>), String> {
     let text = info["data"]["kubeconfig"].as_str().filter(|text| !text.is_empty()).ok_or(
         "there is no kubeconfig key in the cluster-info ConfigMap. This API Server isn't set up for token \
@@ -241,12 +236,12 @@ async fn cluster_info(client: &Client, endpoint: &str) -> Result<Value, String> 
     match client.get_raw(&kind, &Key::new("kube-public", "cluster-info")).await {
         Ok(Some(reply)) => reply.parse().map_err(|error| failed(&error)),
         Ok(None) => Err(failed(&"configmaps \"cluster-info\" not found")),
-        Err(error) => Err(failed(&told(&error, endpoint))),
+        Err(error) => Err(failed(&described(&error, endpoint))),
     }
 }
 
-/// An error with what the network said about it.
-pub(super) fn told(error: &ApiError, endpoint: &str) -> String {
+/// An error with the cause from the network.
+pub(super) fn described(error: &ApiError, endpoint: &str) -> String {
     match error {
         ApiError::Transport(transport) => format!("Get \"https://{endpoint}/\": {transport}"),
         other => other.to_string(),
@@ -258,16 +253,4 @@ pub(super) fn host_and_port(endpoint: &str) -> Option<(String, u16)> {
     let rest = endpoint.strip_prefix("https://").unwrap_or(endpoint);
     let (host, port) = rest.trim_end_matches('/').rsplit_once(':')?;
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
-}
-
-/// A client that shows nothing to be known by.
-struct Anonymous(Server);
-
-impl Transport for Anonymous {
-    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
-        Box::pin(async move {
-            let request = request.map(http_body_util::Full::new);
-            Ok(self.0.handle(request).await.map(Body::in_process))
-        })
-    }
 }

@@ -1,4 +1,4 @@
-//! kubeadm on one machine, as far as it meets the network and a cluster.
+//! kubeadm's access to the network and to a cluster, on one machine.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -10,23 +10,23 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::dial::{SiteDial, Unreachable};
-use super::discovery::{Found, told};
-use super::patience::Patience;
+use super::discovery::{Found, described};
+use super::retry::Retry;
 use super::{Inner, discovery};
-use crate::cluster::{Founding, GuestCluster, Joining, minor};
+use crate::cluster::{GuestCluster, InitCluster, Joining, minor};
 use crate::request::{Control, Files, InitRequest, JoinRequest, KubeadmError, NodeRequest};
 
-/// How long kubeadm waits for an API server or for etcd to answer a question.
+/// How long kubeadm waits for a response of an API server or etcd.
 const API_CALL: Duration = Duration::from_secs(60);
 const ETCD_CALL: Duration = Duration::from_secs(120);
 /// How long it waits for a new control plane.
 const CONTROL_PLANE: Duration = Duration::from_secs(4 * 60);
 
-/// Certificates that the machines of a control plane share.
+/// Certificates that control plane machines have in common.
 const SHARED: [(&str, &str); 4] =
     [("CA", "ca"), ("front-proxy CA", "front-proxy-ca"), ("etcd CA", "etcd/ca"), ("service account", "sa")];
 
-/// The world as one machine sees it.
+/// The network and clusters as one machine sees them.
 #[derive(Clone)]
 pub(super) struct Kubeadm {
     site: Weak<Inner>,
@@ -42,41 +42,41 @@ impl Kubeadm {
         self.site.upgrade().ok_or_else(|| failed("preflight", "the site is gone"))
     }
 
-    async fn first(&self, request: InitRequest) -> Result<(), KubeadmError> {
+    async fn init_cluster(&self, request: InitRequest) -> Result<(), KubeadmError> {
         let site = self.site()?;
         tokio::time::sleep(site.options.timings.init).await;
         let node = request.node.name.clone();
         let endpoint = request.cluster_configuration["controlPlaneEndpoint"].as_str().map(str::to_owned);
         let size = site.size(&self.vm);
-        let founding = Founding {
+        let init = InitCluster {
             env: site.env.clone(),
             options: site.options.clone(),
             policy: site.policy.clone(),
             size,
             request,
         };
-        let cluster = GuestCluster::found(founding).await?;
+        let cluster = GuestCluster::init(init).await?;
         if site.options.assume_network {
-            cluster.assume_network().await?;
+            cluster.install_assumed_cni().await?;
         }
         site.joined(&self.vm, &cluster, &node);
         if let Some(endpoint) = endpoint {
-            self.reach_itself(&cluster, &endpoint).await?;
+            self.check_endpoint(&cluster, &endpoint).await?;
         }
         cluster.registered(&node).await
     }
 
-    /// A control plane that is reached by an endpoint is of no use unless the endpoint leads to it.
-    async fn reach_itself(&self, cluster: &Arc<GuestCluster>, endpoint: &str) -> Result<(), KubeadmError> {
+    /// Fails if the endpoint does not lead to the new control plane.
+    async fn check_endpoint(&self, cluster: &Arc<GuestCluster>, endpoint: &str) -> Result<(), KubeadmError> {
         let Some((host, port)) = discovery::host_and_port(endpoint) else { return Ok(()) };
-        // Names, and addresses that a machine announces itself, are nothing that the site could lead anywhere.
+        // Host names, and addresses that machines announce themselves, are unknown to the site.
         let site = self.site()?;
         let address = site.network.lock().resolve(&host);
         if address.is_none_or(|address| site.network.lock().behind(address, port).is_none()) {
             return Ok(());
         }
         drop(site);
-        let patience = Patience::of(CONTROL_PLANE);
+        let retry = Retry::with_timeout(CONTROL_PLANE);
         loop {
             let why = match self.server_at(&host, port) {
                 Ok(found) if Arc::ptr_eq(&found, cluster) => return Ok(()),
@@ -84,11 +84,11 @@ impl Kubeadm {
                 Err(why) => why,
             };
             let why = format!("failed while waiting for the control plane to start: {why}");
-            patience.after(failed("wait-control-plane", &why)).await?;
+            retry.wait_or(failed("wait-control-plane", &why)).await?;
         }
     }
 
-    async fn further(&self, request: JoinRequest) -> Result<(), KubeadmError> {
+    async fn join_cluster(&self, request: JoinRequest) -> Result<(), KubeadmError> {
         let site = self.site()?;
         tokio::time::sleep(site.options.timings.join).await;
         let JoinRequest { node, discovery, tls_bootstrap_token, control_plane, .. } = request;
@@ -112,15 +112,15 @@ impl Kubeadm {
 
 impl Control for Kubeadm {
     fn init<'a>(&'a self, request: InitRequest) -> BoxFuture<'a, Result<(), KubeadmError>> {
-        Box::pin(self.first(request))
+        Box::pin(self.init_cluster(request))
     }
 
     fn join<'a>(&'a self, request: JoinRequest) -> BoxFuture<'a, Result<(), KubeadmError>> {
-        Box::pin(self.further(request))
+        Box::pin(self.join_cluster(request))
     }
 }
 
-/// Reaches the site's network from the machine.
+/// Connects to the site's network from the machine.
 impl Dial for Kubeadm {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
@@ -134,13 +134,13 @@ impl Dial for Kubeadm {
     }
 }
 
-/// What the cluster says about itself.
+/// Reads the cluster's `kubeadm-config`.
 async fn configuration(client: &Client) -> Result<Value, KubeadmError> {
     let failed =
         |why: &str| failed("preflight", &format!("unable to fetch the kubeadm-config ConfigMap: {why}"));
     let kind = KindName::namespaced("", "v1", "ConfigMap", "configmaps");
     let key = Key::new("kube-system", "kubeadm-config");
-    let patience = Patience::of(API_CALL);
+    let retry = Retry::with_timeout(API_CALL);
     let map = loop {
         match client.get_raw(&kind, &key).await {
             Ok(Some(reply)) => break reply.parse::<Value>().map_err(|error| failed(&error.to_string()))?,
@@ -148,11 +148,11 @@ async fn configuration(client: &Client) -> Result<Value, KubeadmError> {
                 return Err(failed("failed to get config map: configmaps \"kubeadm-config\" not found"));
             }
             Err(error) => {
-                let why = failed(&format!("failed to get config map: {}", told(&error, "kubernetes")));
+                let why = failed(&format!("failed to get config map: {}", described(&error, "kubernetes")));
                 if !matches!(error, ApiError::Transport(_)) {
                     return Err(why);
                 }
-                patience.after(why).await?;
+                retry.wait_or(why).await?;
             }
         }
     };
@@ -161,7 +161,7 @@ async fn configuration(client: &Client) -> Result<Value, KubeadmError> {
     serde_saphyr::from_str(text).map_err(|_| failed("failed to decode cluster configuration data"))
 }
 
-/// kubeadm deals with its own minor release and the one before; a kubelet of a control plane is not newer than it.
+/// kubeadm supports its own minor release and the previous one; a control plane's kubelet must not be newer than it.
 fn check_versions(
     node: &NodeRequest,
     configuration: &Value,
@@ -195,7 +195,7 @@ fn check_versions(
     Ok(())
 }
 
-/// What a machine needs to have before it can be of the control plane.
+/// Checks the files that a joining control plane machine needs.
 fn check_shared(files: &Files, configuration: &Value) -> Result<(), KubeadmError> {
     let unmet = |why: &str| {
         failed(
@@ -227,27 +227,27 @@ fn check_shared(files: &Files, configuration: &Value) -> Result<(), KubeadmError
     Ok(())
 }
 
-/// Every member of etcd has to answer before another is added.
+/// Checks that every etcd member responds before another is added.
 async fn check_etcd(cluster: &GuestCluster) -> Result<(), KubeadmError> {
-    let patience = Patience::of(ETCD_CALL);
+    let retry = Retry::with_timeout(ETCD_CALL);
     while let Some(dead) = cluster.dead_members().first() {
         let why = format!(
             "etcd cluster is not healthy: failed to dial endpoint {dead} with maintenance client: context deadline \
              exceeded"
         );
-        patience.after(failed("check-etcd", &why)).await?;
+        retry.wait_or(failed("check-etcd", &why)).await?;
     }
     Ok(())
 }
 
-/// A Node that is Ready is somebody else.
+/// Fails if a Ready Node has this name.
 async fn check_name(client: &Client, name: &str) -> Result<(), KubeadmError> {
     let mut kind = KindName::namespaced("", "v1", "Node", "nodes");
     kind.scope = Scope::Cluster;
     let failed = |why: &str| failed("kubelet-start", why);
     let node = client.get_raw(&kind, &Key::new("", name)).await;
-    let node =
-        node.map_err(|error| failed(&format!("cannot get Node {name:?}: {}", told(&error, "kubernetes"))))?;
+    let node = node
+        .map_err(|error| failed(&format!("cannot get Node {name:?}: {}", described(&error, "kubernetes"))))?;
     let Some(node) = node else { return Ok(()) };
     let node: Value = node.parse().map_err(|error| failed(&format!("cannot get Node {name:?}: {error}")))?;
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Machines: created once, on and off, gone for ever.
+//! Machines: created once, powered on and off, destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::machine::{self, Boot};
 use crate::vm::{GuestFault, Phase, Vm, VmSpec};
 
-/// All machines, and the ids that are used up.
+/// All machines, and all ids ever used.
 #[derive(Default)]
 pub(super) struct Machines {
     held: BTreeMap<String, Machine>,
@@ -22,16 +22,15 @@ pub(super) struct Machines {
     used: BTreeSet<String>,
 }
 
-/// A machine.
 pub(super) struct Machine {
     spec: Arc<VmSpec>,
     pub(super) address: Ipv4Addr,
     phase: Phase,
-    /// How its user data ended: it is executed once, however often the machine is switched on.
+    /// Result of its user data, which is executed once, not at every power-on.
     executed: Option<Phase>,
     pub(super) console: Console,
     node: Option<(Arc<GuestCluster>, String)>,
-    /// What runs since it was switched on the last time, and how often it was.
+    /// The task since the last power-on, and the number of power-ons.
     task: Option<AbortHandle>,
     boots: u64,
 }
@@ -114,12 +113,12 @@ impl Inner {
         machines.by_address.insert(address, id.clone());
         machines.held.insert(id, machine);
         drop(machines);
-        self.tell(&vm.id);
+        self.notify(&vm.id);
         Ok(vm)
     }
 
-    /// Takes in a machine that has booted elsewhere and is a node already.
-    pub(super) fn take_in(&self, spec: VmSpec, address: Ipv4Addr, cluster: &Arc<GuestCluster>, node: &str) {
+    /// Adds a machine that has booted elsewhere and is already a node.
+    pub(super) fn adopt(&self, spec: VmSpec, address: Ipv4Addr, cluster: &Arc<GuestCluster>, node: &str) {
         let id = spec.id.clone();
         let machine = Machine {
             spec: Arc::new(spec),
@@ -136,7 +135,7 @@ impl Inner {
         machines.by_address.insert(address, id.clone());
         machines.held.insert(id.clone(), machine);
         drop(machines);
-        self.tell(&id);
+        self.notify(&id);
         self.reachable.notify_waiters();
     }
 
@@ -151,7 +150,7 @@ impl Inner {
         if machine.phase == Phase::Off {
             self.switch_on(machine);
             drop(machines);
-            self.tell(id);
+            self.notify(id);
         }
         Ok(())
     }
@@ -172,7 +171,7 @@ impl Inner {
         if let Some(cluster) = cluster {
             cluster.machine_stopped(id);
         }
-        self.tell(id);
+        self.notify(id);
         Ok(())
     }
 
@@ -188,7 +187,7 @@ impl Inner {
             cluster.machine_destroyed(id);
         }
         drop(machine);
-        self.tell(id);
+        self.notify(id);
         Ok(())
     }
 
@@ -202,13 +201,12 @@ impl Inner {
             console: machine.console.clone(),
             boot: machine.boots,
         };
-        // Who was switched off after kubeadm had done its work is a node, whatever was still to come.
+        // A machine that was powered off after kubeadm finished is a node, even if the rest did not run.
         let joined = machine.node.is_some().then_some(Phase::Booted);
         let executed = machine.executed.clone().or(joined);
         machine.task = Some(tokio::spawn(power.run(executed)).abort_handle());
     }
 
-    /// How large a machine is.
     pub(super) fn size(&self, id: &str) -> Size {
         let machines = self.machines.lock();
         let spec = machines.get(id).map(|machine| &machine.spec);
@@ -218,18 +216,18 @@ impl Inner {
         })
     }
 
-    /// A machine has become a node.
+    /// Records that a machine has become a node.
     pub(super) fn joined(&self, id: &str, cluster: &Arc<GuestCluster>, node: &str) {
         if let Some(machine) = self.machines.lock().held.get_mut(id) {
             machine.node = Some((cluster.clone(), node.to_owned()));
         }
-        self.tell(id);
+        self.notify(id);
         self.reachable.notify_waiters();
     }
 
-    /// Tells whoever listens that a machine has changed.
-    fn tell(&self, id: &str) {
-        // Nobody may be listening.
+    /// Notifies listeners that a machine has changed.
+    fn notify(&self, id: &str) {
+        // There may be no listener.
         let _ = self.changes.send(id.to_owned());
     }
 }
@@ -274,7 +272,6 @@ impl Power {
         }
     }
 
-    /// Executes the user data.
     async fn execute(&self, powered: Instant) -> Phase {
         let Some(env) = self.site.upgrade().map(|site| site.env.clone()) else { return Phase::Off };
         let control = Kubeadm::new(self.site.clone(), &self.spec.id);
@@ -292,7 +289,7 @@ impl Power {
         }
     }
 
-    /// Notes how far the machine is, unless it was switched off meanwhile; answers its cluster if it is a node.
+    /// Records the phase of the machine, unless it was powered off meanwhile; returns its cluster if it is a node.
     fn enter(&self, phase: Phase) -> Option<Arc<GuestCluster>> {
         let site = self.site.upgrade()?;
         let mut machines = site.machines.lock();
@@ -304,7 +301,7 @@ impl Power {
         machine.phase = phase;
         let cluster = machine.cluster().cloned();
         drop(machines);
-        site.tell(&self.spec.id);
+        site.notify(&self.spec.id);
         site.reachable.notify_waiters();
         cluster
     }

@@ -1,4 +1,4 @@
-//! All machines and clusters of a world, their addresses and load balancers, and ways to reach them.
+//! All machines and clusters, their addresses and load balancers, and connections to them.
 //!
 //! ```text
 //!   a cloud ── create, stop, destroy ──▶ machines.rs ── a task per boot ──▶ user data ──▶ kubeadm.rs ──▶ cluster/
@@ -11,8 +11,8 @@ mod discovery;
 mod kubeadm;
 mod machines;
 mod network;
-mod patience;
-mod revive;
+mod restore;
+mod retry;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::config::SharedPolicy;
-use capstan_apiserver::env::Env;
 use capstan_controller::Dial;
+use capstan_env::Env;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -33,23 +33,21 @@ use machines::Machines;
 pub(crate) use network::API_PORT;
 pub use network::Balancer;
 use network::Network;
-pub use revive::{Revival, Revived};
+pub use restore::{RecordedCluster, RecordedMachine};
 
-/// Changes that a slow listener may be behind before it has to look at everything again.
+/// Changes that a slow listener may lag behind before it must list everything.
 const BACKLOG: usize = 4096;
 
-/// How a site behaves.
+/// Options of a site.
 #[derive(Debug, Clone)]
 pub struct SiteOptions {
-    /// Port of every load balancer.
     pub endpoint_port: u16,
-    /// How long things take.
     pub timings: Timings,
-    /// How often kubelets renew their Leases. Without, Leases stand still, and the node controller hears of dead
-    /// kubelets directly: thousands of quiet clusters then cost nothing.
+    /// Interval at which kubelets renew their Leases. Without it Leases are not renewed and the node controller
+    /// learns of dead kubelets directly: thousands of idle clusters then cost no CPU.
     pub heartbeat: Option<Duration>,
-    /// A cluster has a network from the moment it is founded, whether or not anybody brings one: for whoever asks what
-    /// machines will do, and not what is missing.
+    /// A cluster has a CNI from the start, even if no manifest installs one: for previews of what machines do, which
+    /// must not stop at a missing CNI.
     pub assume_network: bool,
 }
 
@@ -64,12 +62,12 @@ impl Default for SiteOptions {
     }
 }
 
-/// How long things take in a guest.
+/// Durations in a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timings {
-    /// From power to the first line of user data.
+    /// From power-on to the first line of user data.
     pub boot: Duration,
-    /// `kubeadm init`, images included.
+    /// `kubeadm init`, including image pulls.
     pub init: Duration,
     /// `kubeadm join`.
     pub join: Duration,
@@ -78,7 +76,7 @@ pub struct Timings {
 }
 
 impl Default for Timings {
-    /// What a small virtual machine with images at hand needs.
+    /// A small virtual machine with preloaded images.
     fn default() -> Self {
         Self {
             boot: Duration::from_secs(20),
@@ -90,28 +88,26 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// Nothing takes any time.
+    /// No delays.
     pub fn none() -> Self {
         Self { boot: Duration::ZERO, init: Duration::ZERO, join: Duration::ZERO, pod: Duration::ZERO }
     }
 }
 
-/// What a site does not do.
+/// Why a site refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 pub enum SiteError {
-    /// A machine of this id exists or once did.
+    /// A machine with this id exists or existed.
     #[error("machine {0} exists already, or once did")]
     Exists(String),
-    /// There is no such machine.
     #[error("there is no machine {0}")]
     NoSuchVm(String),
-    /// Another machine has the address.
     #[error("address {0} belongs to another machine")]
     AddressTaken(Ipv4Addr),
 }
 
-/// Machines, clusters and the network between them. Cheap to clone; everything goes with the last clone.
+/// Machines, clusters and the network between them. Clones share the site; it ends with the last clone.
 #[derive(Clone)]
 pub struct Site {
     inner: Arc<Inner>,
@@ -122,15 +118,15 @@ struct Inner {
     options: SiteOptions,
     machines: Mutex<Machines>,
     network: Mutex<Network>,
-    /// What all of its clusters have alike.
+    /// What its clusters have in common.
     policy: SharedPolicy,
     changes: broadcast::Sender<String>,
-    /// Rings when somebody may be reachable who was not before.
+    /// Notified when something may have become reachable.
     reachable: Notify,
 }
 
 impl Site {
-    /// An empty site. Machines are created inside a Tokio runtime, whose clock they follow.
+    /// An empty site. Machines must be created inside a Tokio runtime, whose clock they use.
     pub fn new(env: Env, options: SiteOptions) -> Self {
         let network = Network::new(options.endpoint_port);
         let inner = Inner {
@@ -145,102 +141,99 @@ impl Site {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Creates a machine and switches it on.
+    /// Creates a machine and powers it on.
     pub fn create(&self, spec: VmSpec) -> Result<Vm, SiteError> {
         self.inner.create(spec)
     }
 
-    /// A machine.
     pub fn vm(&self, id: &str) -> Option<Vm> {
         self.inner.machines.lock().get(id).map(machines::Machine::vm)
     }
 
-    /// All machines, by id.
+    /// All machines, ordered by id.
     pub fn vms(&self) -> Vec<Vm> {
         self.inner.machines.lock().all().map(machines::Machine::vm).collect()
     }
 
-    /// What a machine has printed since it was created.
+    /// Console output since creation.
     pub fn console(&self, id: &str) -> Option<String> {
         self.inner.machines.lock().get(id).map(|machine| machine.console.text())
     }
 
-    /// Switches a machine off.
+    /// Powers a machine off.
     pub fn stop(&self, id: &str) -> Result<(), SiteError> {
         self.inner.power_off(id, "reboot: Power down")
     }
 
-    /// Switches a machine on; nothing happens to one that is on.
+    /// Powers a machine on; no effect if it is on.
     pub fn start(&self, id: &str) -> Result<(), SiteError> {
         self.inner.power_on(id)
     }
 
-    /// Switches a machine off and on.
+    /// Powers a machine off and on.
     pub fn reboot(&self, id: &str) -> Result<(), SiteError> {
         self.inner.power_off(id, "reboot: Restarting system")?;
         self.inner.power_on(id)
     }
 
-    /// A machine dies where it stands and stays dead until it is started.
+    /// Crashes a machine; it stays off until it is started.
     pub fn crash(&self, id: &str) -> Result<(), SiteError> {
         self.inner.power_off(id, "Kernel panic - not syncing: Fatal exception")
     }
 
-    /// Removes a machine with its disk. What others know of it, such as its Node, stays.
+    /// Removes a machine with its disk. Its Node and other references to it remain.
     pub fn destroy(&self, id: &str) -> Result<(), SiteError> {
         self.inner.destroy(id)
     }
 
-    /// The address of a load balancer, which is allocated when first asked for. The same name gets the same
-    /// address in every site, unless another name that hashes alike came first.
+    /// The address of a load balancer, allocated on first use. The same name gets the same address in every site,
+    /// except for hash collisions.
     pub fn endpoint(&self, name: &str) -> SocketAddrV4 {
         self.inner.network.lock().endpoint(name)
     }
 
-    /// Gives a load balancer an address that was chosen elsewhere; a name that is held stays where it is.
+    /// Assigns an existing address to a load balancer; has no effect if the name already has one.
     pub fn keep_endpoint(&self, name: &str, endpoint: SocketAddrV4) {
         self.inner.network.lock().keep(name, endpoint);
     }
 
-    /// Lets a host name lead to an address, as a DNS server would.
+    /// Resolves a host name to an address, as a DNS server would.
     pub fn name_host(&self, host: &str, address: Ipv4Addr) {
         self.inner.network.lock().name(host, address);
     }
 
-    /// A load balancer, if its address is allocated.
     pub fn balancer(&self, name: &str) -> Option<Balancer> {
         self.inner.network.lock().balancer(name)
     }
 
-    /// Says which machines a load balancer sends clients to, on port 6443. It knows which of them are healthy.
+    /// Sets the machines behind a load balancer, port 6443. It checks their health itself.
     pub fn balance(&self, endpoint: SocketAddrV4, members: BTreeSet<Ipv4Addr>) {
         self.inner.network.lock().balance(endpoint, members);
         self.inner.reachable.notify_waiters();
     }
 
-    /// Gives the address of a load balancer back.
+    /// Releases the address of a load balancer.
     pub fn release(&self, endpoint: SocketAddrV4) {
         self.inner.network.lock().release(endpoint);
     }
 
-    /// Ids of machines whose state changes from here on.
+    /// Ids of machines whose state changes from now on.
     pub fn changes(&self) -> broadcast::Receiver<String> {
         self.inner.changes.subscribe()
     }
 
-    /// Reaches load balancers and machines inside this process, over TLS.
+    /// Connects to load balancers and machines inside this process, over TLS.
     pub fn dial(&self) -> Arc<dyn Dial> {
         Arc::new(dial::SiteDial(self.inner.clone()))
     }
 
-    /// Serves every load balancer behind one listener until `stop` resolves: the address that a client connected to
-    /// says which one it means. A listener that is to serve them all is bound to `0.0.0.0`; who does not come by a
-    /// loopback address is turned away.
+    /// Serves every load balancer behind one listener until `stop` resolves: the destination address selects the load
+    /// balancer. To serve all of them, bind the listener to `0.0.0.0`; connections to other than loopback addresses
+    /// are rejected.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         dial::serve(&self.inner, listener, stop).await;
     }
 
-    /// kubeadm on a machine.
     #[cfg(test)]
     pub(crate) fn kubeadm(&self, vm: &str) -> impl crate::request::Control + use<> {
         kubeadm::Kubeadm::new(Arc::downgrade(&self.inner), vm)

@@ -6,18 +6,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Where API servers of machines listen.
 pub(crate) const API_PORT: u16 = 6443;
 
-/// First address of the network that machines get addresses of, and how many it has.
+/// The network of machine addresses: first address and size.
 const MACHINES: (u32, u32) = (u32::from_be_bytes([172, 16, 0, 0]), 1 << 20);
 
 /// A load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balancer {
-    /// Where clients reach it.
     pub endpoint: SocketAddrV4,
-    /// The machines it leads to.
     pub members: BTreeSet<Ipv4Addr>,
 }
 
@@ -26,9 +23,9 @@ pub(super) struct Network {
     port: u16,
     names: BTreeMap<String, SocketAddrV4>,
     balancers: BTreeMap<SocketAddrV4, BTreeSet<Ipv4Addr>>,
-    /// Host names that lead somewhere.
+    /// Host names with an address.
     hosts: BTreeMap<String, Ipv4Addr>,
-    /// Addresses that were handed out to machines; none is used twice.
+    /// Addresses of machines; never reused.
     machines: BTreeSet<Ipv4Addr>,
     next: u32,
 }
@@ -41,12 +38,11 @@ impl Network {
             balancers: BTreeMap::new(),
             hosts: BTreeMap::new(),
             machines: BTreeSet::new(),
-            // Leaves what looks like a network or a gateway alone.
+            // Skips what looks like a network or a gateway.
             next: 2,
         }
     }
 
-    /// The address of a load balancer.
     pub(super) fn endpoint(&mut self, name: &str) -> SocketAddrV4 {
         if let Some(endpoint) = self.names.get(name) {
             return *endpoint;
@@ -56,7 +52,7 @@ impl Network {
         let endpoint = loop {
             let [_, b, c, d] = at.to_be_bytes();
             let endpoint = SocketAddrV4::new(Ipv4Addr::new(127, b, c, d), self.port);
-            // 127.0.x.y is left to the machine's own services and resolvers.
+            // 127.0.x.y is reserved for the host's own services and resolvers.
             if b != 0 && d != 0 && d != 255 && !self.balancers.contains_key(&endpoint) {
                 break endpoint;
             }
@@ -67,7 +63,7 @@ impl Network {
         endpoint
     }
 
-    /// Gives a load balancer the address that it has elsewhere, unless another one holds it.
+    /// Assigns an existing address to a load balancer, unless another one has it.
     pub(super) fn keep(&mut self, name: &str, endpoint: SocketAddrV4) {
         if !self.balancers.contains_key(&endpoint) {
             self.names.insert(name.to_owned(), endpoint);
@@ -75,17 +71,15 @@ impl Network {
         }
     }
 
-    /// Lets a host name lead to an address.
     pub(super) fn name(&mut self, host: &str, address: Ipv4Addr) {
         self.hosts.insert(host.to_owned(), address);
     }
 
-    /// The address of a host, which may be one already.
+    /// The address of a host name or address.
     pub(super) fn resolve(&self, host: &str) -> Option<Ipv4Addr> {
         host.parse().ok().or_else(|| self.hosts.get(host).copied())
     }
 
-    /// A load balancer that is allocated.
     pub(super) fn balancer(&self, name: &str) -> Option<Balancer> {
         let endpoint = *self.names.get(name)?;
         let members = self.balancers.get(&endpoint).cloned().unwrap_or_default();
@@ -103,7 +97,7 @@ impl Network {
         self.names.retain(|_, held| *held != endpoint);
     }
 
-    /// Machines behind an address: those of a load balancer, or the machine itself. `None` if nobody has the address.
+    /// Machines behind an address: those of a load balancer, or the machine itself. `None` for an unknown address.
     pub(super) fn behind(&self, address: Ipv4Addr, port: u16) -> Option<Vec<Ipv4Addr>> {
         if let Some(members) = self.balancers.get(&SocketAddrV4::new(address, port)) {
             return Some(members.iter().copied().collect());
@@ -111,7 +105,7 @@ impl Network {
         (port == API_PORT && self.machines.contains(&address)).then(|| vec![address])
     }
 
-    /// An address for a machine: the one that is asked for, or one that no machine ever had. `None` if it is taken.
+    /// An address for a machine: the requested one, or one never used before. `None` if it is taken.
     pub(super) fn assign(&mut self, wanted: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
         if let Some(address) = wanted {
             return self.machines.insert(address).then_some(address);
@@ -126,7 +120,7 @@ impl Network {
         None
     }
 
-    /// A machine that brought its address along has gone: its cloud may give the address to another.
+    /// Releases the address of a destroyed machine that requested it: its cloud may reuse it.
     pub(super) fn unassign(&mut self, address: Ipv4Addr) {
         self.machines.remove(&address);
     }
@@ -148,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_address_leads_nowhere_and_can_be_had_again() {
+    fn a_released_address_is_unknown_and_can_be_reused() {
         let mut network = Network::new(6443);
         let endpoint = network.endpoint("a");
         network.balance(endpoint, BTreeSet::from([Ipv4Addr::new(172, 16, 0, 2)]));
@@ -162,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_names_from_elsewhere_lead_where_they_led() {
+    fn existing_addresses_and_names_are_kept() {
         let mut network = Network::new(6443);
         let endpoint = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 7), 16443);
         network.keep("a", endpoint);
@@ -176,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_is_given_to_two_machines() {
+    fn no_two_machines_get_the_same_address() {
         let mut network = Network::new(6443);
         let asked = Ipv4Addr::new(172, 16, 0, 3);
         assert_eq!(network.assign(Some(asked)), Some(asked));

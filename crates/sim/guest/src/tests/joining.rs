@@ -2,13 +2,13 @@
 
 use super::{names, node_kind, pod_kind};
 use crate::request::{Discovery, JoinRequest};
-use crate::testing::{Bed, condition, get, kind, list, pass};
+use crate::testing::{TestSite, condition, get, kind, list, pass};
 
 #[tokio::test(start_paused = true)]
-async fn a_new_cluster_has_what_kubeadm_leaves() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let client = bed.client();
+async fn a_new_cluster_has_kubeadms_objects() {
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    let client = test_site.client();
     let node = get(&client, &node_kind(), "", "cp-1").await.expect("a Node");
     assert_eq!(node["spec"]["providerID"], "sim://vm-1");
     assert_eq!(node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"], "");
@@ -39,23 +39,23 @@ async fn a_new_cluster_has_what_kubeadm_leaves() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_joins_with_a_token() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    bed.worker("worker-1").await;
-    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    test_site.worker("worker-1").await;
+    let node = get(&test_site.client(), &node_kind(), "", "worker-1").await.expect("a Node");
     assert_eq!(node["spec"]["providerID"], "sim://vm-2");
     assert!(node["metadata"]["labels"].get("node-role.kubernetes.io/control-plane").is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn kubeadm_refuses_what_it_cannot_trust() {
-    let mut bed = Bed::new();
-    bed.init().await;
+async fn kubeadm_rejects_untrusted_clusters() {
+    let mut test_site = TestSite::new();
+    test_site.init().await;
     let with = |discovery: &dyn Fn(&mut String, &mut Vec<String>)| {
-        let (mut token, mut hashes) = (crate::testing::TOKEN.to_owned(), vec![bed.ca_hash()]);
+        let (mut token, mut hashes) = (crate::testing::TOKEN.to_owned(), vec![test_site.ca_hash()]);
         discovery(&mut token, &mut hashes);
         Discovery::Token {
-            endpoint: bed.endpoint.to_string(),
+            endpoint: test_site.endpoint.to_string(),
             token,
             ca_cert_hashes: hashes,
             unsafe_skip_ca_verification: false,
@@ -68,64 +68,64 @@ async fn kubeadm_refuses_what_it_cannot_trust() {
         (with(&|token, _| *token = "nonsense".to_owned()), "was not of the form"),
     ];
     for (discovery, expected) in cases {
-        let node = bed.machine("stranger").await;
-        let request = JoinRequest { discovery, ..bed.join_request(node) };
-        let error = bed.join(request).await.expect_err("refused");
+        let node = test_site.machine("stranger").await;
+        let request = JoinRequest { discovery, ..test_site.join_request(node) };
+        let error = test_site.join(request).await.expect_err("refused");
         assert_eq!(error.phase, "preflight");
         assert!(error.why.contains(expected), "{}", error.why);
         assert!(!error.why.contains("fedcba"), "the token is a secret");
     }
-    assert!(get(&bed.client(), &node_kind(), "", "stranger").await.is_none());
+    assert!(get(&test_site.client(), &node_kind(), "", "stranger").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_token_lets_nobody_in() {
-    let mut bed = Bed::new();
-    bed.init().await;
+async fn an_expired_token_is_rejected() {
+    let mut test_site = TestSite::new();
+    test_site.init().await;
     pass(3601).await;
     let secrets = kind("", "Secret", "secrets");
-    assert!(get(&bed.client(), &secrets, "kube-system", "bootstrap-token-abcdef").await.is_none());
-    let node = bed.machine("late").await;
-    let error = bed.join(bed.join_request(node)).await.expect_err("refused");
+    assert!(get(&test_site.client(), &secrets, "kube-system", "bootstrap-token-abcdef").await.is_none());
+    let node = test_site.machine("late").await;
+    let error = test_site.join(test_site.join_request(node)).await.expect_err("refused");
     assert!(error.why.contains("could not find a JWS signature"), "{}", error.why);
 }
 
 #[tokio::test(start_paused = true)]
-async fn kubeadm_looks_for_its_cluster_for_five_minutes() {
-    let mut bed = Bed::new();
-    let node = bed.machine("alone").await;
-    let before = bed.env.now();
-    let error = bed.join(bed.join_request(node)).await.expect_err("nobody there");
+async fn discovery_times_out_after_five_minutes() {
+    let mut test_site = TestSite::new();
+    let node = test_site.machine("alone").await;
+    let before = test_site.env.now();
+    let error = test_site.join(test_site.join_request(node)).await.expect_err("nothing listens");
     assert!(error.why.contains("connect: connection refused"), "{}", error.why);
-    let waited = bed.env.now().duration_since(before).as_secs();
+    let waited = test_site.env.now().duration_since(before).as_secs();
     assert!((290..=300).contains(&waited), "{waited}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_too_far_apart_do_not_meet() {
-    let mut bed = Bed::new();
-    bed.init().await;
+async fn unsupported_version_skew_is_rejected() {
+    let mut test_site = TestSite::new();
+    test_site.init().await;
     for (version, control_plane, expected) in [
         ("v1.38.0", false, "only supports deploying clusters with the control plane version >= 1.37.0"),
         ("v1.37.0", true, "the kubelet version is higher than the control plane version"),
     ] {
-        let mut node = bed.machine("newer").await;
+        let mut node = test_site.machine("newer").await;
         node.kubelet_version = version.to_owned();
-        let control_plane = control_plane.then(|| bed.shared_files());
-        let request = JoinRequest { control_plane, ..bed.join_request(node) };
-        let error = bed.join(request).await.expect_err("refused");
+        let control_plane = control_plane.then(|| test_site.shared_files());
+        let request = JoinRequest { control_plane, ..test_site.join_request(node) };
+        let error = test_site.join(request).await.expect_err("refused");
         assert!(error.why.contains(expected), "{}", error.why);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_machine_needs_the_shared_certificates() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let node = bed.machine("cp-2").await;
-    let mut files = bed.shared_files();
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    let node = test_site.machine("cp-2").await;
+    let mut files = test_site.shared_files();
     files.remove("etcd/ca.key");
-    let request = JoinRequest { control_plane: Some(files), ..bed.join_request(node) };
-    let error = bed.join(request).await.expect_err("refused");
+    let request = JoinRequest { control_plane: Some(files), ..test_site.join_request(node) };
+    let error = test_site.join(request).await.expect_err("refused");
     assert!(error.why.contains("/etc/kubernetes/pki/etcd/ca.key"), "{}", error.why);
 }

@@ -6,78 +6,78 @@ use capstan_object::Key;
 
 use super::node_kind;
 use crate::site::{SiteOptions, Timings};
-use crate::testing::{Bed, condition, get, kind, list, pass};
+use crate::testing::{TestSite, condition, get, kind, list, pass};
 
 #[tokio::test(start_paused = true)]
-async fn three_members_survive_one_death_and_no_second() {
-    let mut bed = Bed::new();
-    let cluster = bed.init().await;
-    let second = bed.control_plane("cp-2").await;
-    let third = bed.control_plane("cp-3").await;
+async fn three_members_survive_one_failure_but_not_two() {
+    let mut test_site = TestSite::new();
+    let cluster = test_site.init().await;
+    let second = test_site.control_plane("cp-2").await;
+    let third = test_site.control_plane("cp-3").await;
     assert_eq!(cluster.etcd_members().len(), 3);
-    bed.site.stop(&third).expect("stopped");
-    assert_eq!(list(&bed.client(), &node_kind(), "").await.len(), 3);
-    bed.site.stop(&second).expect("stopped");
+    test_site.site.stop(&third).expect("stopped");
+    assert_eq!(list(&test_site.client(), &node_kind(), "").await.len(), 3);
+    test_site.site.stop(&second).expect("stopped");
     assert!(!cluster.has_quorum());
-    assert!(bed.client().document("/api").await.is_err());
-    bed.site.start(&second).expect("started");
+    assert!(test_site.client().document("/api").await.is_err());
+    test_site.site.start(&second).expect("started");
     pass(1).await;
-    assert_eq!(list(&bed.client(), &node_kind(), "").await.len(), 3);
+    assert_eq!(list(&test_site.client(), &node_kind(), "").await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_quorum_nothing_goes_on() {
-    let mut bed = Bed::new();
-    let cluster = bed.init().await;
-    let second = bed.control_plane("cp-2").await;
-    let worker = bed.worker("worker-1").await;
+async fn without_a_quorum_the_cluster_stops() {
+    let mut test_site = TestSite::new();
+    let cluster = test_site.init().await;
+    let second = test_site.control_plane("cp-2").await;
+    let worker = test_site.worker("worker-1").await;
     pass(5).await;
-    bed.site.stop(&second).expect("stopped");
-    bed.site.stop(&worker).expect("stopped");
+    test_site.site.stop(&second).expect("stopped");
+    test_site.site.stop(&worker).expect("stopped");
     let before = cluster.server().store().revision();
     pass(600).await;
     assert_eq!(cluster.server().store().revision(), before);
-    bed.site.start(&second).expect("started");
+    test_site.site.start(&second).expect("started");
     pass(1).await;
-    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    let node = get(&test_site.client(), &node_kind(), "", "worker-1").await.expect("a Node");
     assert_eq!(condition(&node, "Ready"), "Unknown");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_kubelet_is_unreachable_after_forty_seconds_and_comes_back() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let worker = bed.worker("worker-1").await;
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    let worker = test_site.worker("worker-1").await;
     pass(5).await;
-    let ready = async |bed: &Bed| {
-        let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    let ready = async |test_site: &TestSite| {
+        let node = get(&test_site.client(), &node_kind(), "", "worker-1").await.expect("a Node");
         condition(&node, "Ready").to_owned()
     };
-    assert_eq!(ready(&bed).await, "False");
-    bed.site.crash(&worker).expect("crashed");
+    assert_eq!(ready(&test_site).await, "False");
+    test_site.site.crash(&worker).expect("crashed");
     pass(30).await;
-    assert_eq!(ready(&bed).await, "False");
+    assert_eq!(ready(&test_site).await, "False");
     pass(15).await;
-    assert_eq!(ready(&bed).await, "Unknown");
-    let node = get(&bed.client(), &node_kind(), "", "worker-1").await.expect("a Node");
+    assert_eq!(ready(&test_site).await, "Unknown");
+    let node = get(&test_site.client(), &node_kind(), "", "worker-1").await.expect("a Node");
     let taints = node["spec"]["taints"].as_array().expect("taints");
     assert!(taints.iter().any(|taint| taint["key"] == "node.kubernetes.io/unreachable"));
-    bed.site.start(&worker).expect("started");
+    test_site.site.start(&worker).expect("started");
     pass(2).await;
-    assert_eq!(ready(&bed).await, "False");
+    assert_eq!(ready(&test_site).await, "False");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_node_comes_back_only_with_a_restart() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    let worker = bed.worker("worker-1").await;
+async fn a_deleted_node_is_registered_again_only_after_a_restart() {
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    let worker = test_site.worker("worker-1").await;
     pass(5).await;
-    let client = bed.client();
+    let client = test_site.client();
     client.delete(&node_kind(), &Key::new("", "worker-1"), &Default::default()).await.expect("deleted");
     pass(600).await;
     assert!(get(&client, &node_kind(), "", "worker-1").await.is_none());
-    bed.site.reboot(&worker).expect("rebooted");
+    test_site.site.reboot(&worker).expect("rebooted");
     pass(2).await;
     assert!(get(&client, &node_kind(), "", "worker-1").await.is_some());
 }
@@ -89,10 +89,10 @@ async fn kubelets_renew_their_leases_if_they_have_a_heartbeat() {
         heartbeat: Some(Duration::from_secs(10)),
         ..SiteOptions::default()
     };
-    let mut bed = Bed::with(options);
-    bed.init().await;
-    let worker = bed.worker("worker-1").await;
-    let client = bed.client();
+    let mut test_site = TestSite::with(options);
+    test_site.init().await;
+    let worker = test_site.worker("worker-1").await;
+    let client = test_site.client();
     let renewed = async |name: &str| {
         let lease =
             get(&client, &kind("coordination.k8s.io", "Lease", "leases"), "kube-node-lease", name).await;
@@ -100,24 +100,24 @@ async fn kubelets_renew_their_leases_if_they_have_a_heartbeat() {
     };
     pass(15).await;
     let (first, other) = (renewed("cp-1").await, renewed("worker-1").await);
-    bed.site.stop(&worker).expect("stopped");
+    test_site.site.stop(&worker).expect("stopped");
     pass(30).await;
     assert_ne!(renewed("cp-1").await, first);
     assert_eq!(renewed("worker-1").await, other);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_share_the_network_of_pods() {
-    let mut bed = Bed::new();
-    let node = bed.machine("cp-1").await;
-    bed.balance(&node);
-    let mut request = bed.init_request(node);
+async fn each_node_gets_a_part_of_the_pod_network() {
+    let mut test_site = TestSite::new();
+    let node = test_site.machine("cp-1").await;
+    test_site.balance(&node);
+    let mut request = test_site.init_request(node);
     request.cluster_configuration["networking"]["podSubnet"] = "192.168.0.0/16".into();
-    let control = bed.control("vm-1");
+    let control = test_site.control("vm-1");
     crate::request::Control::init(&control, request).await.expect("a cluster");
-    bed.worker("worker-1").await;
+    test_site.worker("worker-1").await;
     pass(1).await;
-    let nodes = list(&bed.client(), &node_kind(), "").await;
+    let nodes = list(&test_site.client(), &node_kind(), "").await;
     let networks: Vec<&str> = nodes.iter().filter_map(|node| node["spec"]["podCIDR"].as_str()).collect();
     assert_eq!(networks, ["192.168.0.0/24", "192.168.1.0/24"]);
 }

@@ -1,4 +1,4 @@
-//! Controllers, scheduler and kubelets at work.
+//! Controllers, scheduler and kubelets.
 
 use capstan_controller::{Client, Patch};
 use capstan_object::Key;
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use super::{deployment, names, network_plugin, node_kind, pod_kind};
 use crate::cluster::GuestCluster;
-use crate::testing::{Bed, condition, get, kind, list, pass};
+use crate::testing::{TestSite, condition, get, kind, list, pass};
 
 async fn create(client: &Client, group: &str, of: &str, plural: &str, object: &Value) {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     client.create(&kind(group, of, plural), namespace, object).await.expect("created");
 }
 
-/// A cluster with a network, one control-plane machine and two workers.
-async fn working(bed: &mut Bed) -> (std::sync::Arc<GuestCluster>, Client) {
-    let cluster = bed.init().await;
-    bed.worker("worker-1").await;
-    bed.worker("worker-2").await;
-    let client = bed.client();
+/// A cluster with a CNI, one control plane machine and two workers.
+async fn working(test_site: &mut TestSite) -> (std::sync::Arc<GuestCluster>, Client) {
+    let cluster = test_site.init().await;
+    test_site.worker("worker-1").await;
+    test_site.worker("worker-2").await;
+    let client = test_site.client();
     create(&client, "apps", "DaemonSet", "daemonsets", &network_plugin()).await;
     pass(10).await;
     (cluster, client)
@@ -31,11 +31,11 @@ async fn pods_of(client: &Client, app: &str) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_wait_for_a_network_plugin() {
-    let mut bed = Bed::new();
-    bed.init().await;
-    bed.worker("worker-1").await;
+    let mut test_site = TestSite::new();
+    test_site.init().await;
+    test_site.worker("worker-1").await;
     pass(60).await;
-    let client = bed.client();
+    let client = test_site.client();
     let node = get(&client, &node_kind(), "", "worker-1").await.expect("a Node");
     let ready =
         node["status"]["conditions"].as_array().expect("conditions").iter().find(|c| c["type"] == "Ready");
@@ -61,19 +61,19 @@ async fn nodes_wait_for_a_network_plugin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_node_does_not_give_its_name_away() {
-    let mut bed = Bed::new();
-    working(&mut bed).await;
-    let node = bed.machine("worker-1").await;
-    let error = bed.join(bed.join_request(node)).await.expect_err("refused");
+async fn the_name_of_a_ready_node_cannot_be_taken() {
+    let mut test_site = TestSite::new();
+    working(&mut test_site).await;
+    let node = test_site.machine("worker-1").await;
+    let error = test_site.join(test_site.join_request(node)).await.expect_err("refused");
     assert_eq!(error.phase, "kubelet-start");
     assert!(error.why.contains("already exists in the cluster"), "{}", error.why);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_runs_changes_and_goes() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+async fn a_deployment_is_created_changed_and_deleted() {
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     create(&client, "apps", "Deployment", "deployments", &deployment("web", 4, "example.org/web:1")).await;
     pass(10).await;
     let pods = pods_of(&client, "web").await;
@@ -100,8 +100,8 @@ async fn a_deployment_runs_changes_and_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cordoned_node_gets_no_new_pods() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
     client.patch(&node_kind(), &Key::new("", "worker-1"), None, &cordon).await.expect("cordoned");
     create(&client, "apps", "Deployment", "deployments", &deployment("web", 3, "example.org/web:1")).await;
@@ -117,8 +117,8 @@ async fn a_cordoned_node_gets_no_new_pods() {
 
 #[tokio::test(start_paused = true)]
 async fn evictions_wait_for_their_budget() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     create(&client, "apps", "Deployment", "deployments", &deployment("web", 2, "example.org/web:1")).await;
     let budget = json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
@@ -145,12 +145,12 @@ async fn evictions_wait_for_their_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_dead_node_come_up_elsewhere() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+async fn pods_of_a_dead_node_are_replaced_elsewhere() {
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     create(&client, "apps", "Deployment", "deployments", &deployment("web", 2, "example.org/web:1")).await;
     pass(10).await;
-    bed.site.destroy("vm-2").expect("destroyed");
+    test_site.site.destroy("vm-2").expect("destroyed");
     pass(60).await;
     assert!(get(&client, &node_kind(), "", "worker-1").await.is_some(), "its Node stays");
     pass(300).await;
@@ -165,9 +165,9 @@ async fn pods_of_a_dead_node_come_up_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stateful_sets_come_in_order_and_jobs_end() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+async fn stateful_sets_start_in_order_and_jobs_complete() {
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     let template = |app: &str| json!({"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "main", "image": "x"}]}});
     let set = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "default"},
@@ -195,8 +195,8 @@ async fn stateful_sets_come_in_order_and_jobs_end() {
 
 #[tokio::test(start_paused = true)]
 async fn volumes_follow_pods() {
-    let mut bed = Bed::new();
-    let (_cluster, client) = working(&mut bed).await;
+    let mut test_site = TestSite::new();
+    let (_cluster, client) = working(&mut test_site).await;
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
         "spec": {
@@ -231,9 +231,9 @@ async fn volumes_follow_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_cluster_writes_nothing() {
-    let mut bed = Bed::new();
-    let (cluster, client) = working(&mut bed).await;
+async fn an_idle_cluster_writes_nothing() {
+    let mut test_site = TestSite::new();
+    let (cluster, client) = working(&mut test_site).await;
     create(&client, "apps", "Deployment", "deployments", &deployment("web", 2, "example.org/web:1")).await;
     // Until the bootstrap token has expired too.
     pass(4000).await;

@@ -1,4 +1,4 @@
-//! Properties of what the plane makes outside the API.
+//! Properties of cloud resources that the controllers create.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,28 @@ use serde_json::Value;
 use super::{Checker, Step};
 use crate::Objects;
 
-/// Something in a cloud.
+/// A resource in a cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// The cloud's id.
     pub id: String,
-    /// Uid of the object whose mark it carries; `None` if it carries none of ours.
+    /// Uid of the object whose ownership mark it carries; `None` if it carries none of ours.
     pub owner: Option<String>,
 }
 
-/// A change of something in a cloud.
+/// A change of a cloud resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// What was done.
     pub verb: String,
-    /// To what, as it was before.
+    /// The resource before the change.
     pub resource: Resource,
 }
 
-/// A simulated cloud, as checkers see it: all-knowing and without delay.
+/// A simulated cloud as checkers see it: complete and without delay.
 pub trait Cloud: Send {
-    /// Everything that exists, is being made, or is being destroyed.
+    /// All resources, including those being created or destroyed.
     fn resources(&self) -> Vec<Resource>;
 
-    /// The changes of existing things since the last question.
+    /// The changes of existing resources since the last call.
     fn mutations(&mut self) -> Vec<Mutation>;
 }
 
@@ -46,7 +44,7 @@ pub struct AtMost<C> {
 }
 
 impl<C: Cloud> AtMost<C> {
-    /// `bound` says how many an owner, by uid, may have; `None` for owners it knows nothing of.
+    /// `bound` returns how many resources an owner (by uid) may have; `None` for unknown owners.
     pub fn new(
         name: &'static str,
         cloud: C,
@@ -79,10 +77,10 @@ impl<C: Cloud> Checker for AtMost<C> {
     }
 }
 
-/// S3: only what carries our mark is ever changed or destroyed.
-pub struct OnlyOurs<C>(pub C);
+/// S3: only resources with our mark are changed or destroyed.
+pub struct OnlyOwned<C>(pub C);
 
-impl<C: Cloud> Checker for OnlyOurs<C> {
+impl<C: Cloud> Checker for OnlyOwned<C> {
     fn name(&self) -> &'static str {
         "S3"
     }
@@ -90,29 +88,27 @@ impl<C: Cloud> Checker for OnlyOurs<C> {
     fn after(&mut self, _: &Step<'_>, _: &Objects) -> Result<(), String> {
         match self.0.mutations().into_iter().find(|mutation| mutation.resource.owner.is_none()) {
             Some(mutation) => {
-                Err(format!("{} of {}, which is not ours", mutation.verb, mutation.resource.id))
+                Err(format!("{} of {}, which has no mark of ours", mutation.verb, mutation.resource.id))
             }
             None => Ok(()),
         }
     }
 }
 
-/// S4: no finalizer goes while something of the object exists or may still appear.
+/// S4: no finalizer is removed while a resource of the object exists or may still appear.
 pub struct FinalizersGuard<C> {
     cloud: C,
     kind: KindName,
     finalizer: String,
-    /// Uids of the objects that had the finalizer when they were last seen with it.
+    /// Uids of the objects that had the finalizer when last checked.
     guarded: BTreeMap<Key, String>,
 }
 
 impl<C: Cloud> FinalizersGuard<C> {
-    /// Watches the finalizer of a kind.
     pub fn new(cloud: C, kind: KindName, finalizer: &str) -> Self {
         Self { cloud, kind, finalizer: finalizer.to_owned(), guarded: BTreeMap::new() }
     }
 
-    /// The objects that have the finalizer.
     fn guarded_now(&self, objects: &Objects) -> BTreeMap<Key, String> {
         let has = |object: &Value| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
@@ -130,7 +126,7 @@ impl<C: Cloud> FinalizersGuard<C> {
             .collect()
     }
 
-    /// The object whose finalizers an effect changes. What users take away while others write is not the plane's
+    /// The object whose finalizers an effect changes. Finalizers that users remove meanwhile are not the controllers'
     /// doing.
     fn finalized<'a>(&self, effect: &EffectOf<'a>) -> Option<&'a Key> {
         let (kind, key, body) = match effect {
@@ -148,7 +144,7 @@ impl<C: Cloud> Checker for FinalizersGuard<C> {
     }
 
     fn before(&mut self, _: &Step<'_>, objects: &Objects) -> Result<(), String> {
-        // Steps overlap: what is seen here may follow a write whose end nobody has heard of yet.
+        // Steps overlap: this state may already include a write whose response is still in flight.
         let now = self.guarded_now(objects);
         self.guarded.extend(now);
         Ok(())
@@ -161,7 +157,7 @@ impl<C: Cloud> Checker for FinalizersGuard<C> {
         self.guarded.extend(now);
         let Some(uid) = gone else { return Ok(()) };
         match self.cloud.resources().into_iter().find(|resource| resource.owner.as_ref() == Some(&uid)) {
-            Some(left) => Err(format!("the finalizer of {uid} went while {} exists", left.id)),
+            Some(left) => Err(format!("the finalizer of {uid} was removed while {} exists", left.id)),
             None => Ok(()),
         }
     }

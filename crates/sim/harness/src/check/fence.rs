@@ -1,4 +1,4 @@
-//! Decisions follow our own writes.
+//! Decisions are based on our own latest writes.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{Checker, Step};
 use crate::Objects;
 
-/// S12: no cache shows a controller state older than what this process has written and heard of; and no controller
-/// decides about an object on state of it older than its own last write. What others write while it looks, or the
-/// same controller in the name of another object, is another matter: the guard of its own write sees to that.
+/// S12: no cache shows a controller state older than a write whose response this process has received, and no
+/// controller decides about an object on state older than its own last write to it. Writes of others, or of the same
+/// controller for another object, are not covered: the precondition of its own write detects them.
 #[derive(Default)]
 pub struct FollowsOwnWrites {
     acknowledged: BTreeMap<(KindName, Key), u64>,
@@ -49,7 +49,7 @@ impl Checker for FollowsOwnWrites {
         let written = self.acknowledged.get(&(kind.clone(), key.clone())).copied().unwrap_or(0);
         if version < written {
             return Err(format!(
-                "{actor} reads version {version} of {kind} {key}, of which {written} was written"
+                "{actor} reads version {version} of {kind} {key}, but {written} was written"
             ));
         }
         Ok(())
@@ -68,7 +68,7 @@ impl Checker for FollowsOwnWrites {
             let written = self.by_actor.get(&own).copied().unwrap_or(0);
             if *version < written {
                 return Err(format!(
-                    "{actor} decided about {object} on version {version} of {kind} {key}, of which it wrote {written}"
+                    "{actor} decided about {object} on version {version} of {kind} {key}, but it wrote {written}"
                 ));
             }
         }
@@ -76,7 +76,7 @@ impl Checker for FollowsOwnWrites {
     }
 }
 
-/// The version of an object as it was answered.
+/// The resource version in a response.
 pub(super) fn version(bytes: &[u8]) -> Option<u64> {
     let object: Value = serde_json::from_slice(bytes).ok()?;
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()

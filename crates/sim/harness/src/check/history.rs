@@ -1,41 +1,47 @@
-//! Properties of the store under the API.
+//! Properties of the store.
 
 use std::collections::BTreeMap;
 
 use capstan_apiserver::Digest;
 use capstan_controller::EffectOf;
-use capstan_store::{HistoryError, Watch};
+use capstan_store::{HistoryError, Store, Watch};
 
 use super::fence::version;
 use super::{Checker, Step};
 use crate::Objects;
-use crate::objects::{bucket, place};
+use crate::objects::{bucket, path};
 
-/// A1: a guarded write happened to exactly the version it names. A3: what was acknowledged is there after every
-/// start, or was deleted later.
+/// A1: a write with a precondition applies to exactly the version it names. A3: an acknowledged write survives every
+/// restart, unless it was deleted later.
 #[derive(Default)]
 pub struct Acknowledged {
     versions: BTreeMap<(String, String), u64>,
-    /// What each controller heard last: answers of several may overtake each other.
-    heard: BTreeMap<(String, String, String), u64>,
+    /// Last version each controller received; responses of several controllers may arrive out of order.
+    last_seen: BTreeMap<(String, String, String), u64>,
 }
 
 impl Acknowledged {
-    /// A write was acknowledged: version by version an object only moves forward for whoever writes it.
+    /// Records an acknowledged write. For one writer, versions of an object only increase.
     fn acknowledge(&mut self, actor: &str, bucket: &str, key: &str, version: u64) -> Result<(), String> {
-        let known = self.versions.entry((bucket.to_owned(), key.to_owned())).or_default();
-        *known = version.max(*known);
-        let heard = (actor.to_owned(), bucket.to_owned(), key.to_owned());
-        let before = self.heard.insert(heard, version).unwrap_or_default();
+        self.acknowledge_unguarded(bucket, key, version);
+        let last_seen = (actor.to_owned(), bucket.to_owned(), key.to_owned());
+        let before = self.last_seen.insert(last_seen, version).unwrap_or_default();
         if version < before {
             return Err(format!(
-                "A1: {bucket} {key} went back from version {before} to {version} for {actor}"
+                "A1: {bucket} {key} goes back from version {before} to {version} for {actor}"
             ));
         }
         Ok(())
     }
 
-    /// After a start: what is there, and whether the object was deleted after a version.
+    /// Records an acknowledged write without a precondition. One controller may have several in flight, and their
+    /// responses may arrive out of order.
+    fn acknowledge_unguarded(&mut self, bucket: &str, key: &str, version: u64) {
+        let known = self.versions.entry((bucket.to_owned(), key.to_owned())).or_default();
+        *known = version.max(*known);
+    }
+
+    /// Checks after a restart that an acknowledged version is still there or was deleted later.
     fn survived(
         &self,
         current: impl Fn(&str, &str) -> Option<u64>,
@@ -48,7 +54,7 @@ impl Acknowledged {
             };
             if !there {
                 return Err(format!(
-                    "A3: version {acknowledged} of {bucket} {key} was acknowledged and is lost"
+                    "A3: version {acknowledged} of {bucket} {key} was acknowledged but is lost"
                 ));
             }
         }
@@ -56,12 +62,14 @@ impl Acknowledged {
     }
 }
 
-/// A guarded write from one version that ended in another was made on what was there before it.
+/// A write with a precondition must apply to the version it names.
 fn exact(guard: u64, answered: u64, before: Option<u64>) -> Result<(), String> {
     if answered == guard || before == Some(guard) {
         Ok(())
     } else {
-        Err(format!("A1: a write guarded by version {guard} was made on {before:?} and gave {answered}"))
+        Err(format!(
+            "A1: a write with precondition {guard} was applied to {before:?} and returned {answered}"
+        ))
     }
 }
 
@@ -90,40 +98,44 @@ impl Checker for Acknowledged {
         if kind.group == "events.k8s.io" {
             return Ok(());
         }
-        let (bucket, place) = (bucket(kind), place(key));
+        let (bucket, path) = (bucket(kind), path(key));
         if let Some(guard) = guard.and_then(|text| text.parse().ok()) {
-            let watch = objects.store().watch(&bucket, &place, answered.saturating_sub(1));
+            let watch = objects.store().watch(&bucket, &path, answered.saturating_sub(1));
             if let Ok(mut watch) = watch
                 && let Ok(Some(batch)) = watch.ready()
                 && let Some(event) =
-                    batch.events.iter().find(|event| event.revision == answered && event.key() == place)
+                    batch.events.iter().find(|event| event.revision == answered && event.key() == path)
             {
                 exact(guard, answered, event.previous.as_ref().map(|entry| entry.revision))?;
             }
         }
-        self.acknowledge(step.actor, &bucket, &place, answered)
+        if guard.is_none() && matches!(step.effect, EffectOf::Patch { .. }) {
+            self.acknowledge_unguarded(&bucket, &path, answered);
+            return Ok(());
+        }
+        self.acknowledge(step.actor, &bucket, &path, answered)
     }
 
     fn booted(&mut self, objects: &Objects) -> Result<(), String> {
         let store = objects.store();
         self.survived(
             |bucket, key| store.get(bucket, key).map(|entry| entry.revision),
-            // The write that takes the last finalizer away deletes: its version is that of the deletion.
+            // The write that removes the last finalizer deletes the object: its version is that of the deletion.
             |bucket, key, version| match store.watch(bucket, key, version.saturating_sub(1)) {
                 Ok(mut watch) => watch.ready().ok().flatten().is_some_and(|batch| {
                     batch.events.iter().any(|event| event.key() == key && event.current.is_none())
                 }),
-                // The history no longer reaches back that far: it cannot be told.
+                // The history was compacted: unknown.
                 Err(HistoryError::Compacted { .. }) => true,
-                // The store has not come that far again.
+                // The store has not reached that version again.
                 Err(HistoryError::Future { .. }) => false,
             },
         )
     }
 }
 
-/// A2: a watch tells every change once and in order, also across restarts. A4: what a list says, changed by what the
-/// watch says, is what the next list says.
+/// A2: a watch sends every change once and in order, also across restarts. A4: a list plus the events of a watch
+/// equals the next list.
 #[derive(Default)]
 pub struct History {
     buckets: BTreeMap<String, Followed>,
@@ -135,13 +147,27 @@ struct Followed {
     model: Model,
 }
 
+impl Followed {
+    /// The history no longer reaches back to what is known: who follows lists again, as after a 410.
+    fn list(&mut self, store: &Store<Digest>, name: &str) -> Option<Watch<Digest>> {
+        let snapshot = store.snapshot(name);
+        let list = snapshot.range("", None);
+        self.model = Model {
+            entries: list.map(|entry| (entry.key.to_string(), entry.revision)).collect(),
+            progress: snapshot.revision(),
+            seen: Vec::new(),
+        };
+        store.watch(name, "", snapshot.revision()).ok()
+    }
+}
+
 /// The entries of a bucket as a watcher knows them.
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<String, u64>,
     progress: u64,
-    /// Keys told of at `progress`.
-    told: Vec<String>,
+    /// Keys seen at `progress`.
+    seen: Vec<String>,
 }
 
 impl Model {
@@ -153,16 +179,16 @@ impl Model {
         present: bool,
     ) -> Result<(), String> {
         if revision < self.progress {
-            return Err(format!("A2: {key} at {revision} is told after {}", self.progress));
+            return Err(format!("A2: {key} at {revision} is sent after {}", self.progress));
         }
         if revision > self.progress {
-            self.told.clear();
+            self.seen.clear();
             self.progress = revision;
         }
-        if self.told.iter().any(|told| told == key) {
-            return Err(format!("A2: {key} at {revision} is told twice"));
+        if self.seen.iter().any(|seen| seen == key) {
+            return Err(format!("A2: {key} at {revision} is sent twice"));
         }
-        self.told.push(key.to_owned());
+        self.seen.push(key.to_owned());
         if self.entries.get(key).copied() != previous {
             let known = self.entries.get(key);
             return Err(format!("A2: {key} was {known:?} to the watcher and {previous:?} to the store"));
@@ -195,27 +221,28 @@ impl History {
                     Ok(watch) => Some(watch),
                     Err(HistoryError::Future { requested, current }) => {
                         return Err(format!(
-                            "A2: {name} was told of up to {requested}, and the store is at {current}"
+                            "A2: {name} was sent up to {requested}, but the store is at {current}"
                         ));
                     }
-                    // The history no longer reaches back that far: who follows lists again, as after a 410.
-                    Err(HistoryError::Compacted { .. }) => {
-                        let snapshot = store.snapshot(&name);
-                        let list = snapshot.range("", None);
-                        followed.model = Model {
-                            entries: list.map(|entry| (entry.key.to_string(), entry.revision)).collect(),
-                            progress: snapshot.revision(),
-                            told: Vec::new(),
-                        };
-                        store.watch(&name, "", snapshot.revision()).ok()
-                    }
+                    Err(HistoryError::Compacted { .. }) => followed.list(store, &name),
                 };
             }
             let Some(watch) = &mut followed.watch else { continue };
-            while let Ok(Some(batch)) = watch.ready() {
-                for event in &batch.events {
-                    let previous = event.previous.as_ref().map(|entry| entry.revision);
-                    followed.model.event(event.key(), event.revision, previous, event.current.is_some())?;
+            loop {
+                match watch.ready() {
+                    Ok(Some(batch)) => {
+                        for event in &batch.events {
+                            let previous = event.previous.as_ref().map(|entry| entry.revision);
+                            let present = event.current.is_some();
+                            followed.model.event(event.key(), event.revision, previous, present)?;
+                        }
+                    }
+                    Ok(None) => break,
+                    // Nothing was looked at for so long that what expired meanwhile is history no more.
+                    Err(_) => {
+                        followed.watch = followed.list(store, &name);
+                        break;
+                    }
                 }
             }
         }
@@ -250,7 +277,7 @@ impl Checker for History {
         self.compare(objects)
     }
 
-    fn at_rest(&mut self, objects: &Objects) -> Result<(), String> {
+    fn idle(&mut self, objects: &Objects) -> Result<(), String> {
         self.follow(objects)?;
         self.compare(objects)
     }
@@ -292,18 +319,18 @@ mod tests {
 
     #[test]
     fn a_watch_out_of_order_or_twice_or_with_a_gap_is_caught() {
-        type Told = (&'static str, u64, Option<u64>, bool);
-        let cases: [(&str, &[Told], bool); 5] = [
+        type Sent = (&'static str, u64, Option<u64>, bool);
+        let cases: [(&str, &[Sent], bool); 5] = [
             ("in order", &[("a", 1, None, true), ("b", 2, None, true), ("a", 3, Some(1), false)], true),
             ("one transaction", &[("a", 1, None, true), ("b", 1, None, true)], true),
             ("backwards", &[("a", 2, None, true), ("b", 1, None, true)], false),
             ("twice", &[("a", 1, None, true), ("a", 1, Some(1), true)], false),
             ("a gap", &[("a", 1, None, true), ("a", 3, Some(2), true)], false),
         ];
-        for (name, told, holds) in cases {
+        for (name, sent, holds) in cases {
             let mut model = Model::default();
             let mut result = Ok(());
-            for (key, revision, previous, present) in told {
+            for (key, revision, previous, present) in sent {
                 result = result.and_then(|()| model.event(key, *revision, *previous, *present));
             }
             assert_eq!(result.is_ok(), holds, "{name}: {result:?}");

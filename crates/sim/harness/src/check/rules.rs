@@ -1,4 +1,4 @@
-//! Properties of the order in which things are done.
+//! Properties of the order of effects.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,17 @@ use serde_json::Value;
 use super::{Checker, Step};
 use crate::Objects;
 
-/// A decision made just before somebody else's change may still be carried out; one made this much later not.
-const JUST_BEFORE: SignedDuration = SignedDuration::from_secs(1);
+/// A decision made just before a change by someone else may still be carried out, but no later than this.
+const GRACE: SignedDuration = SignedDuration::from_secs(1);
 
-/// S5: a call that creates or destroys is on the object, durably, before it is made.
+/// S5: a call that creates or destroys is recorded on the object before it is made.
 pub struct IntentsFirst {
     matters: fn(&str) -> bool,
 }
 
 impl IntentsFirst {
-    /// `matters` tells by its summary whether a call creates or destroys, whatever the controller claims.
+    /// `matters` decides by its summary whether a call creates or destroys; the controller's own claim is not
+    /// trusted.
     pub fn new(matters: fn(&str) -> bool) -> Self {
         Self { matters }
     }
@@ -39,11 +40,7 @@ impl Checker for IntentsFirst {
         let annotations = stored["metadata"]["annotations"].as_object();
         let intents = annotations.and_then(|all| all.get(&format!("{INTENTS}{}", step.actor)));
         let recorded = intents.and_then(Value::as_str).is_some_and(|text| text.contains(&format!("{key:?}")));
-        if recorded {
-            Ok(())
-        } else {
-            Err(format!("{summary:?} for {object} is made without a recorded intent"))
-        }
+        if recorded { Ok(()) } else { Err(format!("{summary:?} for {object} has no recorded intent")) }
     }
 }
 
@@ -54,7 +51,6 @@ pub struct NothingWhilePaused {
 }
 
 impl NothingWhilePaused {
-    /// The annotation that pauses.
     pub fn new(annotation: &str) -> Self {
         Self { annotation: annotation.to_owned(), since: BTreeMap::new() }
     }
@@ -72,11 +68,12 @@ impl Checker for NothingWhilePaused {
             self.since.remove(*object);
             return Ok(());
         };
-        // Whoever pauses writes when; without that, the first call that meets the pause begins to count.
+        // The annotation's value is the time of the pause; if it is not a time, the first call during the pause
+        // starts the count.
         let since = since.parse().unwrap_or(step.at);
         let since = *self.since.entry((*object).clone()).or_insert(since);
-        if step.at.duration_since(since) > JUST_BEFORE {
-            return Err(format!("{summary:?} for {object}, which is paused since {since}"));
+        if step.at.duration_since(since) > GRACE {
+            return Err(format!("{summary:?} for {object}, paused since {since}"));
         }
         Ok(())
     }
@@ -84,18 +81,17 @@ impl Checker for NothingWhilePaused {
 
 /// S11: an owner that is being deleted gets no new children.
 #[derive(Default)]
-pub struct NoChildrenOfTheDying {
+pub struct NoChildrenWhileDeleting {
     kinds: Vec<KindName>,
 }
 
-impl NoChildrenOfTheDying {
-    /// Owners of these kinds.
+impl NoChildrenWhileDeleting {
     pub fn new(kinds: Vec<KindName>) -> Self {
         Self { kinds }
     }
 }
 
-impl Checker for NoChildrenOfTheDying {
+impl Checker for NoChildrenWhileDeleting {
     fn name(&self) -> &'static str {
         "S11"
     }
@@ -104,15 +100,15 @@ impl Checker for NoChildrenOfTheDying {
         let EffectOf::Create { kind, key, body } = step.effect else { return Ok(()) };
         for owner in body["metadata"]["ownerReferences"].as_array().into_iter().flatten() {
             for candidate in self.kinds.iter().filter(|kind| owner["kind"] == *kind.kind) {
-                let place = Key::new(key.namespace.clone(), owner["name"].as_str().unwrap_or_default());
-                let Some(stored) = objects.get(candidate, &place) else { continue };
+                let owner_key = Key::new(key.namespace.clone(), owner["name"].as_str().unwrap_or_default());
+                let Some(stored) = objects.get(candidate, &owner_key) else { continue };
                 let deleted: Option<Timestamp> =
                     stored["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
                 if let Some(deleted) = deleted
-                    && step.at.duration_since(deleted) > JUST_BEFORE
+                    && step.at.duration_since(deleted) > GRACE
                 {
                     return Err(format!(
-                        "{kind} {key} is created for {candidate} {place}, which is being deleted"
+                        "{kind} {key} is created for {candidate} {owner_key}, which is being deleted"
                     ));
                 }
             }

@@ -1,4 +1,4 @@
-//! A cloud that shows new machines late, takes its time to destroy them, loses answers and refuses now and then.
+//! A cloud that lists new machines late, destroys them slowly, loses responses and refuses some calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use capstan_harness::{Cloud, Mutation, Resource};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-/// A machine shows in lists only after this time.
+/// A machine is listed only after this time.
 pub const LAG: Duration = Duration::from_secs(10);
-/// A machine exists for this long after its destruction was asked for.
+/// A destroyed machine exists for this long after the call.
 const EXPUNGE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vm {
     pub id: String,
     pub name: String,
-    /// Uid of the widget whose mark it carries; empty for somebody else's.
+    /// Uid of the widget whose mark it carries; empty for a foreign machine.
     pub owner: String,
     pub expunging: bool,
     created: Timestamp,
@@ -35,8 +35,8 @@ struct State {
     vms: Vec<Vm>,
     creates: usize,
     mutations: Vec<Mutation>,
-    /// Every third create is served without an answer and every fourth refused.
-    moody: bool,
+    /// The response to every third create is lost and every fourth is refused.
+    flaky: bool,
 }
 
 pub enum Answer {
@@ -50,10 +50,10 @@ fn after(moment: Timestamp, time: Duration) -> Timestamp {
 }
 
 impl SimCloud {
-    pub fn new(env: &Env, moody: bool) -> Self {
+    pub fn new(env: &Env, flaky: bool) -> Self {
         let cloud = Self { env: env.clone(), state: Arc::default() };
-        cloud.state.lock().moody = moody;
-        cloud.add("somebody-elses", "");
+        cloud.state.lock().flaky = flaky;
+        cloud.add("foreign", "");
         cloud
     }
 
@@ -72,16 +72,16 @@ impl SimCloud {
 
     /// Names are not unique, as in real clouds.
     pub fn create(&self, name: &str, owner: &str) -> Answer {
-        let (count, moody) = {
+        let (count, flaky) = {
             let mut state = self.state.lock();
             state.creates += 1;
-            (state.creates, state.moody)
+            (state.creates, state.flaky)
         };
-        if moody && count.is_multiple_of(4) {
+        if flaky && count.is_multiple_of(4) {
             return Answer::Refused;
         }
         let id = self.add(name, owner);
-        if moody && count.is_multiple_of(3) { Answer::Nothing } else { Answer::Id(id) }
+        if flaky && count.is_multiple_of(3) { Answer::Nothing } else { Answer::Id(id) }
     }
 
     pub fn delete(&self, id: &str) {
@@ -100,7 +100,7 @@ impl SimCloud {
         self.state.lock().vms.retain(|vm| vm.deleted.is_none_or(|at| now < after(at, EXPUNGE)));
     }
 
-    /// What a list shows now.
+    /// What a list returns now.
     pub fn list(&self) -> Vec<Vm> {
         self.settle();
         let now = self.env.now();
@@ -108,7 +108,7 @@ impl SimCloud {
         self.state.lock().vms.iter().filter(shown).cloned().collect()
     }
 
-    /// What there really is of an owner.
+    /// All machines of an owner, listed or not.
     pub fn owned(&self, owner: &str) -> Vec<Vm> {
         self.settle();
         self.state.lock().vms.iter().filter(|vm| vm.owner == owner).cloned().collect()
@@ -124,10 +124,10 @@ fn resource(vm: &Vm) -> Resource {
     Resource { id: vm.id.clone(), owner: Some(vm.owner.clone()).filter(|owner| !owner.is_empty()) }
 }
 
-/// The cloud by the widgets that own machines.
+/// Machines by the uid of their widget.
 pub struct ByOwner(pub SimCloud);
 
-/// The cloud by name: what must be there once at most.
+/// Machines by name, which must be unique.
 pub struct ByName(pub SimCloud);
 
 impl Cloud for ByOwner {

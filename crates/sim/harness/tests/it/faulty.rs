@@ -1,4 +1,4 @@
-//! A store and a server with one flaw each, for a sound controller to stand on.
+//! A store and a server with one defect each, for a correct controller.
 
 use std::io;
 use std::sync::Arc;
@@ -13,62 +13,65 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use serde_json::Value;
 
-/// Syncs that are honest before those that are not: the store's files are there, and definitions are in them.
-const HONEST: usize = 20;
+/// Syncs before the disk stops syncing: the store has created its files and the definitions are in them.
+const GOOD_SYNCS: usize = 20;
 
-/// What is wrong with what the controllers stand on.
+/// A defect of the store or the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Ground {
+pub enum Defect {
     #[default]
-    Sound,
-    /// The disk says synced, and is not.
-    ForgetsWrites,
-    /// The server does not look at the version that a patch names.
-    ForgetsGuards,
-    /// A watch tells a change a second time.
-    TellsTwice,
-    /// A watch tells a change after the next one.
-    TellsLate,
-    /// A watch leaves a change out.
-    TellsNothing,
-    /// A list leaves an object out.
-    ListsLess,
+    None,
+    /// The disk reports a sync and does not sync.
+    DropsSyncs,
+    /// The server ignores the resource version in a patch.
+    IgnoresPreconditions,
+    /// A watch sends an event twice.
+    RepeatsEvent,
+    /// A watch sends an event after the next one.
+    ReordersEvents,
+    /// A watch drops an event.
+    DropsEvent,
+    /// A list lacks an object.
+    DropsFromList,
 }
 
-impl Ground {
+impl Defect {
     pub fn store(self, disk: SimDisk, options: capstan_store::Options) -> Result<Store<Digest>, OpenError> {
         match self {
-            Self::ForgetsWrites => Store::open(Lying { disk, syncs: Arc::default() }, options),
+            Self::DropsSyncs => Store::open(NoSyncDisk { disk, syncs: Arc::default() }, options),
             _ => Store::open(disk, options),
         }
     }
 
     pub fn server(self, direct: Arc<dyn Transport>) -> Arc<dyn Transport> {
         match self {
-            Self::Sound | Self::ForgetsWrites => direct,
+            Self::None | Self::DropsSyncs => direct,
             flaw => Arc::new(Faulty { direct, flaw }),
         }
     }
 }
 
-/// A disk that soon no longer syncs.
-struct Lying {
+/// A disk that stops syncing, except for the manifest: an unsynced one is found by the store itself.
+struct NoSyncDisk {
     disk: SimDisk,
     syncs: Arc<AtomicUsize>,
 }
 
-struct LyingFile {
+struct NoSyncFile {
     file: Box<dyn DiskFile>,
     syncs: Arc<AtomicUsize>,
 }
 
-impl Lying {
-    fn file(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        Box::new(LyingFile { file, syncs: self.syncs.clone() })
+impl NoSyncDisk {
+    fn file(&self, name: &str, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        match name.starts_with("MANIFEST") {
+            true => file,
+            false => Box::new(NoSyncFile { file, syncs: self.syncs.clone() }),
+        }
     }
 }
 
-impl Disk for Lying {
+impl Disk for NoSyncDisk {
     fn immediate(&self) -> bool {
         true
     }
@@ -78,11 +81,11 @@ impl Disk for Lying {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.disk.create(name).map(|file| self.file(file))
+        self.disk.create(name).map(|file| self.file(name, file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.disk.open(name).map(|file| self.file(file))
+        self.disk.open(name).map(|file| self.file(name, file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -100,9 +103,17 @@ impl Disk for Lying {
     fn available(&self) -> io::Result<u64> {
         self.disk.available()
     }
+
+    fn random(&self) -> io::Result<u64> {
+        self.disk.random()
+    }
+
+    fn reserve_unit(&self) -> u64 {
+        self.disk.reserve_unit()
+    }
 }
 
-impl DiskFile for LyingFile {
+impl DiskFile for NoSyncFile {
     fn size(&self) -> io::Result<u64> {
         self.file.size()
     }
@@ -125,43 +136,45 @@ impl DiskFile for LyingFile {
 
     fn sync_data(&self) -> io::Result<()> {
         match self.syncs.fetch_add(1, Ordering::Relaxed) {
-            ..HONEST => self.file.sync_data(),
-            HONEST.. => Ok(()),
+            ..GOOD_SYNCS => self.file.sync_data(),
+            GOOD_SYNCS.. => Ok(()),
         }
     }
 }
 
-/// A server with a flaw.
+/// A server with a defect.
 struct Faulty {
     direct: Arc<dyn Transport>,
-    flaw: Ground,
+    flaw: Defect,
 }
 
 impl Transport for Faulty {
     fn send(&self, mut request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        if self.flaw == Ground::ForgetsGuards && request.method() == Method::PATCH {
-            *request.body_mut() = unguarded(request.body());
+        if self.flaw == Defect::IgnoresPreconditions && request.method() == Method::PATCH {
+            *request.body_mut() = without_precondition(request.body());
         }
         Box::pin(async move {
             let response = self.direct.send(request).await?;
             if !is_watch {
                 return Ok(response);
             }
-            let mouth = Mouth { flaw: self.flaw, ..Mouth::default() };
+            let corruptor = EventCorruptor { flaw: self.flaw, ..EventCorruptor::default() };
             Ok(response.map(|body| {
-                let pieces = futures::stream::unfold((body, mouth), |(mut body, mut mouth)| async move {
-                    let piece = body.next().await?.map(|piece| http_body::Frame::data(mouth.tell(&piece)));
-                    Some((piece, (body, mouth)))
-                });
+                let pieces =
+                    futures::stream::unfold((body, corruptor), |(mut body, mut corruptor)| async move {
+                        let piece =
+                            body.next().await?.map(|piece| http_body::Frame::data(corruptor.corrupt(&piece)));
+                        Some((piece, (body, corruptor)))
+                    });
                 Body::new(http_body_util::StreamBody::new(pieces))
             }))
         })
     }
 }
 
-/// A patch that names no version.
-fn unguarded(patch: &Bytes) -> Bytes {
+/// Removes the resource version from a patch.
+fn without_precondition(patch: &Bytes) -> Bytes {
     let mut patch: Value = serde_json::from_slice(patch).expect("a patch");
     if let Some(metadata) = patch["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -169,44 +182,44 @@ fn unguarded(patch: &Bytes) -> Bytes {
     patch.to_string().into()
 }
 
-/// Tells what a watch tells, wrongly.
+/// Corrupts the events of a watch.
 #[derive(Default)]
-struct Mouth {
-    flaw: Ground,
+struct EventCorruptor {
+    flaw: Defect,
     buffer: BytesMut,
-    /// The list that the watch begins with is over.
+    /// The initial list is complete.
     listed: bool,
-    /// It has told its one lie.
-    lied: bool,
+    /// The one corruption has happened.
+    corrupted: bool,
     held: Option<BytesMut>,
 }
 
-impl Mouth {
-    fn tell(&mut self, piece: &[u8]) -> Bytes {
+impl EventCorruptor {
+    fn corrupt(&mut self, piece: &[u8]) -> Bytes {
         self.buffer.extend_from_slice(piece);
-        let mut told = BytesMut::new();
+        let mut sent = BytesMut::new();
         while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
             let line = self.buffer.split_to(end + 1);
             let event: Value = serde_json::from_slice(&line).expect("an event");
             let is_mark = event["type"] == "BOOKMARK";
             self.listed |= is_mark;
-            let lies = !is_mark && !self.lied && self.listed != (self.flaw == Ground::ListsLess);
-            self.lied |= lies;
+            let corrupts = !is_mark && !self.corrupted && self.listed != (self.flaw == Defect::DropsFromList);
+            self.corrupted |= corrupts;
             match self.flaw {
-                Ground::ListsLess | Ground::TellsNothing if lies => {}
-                Ground::TellsLate if lies => self.held = Some(line),
-                Ground::TellsTwice if lies => {
-                    told.extend_from_slice(&line);
-                    told.extend_from_slice(&line);
+                Defect::DropsFromList | Defect::DropsEvent if corrupts => {}
+                Defect::ReordersEvents if corrupts => self.held = Some(line),
+                Defect::RepeatsEvent if corrupts => {
+                    sent.extend_from_slice(&line);
+                    sent.extend_from_slice(&line);
                 }
                 _ => {
-                    told.extend_from_slice(&line);
+                    sent.extend_from_slice(&line);
                     if let Some(held) = self.held.take() {
-                        told.extend_from_slice(&held);
+                        sent.extend_from_slice(&held);
                     }
                 }
             }
         }
-        told.freeze()
+        sent.freeze()
     }
 }

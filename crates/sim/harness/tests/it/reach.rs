@@ -1,21 +1,20 @@
-//! Other servers and other processes: workload clusters over TLS without a socket, and who leads.
+//! Other servers and processes: workload clusters over TLS without a socket, and leader election.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_apiserver::front;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
 use capstan_controller::{
     Candidate, Client, Clusters, Dial, Election, Env, KindName, Stream, WorkloadError, Workloads,
 };
 use capstan_object::Key;
+use capstan_pki::Pki;
 use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
 
-/// The simulated clock of a test.
 fn env() -> Env {
     let begun = Instant::now();
     let begin = jiff::Timestamp::from_second(1_767_225_600).expect("a moment");
@@ -28,7 +27,7 @@ async fn plane(env: &Env) -> Server {
     Server::start(Config::in_memory().with_env(env.clone()), pki).await.expect("a server starts")
 }
 
-/// Leads every connection to one server in this process.
+/// Connects every dial to one server in this process.
 struct Only(Server);
 
 impl Dial for Only {
@@ -55,7 +54,7 @@ fn kubeconfig_of(cluster: &Key) -> (Key, &'static str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_is_reached_by_its_kubeconfig_and_only_while_it_answers() {
+async fn a_cluster_is_reached_by_its_kubeconfig_while_it_answers() {
     let env = env();
     let management = Client::in_process(plane(&env).await, "test");
     let workload = plane(&env).await;
@@ -78,11 +77,11 @@ async fn a_cluster_is_reached_by_its_kubeconfig_and_only_while_it_answers() {
     assert!(client.get_raw(&namespaces, &kube_system).await.expect("an answer").is_some());
     assert_eq!(clusters.health(&cluster).failures, 0);
 
-    // The kubeconfig changes: the cluster is elsewhere now, where nobody answers.
+    // The kubeconfig changes to an address without a server.
     let text = text.replace("10.0.0.7", "10.0.0.8");
     let moved = capstan_controller::Patch::Merge(json!({"stringData": {"value": text}}));
     management.patch(&secrets(), &Key::new("default", "c-kubeconfig"), None, &moved).await.expect("patched");
-    let error = clusters.client(&cluster).await.err().expect("nobody answers");
+    let error = clusters.client(&cluster).await.err().expect("nothing listens");
     assert!(matches!(error, WorkloadError::Unreachable { .. }), "{error}");
     assert!(!error.to_string().contains("BEGIN"), "no keys in errors: {error}");
 }
@@ -92,7 +91,7 @@ fn candidate(client: &Client, env: &Env, name: &str) -> Candidate {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_process_leads_until_it_falls_silent_or_resigns() {
+async fn one_process_leads_until_it_stops_renewing_or_resigns() {
     let env = env();
     let client = Client::in_process(plane(&env).await, "test");
     let mut first = candidate(&client, &env, "first");
@@ -112,7 +111,7 @@ async fn one_process_leads_until_it_falls_silent_or_resigns() {
     assert!(took >= Duration::from_secs(10) && took <= Duration::from_secs(20), "{took:?}");
 
     let ended = tokio::time::timeout(Duration::from_secs(5), first.keep()).await;
-    assert!(ended.is_ok(), "who no longer leads is told at the next renewal");
+    assert!(ended.is_ok(), "a former leader notices at the next renewal");
 
     second.resign().await.expect("resigned");
     let resigned = Instant::now();

@@ -1,4 +1,4 @@
-//! Widgets: a kind whose objects own as many machines in a cloud as they have replicas.
+//! Widgets: a kind whose objects own one machine in a cloud per replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub const PAUSED: &str = "sim.test/paused";
 const NEXT: &str = "sim.test/next";
 
 capstan_controller::codes! {
-    QUOTA = "E-SIM-QUOTA", Cloud, "the cloud refuses another machine", "wait, or ask for more";
+    QUOTA = "E-SIM-QUOTA", Cloud, "the cloud refuses another machine", "wait, or raise the quota";
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Status {
     pub seen: Option<Time>,
 }
 
-/// A machine as the widget remembers it, for as long as lists may not show it.
+/// A machine recorded in the widget's status until lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub name: String,
@@ -92,8 +92,8 @@ pub enum CloudCall {
         name: String,
         id: String,
     },
-    /// A call that forgets its intent.
-    Hasty {
+    /// A create call that is not journaled.
+    SkipsIntent {
         name: String,
     },
 }
@@ -101,42 +101,42 @@ pub enum CloudCall {
 impl Call for CloudCall {
     fn idempotency_key(&self) -> String {
         match self {
-            Self::Create { name } | Self::Delete { name, .. } | Self::Hasty { name } => name.clone(),
+            Self::Create { name } | Self::Delete { name, .. } | Self::SkipsIntent { name } => name.clone(),
         }
     }
 
     fn journalled(&self) -> bool {
-        !matches!(self, Self::Hasty { .. })
+        !matches!(self, Self::SkipsIntent { .. })
     }
 
     fn summary(&self) -> String {
         match self {
-            Self::Create { name } | Self::Hasty { name } => format!("create machine {name}"),
+            Self::Create { name } | Self::SkipsIntent { name } => format!("create machine {name}"),
             Self::Delete { name, .. } => format!("delete machine {name}"),
         }
     }
 }
 
-/// What is wrong with a controller.
+/// A defect of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     None,
-    /// Takes a call without an answer for one that did not happen, and goes on with another name.
+    /// Takes a lost response for a failure and creates another name.
     Assumes,
-    /// Takes a call without an answer for one that did not happen, and makes it again.
+    /// Takes a lost response for a failure and repeats the call.
     Repeats,
     /// Makes calls without recording intents.
-    Hasty,
-    /// Lets the object go before its machines.
+    SkipsIntent,
+    /// Removes the finalizer before the machines are gone.
     DropsFinalizer,
-    /// Destroys what carries no mark of ours.
+    /// Destroys machines without our mark.
     TouchesOthers,
     /// Acts on paused objects.
     IgnoresPause,
     /// Creates children of an object that is being deleted.
-    BearsLate,
-    /// Writes the time into every status.
-    Restless,
+    CreatesWhileDeleting,
+    /// Writes the time into every status update.
+    WritesWhenIdle,
 }
 
 pub struct Widgets {
@@ -154,13 +154,13 @@ impl Seen {
     }
 }
 
-/// The machines a widget has: remembered, found, and heard of since.
+/// The machines of a widget: recorded in its status, listed, and created by calls since.
 fn machines(look: &Look<Widgets>) -> Vec<Machine> {
     let now = Time::new(look.now);
     let mut machines = look.object.status.machines.clone();
     for concluded in &look.concluded {
         match (&concluded.call, &concluded.result) {
-            (CloudCall::Create { name } | CloudCall::Hasty { name }, Some(result)) => {
+            (CloudCall::Create { name } | CloudCall::SkipsIntent { name }, Some(result)) => {
                 let id = result["id"].as_str().unwrap_or_default().to_owned();
                 if !machines.iter().any(|machine| machine.id == id) {
                     machines.push(Machine { name: name.clone(), id, at: now, deleting: false });
@@ -218,7 +218,7 @@ impl Controller for Widgets {
         let live: Vec<&Machine> = machines.iter().filter(|machine| !machine.deleting).collect();
         decision.object.status.machines = machines.clone();
         decision.object.status.ready = live.len();
-        if self.flaw == Flaw::Restless {
+        if self.flaw == Flaw::WritesWhenIdle {
             decision.object.status.seen = Some(Time::new(look.now));
             decision.again_in(Duration::from_secs(60));
         }
@@ -230,7 +230,7 @@ impl Controller for Widgets {
         let delete =
             |machine: &Machine| CloudCall::Delete { name: machine.name.clone(), id: machine.id.clone() };
         if look.object.metadata.is_deleting() {
-            if self.flaw == Flaw::BearsLate {
+            if self.flaw == Flaw::CreatesWhileDeleting {
                 let mut child = ConfigMap {
                     metadata: ObjectMeta::named("default", format!("late-{}", look.now.as_second())),
                 };
@@ -246,7 +246,7 @@ impl Controller for Widgets {
                 decision.effects.clear();
                 decision.remove_finalizer(FINALIZER);
             } else {
-                decision.wait(Wait::on("DeletingMachines", format!("{} machines to go", machines.len())));
+                decision.wait(Wait::on("DeletingMachines", format!("{} machines left", machines.len())));
             }
             return decision;
         }
@@ -260,8 +260,11 @@ impl Controller for Widgets {
         for _ in live.len()..wanted {
             let name = format!("{}-{next}", look.object.metadata.name);
             next += 1;
-            let call =
-                if self.flaw == Flaw::Hasty { CloudCall::Hasty { name } } else { CloudCall::Create { name } };
+            let call = if self.flaw == Flaw::SkipsIntent {
+                CloudCall::SkipsIntent { name }
+            } else {
+                CloudCall::Create { name }
+            };
             let note = Note::normal("Created", "Create", call.summary());
             decision.then_noting(Effect::Call(call), note);
         }
@@ -288,7 +291,7 @@ impl Controller for Widgets {
 
     async fn call(&self, call: &CloudCall, object: &Arc<Widget>, _: &View) -> Outcome {
         match call {
-            CloudCall::Create { name } | CloudCall::Hasty { name } => {
+            CloudCall::Create { name } | CloudCall::SkipsIntent { name } => {
                 match self.cloud.create(name, &object.metadata.uid) {
                     Answer::Id(id) => Outcome::Done(json!({ "id": id })),
                     Answer::Refused => Outcome::failed(QUOTA, "no room"),
@@ -313,7 +316,7 @@ impl Controller for Widgets {
         }
         let list = self.cloud.list();
         Ok(match &intent.call {
-            CloudCall::Create { name } | CloudCall::Hasty { name } => {
+            CloudCall::Create { name } | CloudCall::SkipsIntent { name } => {
                 let lag = jiff::SignedDuration::try_from(LAG + Duration::from_secs(2)).expect("a short time");
                 match list.iter().find(|vm| vm.name == *name) {
                     Some(vm) => Resolution::Happened(json!({"id": vm.id})),
@@ -331,7 +334,7 @@ impl Controller for Widgets {
     }
 }
 
-/// When the youngest machine was noted.
+/// Creation time of the youngest machine.
 fn young(machines: &[Machine]) -> jiff::Timestamp {
     machines.iter().map(|machine| machine.at.timestamp()).max().unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }

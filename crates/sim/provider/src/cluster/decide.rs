@@ -1,4 +1,4 @@
-//! What is done about a SimCluster.
+//! Decisions about SimClusters.
 
 use capstan_capi_types::core::APIEndpoint;
 use capstan_controller::Look;
@@ -10,7 +10,6 @@ use super::{BalancerCall, FINALIZER, SimClusters, balancer_of};
 
 type Decision = capstan_controller::Decision<SimClusters>;
 
-/// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<SimClusters>) -> Decision {
     let owned = look.seen.members.cluster.is_some();
     decide_cluster(look, Infrastructure::conditions_mut, delete, owned.then_some(keep))
@@ -23,7 +22,7 @@ fn keep(look: &Look<SimClusters>, decision: &mut Decision) {
         decision.call(BalancerCall::Allocate { balancer });
         return;
     };
-    if !decisions::place_endpoint(look, decision, "the load balancer", &endpoint(held)) {
+    if !decisions::set_endpoint(look, decision, "the load balancer", &endpoint(held)) {
         return;
     }
     let members = &look.seen.members.control_plane;
@@ -42,5 +41,5 @@ fn delete(look: &Look<SimClusters>, decision: &mut Decision) {
     let balancer = balancer_of(&look.object.key());
     let release = look.seen.balancer.as_ref().map(|_| BalancerCall::Release { balancer });
     let kept = ("the load balancer", &look.seen.members.machines[..]);
-    decisions::let_cluster_go(look, decision, FINALIZER, kept, release);
+    decisions::delete_cluster(look, decision, FINALIZER, kept, release);
 }

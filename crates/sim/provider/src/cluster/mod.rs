@@ -1,7 +1,7 @@
-//! `SimCluster`: a load balancer before the API servers of a cluster.
+//! `SimCluster`: a load balancer for the API servers of a cluster.
 //!
 //! Owns: SimClusters, their finalizer, endpoint and status; the load balancer of the same name. Reads: the Cluster
-//! that owns it, the cluster's SimMachines, the site. On deletion: the load balancer goes after the machines.
+//! that owns it, the cluster's SimMachines, the site. On deletion: the load balancer is released after the machines.
 
 mod decide;
 mod observe;
@@ -20,7 +20,7 @@ use capstan_controller::{
 };
 use capstan_object::{Key, Object};
 use capstan_provider_kit::watch_cluster;
-use capstan_sim_site::Ground;
+use capstan_sim_site::SiteHandle;
 use serde::{Deserialize, Serialize};
 
 use crate::site;
@@ -28,40 +28,32 @@ use crate::types::{SimCluster, SimMachine};
 
 pub use observe::Seen;
 
-/// Keeps a SimCluster until its load balancer is gone.
+/// Keeps a SimCluster until its load balancer is released.
 pub const FINALIZER: &str = "simcluster.infrastructure.cluster.x-k8s.io";
 
-/// The controller of SimClusters.
 pub struct SimClusters {
-    ground: Ground,
+    site: SiteHandle,
 }
 
 impl SimClusters {
-    /// A controller whose load balancers are in a site.
-    pub fn new(ground: impl Into<Ground>) -> Self {
-        Self { ground: ground.into() }
+    pub fn new(site: impl Into<SiteHandle>) -> Self {
+        Self { site: site.into() }
     }
 }
 
-/// What is asked of the site.
+/// A call to the site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum BalancerCall {
-    /// Make a load balancer.
     Allocate {
-        /// Its name.
         balancer: String,
     },
-    /// Say which machines it leads to.
+    /// Sets the members.
     Balance {
-        /// Its name.
         balancer: String,
-        /// Addresses of machines.
         members: BTreeSet<Ipv4Addr>,
     },
-    /// Give it back.
     Release {
-        /// Its name.
         balancer: String,
     },
 }
@@ -91,8 +83,8 @@ impl Call for BalancerCall {
     }
 }
 
-/// The name of a cluster's load balancer. Names of SimClusters are unique while one exists, and a finalizer keeps
-/// it until its load balancer is gone.
+/// The name of a cluster's load balancer. It is unique: a finalizer keeps the SimCluster until its load balancer is
+/// released.
 pub(crate) fn balancer_of(key: &Key) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
@@ -117,7 +109,7 @@ impl Controller for SimClusters {
     }
 
     async fn observe(&self, object: &Arc<SimCluster>, view: &View) -> Result<Seen, ObserveError> {
-        observe::observe(object, view, &self.ground).await
+        observe::observe(object, view, &self.site).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -126,10 +118,10 @@ impl Controller for SimClusters {
 
     async fn call(&self, call: &BalancerCall, _: &Arc<SimCluster>, _: &View) -> Outcome {
         let done = match call {
-            BalancerCall::Allocate { balancer } => self.ground.allocate(balancer).await,
-            // One that is gone is made again by the next look, not here.
-            BalancerCall::Balance { balancer, members } => self.ground.balance(balancer, members).await,
-            BalancerCall::Release { balancer } => self.ground.release(balancer).await,
+            BalancerCall::Allocate { balancer } => self.site.allocate(balancer).await,
+            // A missing one is allocated by the next reconcile, not here.
+            BalancerCall::Balance { balancer, members } => self.site.balance(balancer, members).await,
+            BalancerCall::Release { balancer } => self.site.release(balancer).await,
         };
         done.map_or_else(site::outcome, |()| Outcome::done())
     }
@@ -140,7 +132,7 @@ impl Controller for SimClusters {
         _: &Arc<SimCluster>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        let there = self.ground.balancer(&intent.key).await.map_err(site::unseen)?.is_some();
+        let there = self.site.balancer(&intent.key).await.map_err(site::observe_error)?.is_some();
         let wanted = !matches!(intent.call, BalancerCall::Release { .. });
         Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
     }

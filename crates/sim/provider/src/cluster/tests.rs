@@ -1,4 +1,4 @@
-//! Decisions about SimClusters, as a table.
+//! Decisions about SimClusters.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -46,18 +46,18 @@ fn seen(balancer: Option<&[u8]>, machines: &[u8]) -> Seen {
 }
 
 #[test]
-fn a_load_balancer_is_made_filled_and_given_back() {
+fn a_load_balancer_is_allocated_filled_and_released() {
     let balancer = || "ns/c".to_owned();
     let allocate = || vec![BalancerCall::Allocate { balancer: balancer() }];
     let release = || vec![BalancerCall::Release { balancer: balancer() }];
     let balance = |last: &[u8]| vec![BalancerCall::Balance { balancer: balancer(), members: members(last) }];
     for (what, object, seen, expected) in [
-        ("nothing is there", object(), seen(None, &[]), allocate()),
-        ("it is there", object(), seen(Some(&[]), &[]), vec![]),
-        ("a control plane machine came", placed(), seen(Some(&[]), &[4]), balance(&[4])),
-        ("one went", placed(), seen(Some(&[4, 5]), &[5]), balance(&[5])),
-        ("all is well", placed(), seen(Some(&[4]), &[4]), vec![]),
-        ("the site forgot it", placed(), seen(None, &[4]), allocate()),
+        ("nothing exists", object(), seen(None, &[]), allocate()),
+        ("it exists", object(), seen(Some(&[]), &[]), vec![]),
+        ("a control plane machine was added", placed(), seen(Some(&[]), &[4]), balance(&[4])),
+        ("one was removed", placed(), seen(Some(&[4, 5]), &[5]), balance(&[5])),
+        ("in sync", placed(), seen(Some(&[4]), &[4]), vec![]),
+        ("the site has lost it", placed(), seen(None, &[4]), allocate()),
         ("deleted, with machines", deleted(placed()), seen(Some(&[4]), &[4]), vec![]),
         ("deleted, without machines", deleted(placed()), seen(Some(&[4]), &[]), release()),
         ("deleted and gone", deleted(placed()), seen(None, &[]), vec![]),
@@ -86,7 +86,7 @@ fn the_contract_is_fulfilled_once_the_load_balancer_is_there() {
 }
 
 #[test]
-fn an_endpoint_elsewhere_is_told_and_nothing_is_done() {
+fn a_foreign_endpoint_is_reported_and_nothing_is_done() {
     let mut cluster = object();
     cluster.spec.control_plane_endpoint = APIEndpoint { host: "10.0.0.1".to_owned(), port: 443 };
     let decision = decide(&look(cluster, seen(Some(&[]), &[4])));
@@ -97,7 +97,7 @@ fn an_endpoint_elsewhere_is_told_and_nothing_is_done() {
 }
 
 #[test]
-fn the_finalizer_goes_last_and_somebody_elses_object_is_left_alone() {
+fn the_finalizer_is_removed_last_and_foreign_objects_are_left_alone() {
     let gone = decide(&look(deleted(placed()), seen(None, &[])));
     assert!(gone.object.metadata.finalizers.is_empty());
     let waiting = decide(&look(deleted(placed()), seen(Some(&[4]), &[4])));
@@ -112,7 +112,7 @@ fn the_finalizer_goes_last_and_somebody_elses_object_is_left_alone() {
 }
 
 #[test]
-fn a_paused_cluster_says_so_and_keeps_its_members() {
+fn a_paused_cluster_reports_it_and_keeps_its_members() {
     let mut look: Look<SimClusters> = look(placed(), seen(Some(&[4]), &[5]));
     look.paused = Some("Cluster spec.paused is set to true".to_owned());
     let decision = decide(&look);

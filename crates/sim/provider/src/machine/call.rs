@@ -1,32 +1,28 @@
-//! What is asked of the site.
+//! Calls to the site.
 
 use std::sync::Arc;
 
 use capstan_controller::{Call, Outcome, Resolution, View};
 use capstan_guest::SiteError;
 use capstan_provider_kit::order;
-use capstan_sim_site::{Ground, GroundError};
+use capstan_sim_site::{SiteCallError, SiteHandle};
 use serde::{Deserialize, Serialize};
 
 use super::Order;
 use crate::types::SimMachine;
 use crate::{code, site};
 
-/// What is asked of the site.
+/// A call to the site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "camelCase")]
 pub enum MachineCall {
-    /// Create a machine.
     Create {
-        /// Its id.
         id: String,
-        /// The machine as the site is told of it; none in intents of releases that did not journal it.
+        /// The complete order; `None` in intents of older releases, which did not record it.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "order")]
         order: Option<Box<Order>>,
     },
-    /// Destroy a machine.
     Destroy {
-        /// Its id.
         id: String,
     },
 }
@@ -54,7 +50,7 @@ pub(super) async fn make(
     call: &MachineCall,
     object: &Arc<SimMachine>,
     view: &View,
-    ground: &Ground,
+    site: &SiteHandle,
 ) -> Outcome {
     match call {
         MachineCall::Create { id, order } => {
@@ -65,25 +61,25 @@ pub(super) async fn make(
                 Ok(user_data) => user_data,
                 Err(error) => return error.outcome(code::BOOT_DATA),
             };
-            match ground.create(order.specification(id, user_data)).await {
-                // Once is all there is of an id: it exists, or did. A look tells which.
-                Ok(_) | Err(GroundError::Refused(SiteError::Exists(_))) => Outcome::done(),
+            match site.create(order.specification(id, user_data)).await {
+                // Ids are never reused: the machine exists or existed. The next reconcile finds out.
+                Ok(_) | Err(SiteCallError::Refused(SiteError::Exists(_))) => Outcome::done(),
                 Err(error) => site::outcome(error),
             }
         }
-        MachineCall::Destroy { id } => match ground.destroy(id).await {
-            Ok(()) | Err(GroundError::Refused(SiteError::NoSuchVm(_))) => Outcome::done(),
+        MachineCall::Destroy { id } => match site.destroy(id).await {
+            Ok(()) | Err(SiteCallError::Refused(SiteError::NoSuchVm(_))) => Outcome::done(),
             Err(error) => site::outcome(error),
         },
     }
 }
 
-/// What became of a call that nobody heard the end of. The site answers for certain.
-pub(super) async fn resolve(call: &MachineCall, ground: &Ground) -> Result<Resolution, GroundError> {
+/// Looks up the result of a call whose response was lost. The site's state is authoritative.
+pub(super) async fn resolve(call: &MachineCall, site: &SiteHandle) -> Result<Resolution, SiteCallError> {
     let (id, wanted) = match call {
         MachineCall::Create { id, .. } => (id, true),
         MachineCall::Destroy { id } => (id, false),
     };
-    let there = ground.vm(id).await?.is_some();
+    let there = site.vm(id).await?.is_some();
     Ok(if there == wanted { Resolution::happened() } else { Resolution::DidNotHappen })
 }

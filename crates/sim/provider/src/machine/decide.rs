@@ -1,4 +1,4 @@
-//! What is done about a SimMachine.
+//! Decisions about SimMachines.
 
 use capstan_capi_types::core::{Cluster, Machine};
 use capstan_controller::Look;
@@ -12,7 +12,6 @@ use crate::code;
 
 type Decision = capstan_controller::Decision<SimMachines>;
 
-/// What is to be done. Depends on nothing but what was seen.
 pub(super) fn decide(look: &Look<SimMachines>) -> Decision {
     let owners = look.seen.machine.as_ref().zip(look.seen.cluster.as_ref());
     let keep = owners.map(|(machine, cluster)| {
@@ -71,9 +70,9 @@ fn instance(vm: &Vm) -> Instance {
     Instance { provider_id: format!("{SCHEME}{}", vm.id), name, address, phase }
 }
 
-/// A machine without our mark is somebody else's, and stays.
+/// A machine without our mark is foreign and stays.
 fn delete(look: &Look<SimMachines>, decision: &mut Decision) {
     let ours = look.seen.vm.as_ref().filter(|vm| is_ours(vm));
     let destroy = ours.map(|vm| MachineCall::Destroy { id: vm.id.clone() });
-    decisions::let_go(look, decision, FINALIZER, destroy);
+    decisions::delete_object(look, decision, FINALIZER, destroy);
 }

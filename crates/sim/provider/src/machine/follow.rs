@@ -1,33 +1,33 @@
-//! Machines that change behind our back wake the objects they belong to.
+//! Enqueues SimMachines when their machine changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capstan_controller::Wake;
 use capstan_object::Key;
-use capstan_sim_site::{Changed, Changes, Ground};
+use capstan_sim_site::{Changed, Changes, SiteHandle};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-/// Follows the changes of a site for as long as the controller lives.
+/// Follows the changes of a site until it is dropped.
 pub(super) struct Follower {
-    ground: Ground,
+    site: SiteHandle,
     known: Arc<Mutex<BTreeMap<String, Key>>>,
     task: Mutex<Option<AbortHandle>>,
 }
 
 impl Follower {
-    pub(super) fn new(ground: Ground) -> Self {
-        Self { ground, known: Arc::default(), task: Mutex::new(None) }
+    pub(super) fn new(site: SiteHandle) -> Self {
+        Self { site, known: Arc::default(), task: Mutex::new(None) }
     }
 
-    /// Wakes an object whenever the machine of an id changes from here on.
+    /// Enqueues an object whenever the machine of this id changes from now on.
     pub(super) fn follow(&self, id: &str, key: &Key, wake: impl FnOnce() -> Wake) {
         self.known.lock().entry(id.to_owned()).or_insert_with(|| key.clone());
         let mut task = self.task.lock();
         if task.is_none() {
-            // Subscribed before the first look at any machine, so that no change falls in between.
-            let (changes, known, wake) = (self.ground.changes(), self.known.clone(), wake());
+            // Subscribe before the first read of any machine, so that no change is missed.
+            let (changes, known, wake) = (self.site.changes(), self.known.clone(), wake());
             *task = Some(tokio::spawn(listen(changes, known, wake)).abort_handle());
         }
     }

@@ -1,11 +1,11 @@
 //! `SimMachine`: a machine in a site.
 //!
-//! Owns: SimMachines, their finalizer, provider id and status; the machine in the site of that id. Reads: the Machine
+//! Owns: SimMachines, their finalizer, provider id and status; the machine of that id in the site. Reads: the Machine
 //! that owns it, its Cluster, the Secret with its boot data, the site.
 //!
-//! The id is written into the specification together with the intent to create, before anything is created: it
-//! outlives `clusterctl move`, which drops status and changes uids, and the machine is looked up by it ever after. A
-//! machine that has gone is told, never made again: whoever manages the Machine replaces it.
+//! The id is written to the spec together with the intent to create, before the call: it survives `clusterctl move`,
+//! which drops status and changes uids, and the machine is looked up by it from then on. A machine that has vanished
+//! is reported, never recreated: the owner of the Machine replaces it.
 
 mod call;
 mod decide;
@@ -24,7 +24,7 @@ use capstan_controller::{
 };
 use capstan_object::{Key, Object};
 use capstan_provider_kit::{cluster_of_machine, watch_machine};
-use capstan_sim_site::Ground;
+use capstan_sim_site::SiteHandle;
 
 use crate::site;
 use crate::types::SimMachine;
@@ -35,31 +35,29 @@ pub use observe::Seen;
 pub use order::Order;
 pub(crate) use order::{CPUS, MEMORY_MIB};
 
-/// Keeps a SimMachine until its machine is gone.
+/// Keeps a SimMachine until its machine is destroyed.
 pub const FINALIZER: &str = "simmachine.infrastructure.cluster.x-k8s.io";
 
-/// The mark on our machines in a site. Its value is the id; what does not carry it is never touched.
+/// The ownership mark on machines in a site. Its value is the id; machines without it are never touched.
 pub const MACHINE_TAG: &str = "infrastructure.cluster.x-k8s.io/simmachine";
 
 /// Scheme of provider ids.
 pub(crate) const SCHEME: &str = "sim://";
 
-/// The controller of SimMachines.
 pub struct SimMachines {
-    ground: Ground,
+    site: SiteHandle,
     follower: Follower,
 }
 
 impl SimMachines {
-    /// A controller whose machines are in a site.
-    pub fn new(ground: impl Into<Ground>) -> Self {
-        let ground = ground.into();
-        let follower = Follower::new(ground.clone());
-        Self { ground, follower }
+    pub fn new(site: impl Into<SiteHandle>) -> Self {
+        let site = site.into();
+        let follower = Follower::new(site.clone());
+        Self { site, follower }
     }
 }
 
-/// The id that a machine has, or would get.
+/// The id that a machine has or will get.
 pub(crate) fn id_of(object: &SimMachine) -> String {
     let meta = &object.metadata;
     match object.spec.provider_id.strip_prefix(SCHEME) {
@@ -89,7 +87,7 @@ impl Controller for SimMachines {
 
     async fn observe(&self, object: &Arc<SimMachine>, view: &View) -> Result<Seen, ObserveError> {
         self.follower.follow(&id_of(object), &object.key(), || view.wake());
-        observe::observe(object, view, &self.ground).await
+        observe::observe(object, view, &self.site).await
     }
 
     fn decide(&self, look: &Look<Self>) -> Decision<Self> {
@@ -97,7 +95,7 @@ impl Controller for SimMachines {
     }
 
     async fn call(&self, call: &MachineCall, object: &Arc<SimMachine>, view: &View) -> Outcome {
-        call::make(call, object, view, &self.ground).await
+        call::make(call, object, view, &self.site).await
     }
 
     async fn resolve(
@@ -106,7 +104,7 @@ impl Controller for SimMachines {
         _: &Arc<SimMachine>,
         _: &View,
     ) -> Result<Resolution, ObserveError> {
-        call::resolve(&intent.call, &self.ground).await.map_err(site::unseen)
+        call::resolve(&intent.call, &self.site).await.map_err(site::observe_error)
     }
 
     fn gone(&self, key: &Key) {

@@ -1,4 +1,4 @@
-//! What a decision about a SimMachine depends on.
+//! What a decision about a SimMachine is based on.
 
 use std::sync::Arc;
 
@@ -8,35 +8,38 @@ use capstan_controller::{ObserveError, View};
 use capstan_guest::vm::Vm;
 use capstan_provider_kit::decisions::waits_for;
 use capstan_provider_kit::{BootData, BootDataError, cluster_of_machine};
-use capstan_sim_site::Ground;
+use capstan_sim_site::SiteHandle;
 
 use super::{MACHINE_TAG, id_of};
 use crate::site;
 use crate::types::SimMachine;
 
-/// What was seen beside the SimMachine.
+/// Observed state besides the SimMachine.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The Machine that owns it.
     pub machine: Option<Arc<Machine>>,
-    /// Its Cluster.
     pub cluster: Option<Arc<Cluster>>,
     /// The machine in the site.
     pub vm: Option<Vm>,
-    /// What the machine is to boot with; `None` while none is to be made.
+    /// The boot data; `None` while no machine is to be created.
     pub boot_data: Option<Result<BootData, BootDataError>>,
 }
 
-/// The machine carries our mark.
+/// The machine has our mark.
 pub(super) fn is_ours(vm: &Vm) -> bool {
     vm.tags.get(MACHINE_TAG).is_some_and(|id| *id == vm.id)
 }
 
-pub(super) async fn observe(object: &SimMachine, view: &View, ground: &Ground) -> Result<Seen, ObserveError> {
+pub(super) async fn observe(
+    object: &SimMachine,
+    view: &View,
+    site: &SiteHandle,
+) -> Result<Seen, ObserveError> {
     let mut seen = Seen {
         machine: owners::of::<Machine>(&object.metadata, view)?,
         cluster: cluster_of_machine(&object.metadata, view)?,
-        vm: ground.vm(&id_of(object)).await.map_err(site::unseen)?,
+        vm: site.vm(&id_of(object)).await.map_err(site::observe_error)?,
         boot_data: None,
     };
     let unmade = seen.vm.is_none() && object.status.initialization.provisioned != Some(true);

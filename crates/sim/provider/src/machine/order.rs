@@ -1,4 +1,4 @@
-//! The order of a machine: everything that the site is told of it but its boot data.
+//! The order of a machine: its complete specification without the boot data.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,26 @@ use serde::{Deserialize, Serialize};
 use super::{MACHINE_TAG, SCHEME};
 use crate::types::SimMachine;
 
-/// Cores and memory of a machine that asks for none.
+/// Default size of a machine.
 pub(crate) const CPUS: u32 = 2;
 pub(crate) const MEMORY_MIB: u64 = 4096;
 
-/// The order of a machine. Its address is left to the site, as to any cloud's DHCP.
+/// The order of a machine. The site assigns its address, like a cloud's DHCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
     /// Host name.
     pub name: String,
-    /// Kubernetes on the image; none if the image has no kubeadm.
+    /// Kubernetes version of the image; `None` if it has no kubeadm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<String>,
-    /// Cores.
     pub cpus: u32,
-    /// Memory in MiB.
     #[serde(rename = "memoryMiB")]
     pub memory_mib: u64,
-    /// Tags, our mark among them.
+    /// Tags, including our mark.
     pub tags: BTreeMap<String, String>,
-    /// What goes wrong with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<GuestFault>,
-    /// What it boots with.
     pub boot_data: BootDataRef,
 }
 
@@ -42,7 +38,6 @@ impl order::Order for Order {
 }
 
 impl Order {
-    /// The order of an object's machine.
     pub(super) fn of(id: &str, object: &SimMachine, machine: &Machine, boot_data: &BootData) -> Self {
         let spec = &object.spec;
         let version = Some(&spec.image.kubernetes).filter(|version| !version.is_empty());
@@ -59,7 +54,7 @@ impl Order {
         }
     }
 
-    /// The order in the site's words.
+    /// The order as the site's specification.
     pub(super) fn specification(&self, id: &str, user_data: Vec<u8>) -> VmSpec {
         VmSpec {
             id: id.to_owned(),

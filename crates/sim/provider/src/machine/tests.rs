@@ -1,4 +1,4 @@
-//! Decisions about SimMachines, as a table.
+//! Decisions about SimMachines.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -57,7 +57,7 @@ fn boot_data() -> BootDataRef {
     }
 }
 
-/// A call as it was journaled before orders were.
+/// A call as older releases recorded it.
 fn create_without_order() -> MachineCall {
     serde_json::from_value(json!({"verb": "create", "id": ID})).expect("a call")
 }
@@ -81,7 +81,7 @@ fn the_order_is_complete_when_it_is_decided_and_holds_no_boot_data() {
 }
 
 #[test]
-fn boot_data_that_cannot_be_read_is_reported_and_looked_at_again() {
+fn unreadable_boot_data_is_reported_and_retried() {
     let gone = BootDataError::Unreadable("there is no Secret ns/m-data".to_owned());
     let decision = decide(&look(object(), Seen { boot_data: Some(Err(gone)), ..seen(None) }));
     assert_eq!(calls(&decision), []);
@@ -90,7 +90,7 @@ fn boot_data_that_cannot_be_read_is_reported_and_looked_at_again() {
 }
 
 #[test]
-fn a_machine_is_made_when_everything_it_needs_is_there_and_waits_with_a_reason_until_then() {
+fn a_machine_waits_with_a_reason_until_its_dependencies_exist() {
     let early = Cluster::default();
     let mut uninitialised = cluster();
     uninitialised.status.initialization.control_plane_initialized = None;
@@ -149,7 +149,7 @@ fn ready_mirrors_the_state_of_the_machine() {
 }
 
 #[test]
-fn the_failure_domain_of_the_machine_goes_before_our_own() {
+fn the_failure_domain_of_the_machine_takes_precedence() {
     let mut object = object();
     object.spec.failure_domain = "b".to_owned();
     let domain = |machine: Machine| {
@@ -162,11 +162,11 @@ fn the_failure_domain_of_the_machine_goes_before_our_own() {
 }
 
 #[test]
-fn a_machine_that_vanished_is_told_and_never_made_again() {
+fn a_vanished_machine_is_reported_and_never_recreated() {
     let decision = decide(&look(made(), seen(None)));
     assert_eq!((calls(&decision), ready(&decision).reason.as_str()), (vec![], "Gone"));
 
-    // After a move the status is lost: the call says that there once was one.
+    // After a move the status is lost: the call shows that a machine existed.
     let mut moved = made();
     moved.status = Default::default();
     let mut look: Look<SimMachines> = look(moved, seen(None));
@@ -178,7 +178,7 @@ fn a_machine_that_vanished_is_told_and_never_made_again() {
 }
 
 #[test]
-fn deletion_destroys_what_is_ours_and_nothing_else_and_then_lets_go() {
+fn deletion_destroys_only_our_machine_and_then_removes_the_finalizer() {
     let foreign = Vm { tags: BTreeMap::new(), ..vm(Phase::Booted) };
     let destroy = vec![MachineCall::Destroy { id: ID.to_owned() }];
     for (what, vm, expected, kept) in [
@@ -186,7 +186,7 @@ fn deletion_destroys_what_is_ours_and_nothing_else_and_then_lets_go() {
         ("it is gone", None, vec![], false),
         ("it is not ours", Some(foreign.clone()), vec![], false),
     ] {
-        // Without an owner too: a machine must go even if its Machine went first.
+        // Also without an owner: a machine must be destroyed even if its Machine is gone.
         let decision = decide(&look(deleted(made()), Seen { vm, ..Seen::default() }));
         assert_eq!(calls(&decision), expected, "{what}");
         assert_eq!(!decision.object.metadata.finalizers.is_empty(), kept, "{what}");
@@ -196,7 +196,7 @@ fn deletion_destroys_what_is_ours_and_nothing_else_and_then_lets_go() {
 }
 
 #[test]
-fn a_machine_of_another_plane_keeps_its_id() {
+fn a_moved_machine_keeps_its_id() {
     let mut moved = made();
     moved.metadata.uid = "another".to_owned();
     let decision = decide(&look(deleted(moved), seen(Some(vm(Phase::Booted)))));

@@ -1,4 +1,4 @@
-//! `SimCluster`: where the API of a simulated cluster is reached, and what it is made from.
+//! `SimCluster` and its template.
 
 use capstan_capi_types::core::{APIEndpoint, FailureDomain, TemplateMeta};
 use capstan_capi_types::wire::wire;
@@ -15,21 +15,21 @@ object!(
 );
 
 wire! {
-    /// The infrastructure of a simulated cluster: a load balancer before its API servers.
+    /// The infrastructure of a simulated cluster: a load balancer for its API servers.
     pub struct SimCluster {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimClusterSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: SimClusterStatus,
     }
 
-    /// What is wanted of the infrastructure of a cluster.
+    /// Desired state of the infrastructure of a cluster.
     pub struct SimClusterSpec {
-        /// Where the API server is reached; filled in by the provider.
+        /// Endpoint of the API server; set by the provider.
         pub control_plane_endpoint: APIEndpoint,
-        /// Failure domains that the site shall have.
+        /// Failure domains of the cluster.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -37,18 +37,18 @@ wire! {
         pub failure_domains: Vec<FailureDomain>,
     }
 
-    /// What was observed of the infrastructure of a cluster.
+    /// Observed state of the infrastructure of a cluster.
     #[schemars(extend("minProperties" = 1))]
     pub struct SimClusterStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the core.
+        /// Initialization status; part of the provider contract.
         pub initialization: InitializationStatus,
-        /// Failure domains that machines can be placed in.
+        /// Failure domains for machines.
         #[schemars(
             length(min = 1, max = 100),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -56,26 +56,26 @@ wire! {
         pub failure_domains: Vec<FailureDomain>,
     }
 
-    /// What SimClusters are made from.
+    /// Template of SimClusters.
     pub struct SimClusterTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimClusterTemplateSpec,
     }
 
-    /// What SimClusters are made from.
+    /// Template of SimClusters.
     pub struct SimClusterTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: SimClusterTemplateResource,
     }
 
-    /// A SimCluster to be.
+    /// The template of a SimCluster.
     pub struct SimClusterTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimClusterSpec,
     }
 }

@@ -1,4 +1,4 @@
-//! `SimMachine`: a simulated machine, and what it is made from.
+//! `SimMachine` and its template.
 
 use std::time::Duration;
 
@@ -20,36 +20,36 @@ object!(
 wire! {
     /// A simulated machine.
     pub struct SimMachine {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimMachineSpec,
-        /// What was observed.
+        /// Observed state.
         pub status: SimMachineStatus,
     }
 
-    /// What is wanted of a simulated machine. A machine is made once: nothing of this can change later.
+    /// Desired state of a simulated machine. Immutable.
     pub struct SimMachineSpec {
-        /// Identity of the machine, equal to that of its Node; filled in by the provider before the machine is made.
+        /// Provider id of the machine and of its Node; set by the provider before the machine is created.
         #[serde(rename = "providerID")]
         #[schemars(length(min = 1, max = 512))]
         pub provider_id: String,
-        /// What the machine boots from.
+        /// Disk image.
         pub image: SimImage,
-        /// Cores; 2 if absent.
+        /// Number of CPUs; defaults to 2.
         #[schemars(range(min = 1, max = 1024))]
         pub cpus: Option<i32>,
-        /// Memory in MiB; 4096 if absent.
+        /// Memory in MiB; defaults to 4096.
         #[serde(rename = "memoryMiB")]
         #[schemars(range(min = 1, max = 67108864))]
         pub memory_mib: Option<i32>,
-        /// Failure domain, unless the Machine names one.
+        /// Failure domain; the Machine's takes precedence.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
-        /// How much longer than usual the machine takes to boot.
+        /// Additional boot time.
         #[schemars(range(min = 0, max = 86400))]
         pub boot_delay_seconds: Option<i32>,
-        /// What goes wrong with the machine.
+        /// Faults of the machine.
         #[schemars(length(min = 1, max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         pub faults: Vec<Fault>,
     }
@@ -57,69 +57,69 @@ wire! {
     /// A disk image.
     #[schemars(extend("minProperties" = 1))]
     pub struct SimImage {
-        /// Kubernetes on it, such as `v1.36.0`; the version of the Machine if absent.
+        /// Kubernetes version on the image, such as `v1.36.0`; defaults to the version of the Machine.
         #[schemars(length(min = 1, max = 256))]
         pub kubernetes: String,
     }
 
-    /// Something that goes wrong with a machine.
+    /// A fault of a machine.
     pub struct Fault {
-        /// What.
+        /// Type of the fault.
         #[serde(rename = "type")]
         #[schemars(extend("x-required" = true))]
         pub kind: Option<FaultType>,
-        /// How much longer a slow boot takes, or how long after joining a kubelet dies.
+        /// Additional boot time, or time between joining and the death of the kubelet.
         #[schemars(range(min = 0, max = 86400))]
         pub seconds: Option<i32>,
     }
 
-    /// What was observed of a simulated machine.
+    /// Observed state of a simulated machine.
     #[schemars(extend("minProperties" = 1))]
     pub struct SimMachineStatus {
-        /// Observed aspects of the object, one per type.
+        /// Conditions of the object, one per type.
         #[schemars(
             length(max = 32),
             extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
         )]
         pub conditions: Vec<Condition>,
-        /// Milestones on the way to being usable; contract with the core.
+        /// Initialization status; part of the provider contract.
         pub initialization: InitializationStatus,
         /// Addresses of the machine.
         #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
         pub addresses: Vec<MachineAddress>,
-        /// Failure domain the machine was placed in.
+        /// Failure domain of the machine.
         #[schemars(length(min = 1, max = 256))]
         pub failure_domain: String,
     }
 
-    /// What SimMachines are made from.
+    /// Template of SimMachines.
     pub struct SimMachineTemplate {
-        /// Name, labels, owners and the rest of what every object has.
+        /// Standard object metadata.
         pub metadata: ObjectMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimMachineTemplateSpec,
     }
 
-    /// What SimMachines are made from.
+    /// Template of SimMachines.
     pub struct SimMachineTemplateSpec {
-        /// What to make objects from.
+        /// Template of the objects.
         #[schemars(extend("x-required" = true))]
         pub template: SimMachineTemplateResource,
     }
 
-    /// A SimMachine to be.
+    /// The template of a SimMachine.
     pub struct SimMachineTemplateResource {
-        /// Labels and annotations for the objects made from this.
+        /// Labels and annotations of the created objects.
         pub metadata: TemplateMeta,
-        /// What is wanted.
+        /// Desired state.
         pub spec: SimMachineSpec,
     }
 }
 
 choice! {
-    /// What can go wrong with a machine.
+    /// Type of a fault.
     pub enum FaultType {
-        /// It takes longer to boot.
+        /// It boots slower.
         SlowBoot = "SlowBoot",
         /// It never gets past its firmware.
         NeverBoots = "NeverBoots",
@@ -127,20 +127,20 @@ choice! {
         DiskFull = "DiskFull",
         /// It boots but cannot reach the network.
         NoNetwork = "NoNetwork",
-        /// Its kubelet stops some time after it joined.
+        /// Its kubelet stops some time after joining.
         KubeletDies = "KubeletDies",
     }
 }
 
 impl FaultType {
-    /// The fault happens after a time, which is said with it.
+    /// The fault needs a duration.
     pub fn takes_time(self) -> bool {
         matches!(self, Self::SlowBoot | Self::KubeletDies)
     }
 }
 
 impl Fault {
-    /// The fault as a guest has it; `None` if it says nothing.
+    /// The fault for the guest; `None` if it has no type.
     pub fn to_guest(&self) -> Option<GuestFault> {
         let time = seconds(self.seconds);
         Some(match self.kind? {
@@ -154,7 +154,7 @@ impl Fault {
 }
 
 impl SimMachineSpec {
-    /// All faults, the slow boot by `bootDelaySeconds` among them.
+    /// All faults, including the slow boot by `bootDelaySeconds`.
     pub fn guest_faults(&self) -> Vec<GuestFault> {
         let delay = self.boot_delay_seconds.filter(|delay| *delay > 0);
         let slow = delay.map(|delay| GuestFault::SlowBoot(seconds(Some(delay))));

@@ -1,16 +1,16 @@
-//! What was foretold of an edit is what then happened: the same machines come and go, in the same order.
+//! The preview of an edit equals what then happens: the same machines are created and deleted, in the same order.
 
 use std::collections::BTreeSet;
 
 use capstan_controller::{Client, Deletion, KindName, Patch};
 use capstan_object::{Key, Scope};
 use capstan_provider_kit::Size;
-use capstan_rehearsal::{Load, MachineOf, RehearsalError, Step, What};
+use capstan_rehearsal::{Load, MachineEvent, MachineEventKind, MachineInfo, RehearsalError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::original::{Both, try_and_do};
+use crate::original::{Both, rehearse_and_apply};
 
 type Done = BoxFuture<'static, Result<(), String>>;
 
@@ -36,7 +36,7 @@ async fn apply(client: &Client, mut object: Value) -> Result<(), String> {
     applied.map(drop).map_err(|error| error.to_string())
 }
 
-/// The sample, with changes of its objects by kind.
+/// The sample, with changes to its objects by kind.
 async fn sample_with(client: Client, changes: Vec<(&'static str, Value)>) -> Result<(), String> {
     for mut object in sample() {
         for (kind, change) in &changes {
@@ -76,53 +76,54 @@ fn nothing(_: Client) -> Done {
     futures::future::ready(Ok(())).boxed()
 }
 
-/// What happened, without what chance decides: the names of machines that were not there before, and times.
-fn course(steps: &[Step]) -> Vec<(What, String, String, String)> {
-    let told = |step: &Step| {
+/// The events without what is random: names of new machines, and times.
+fn outline(steps: &[MachineEvent]) -> Vec<(MachineEventKind, String, String, String)> {
+    let described = |step: &MachineEvent| {
         let machine = &step.machine;
         let name = if machine.existed { machine.name.clone() } else { "new".to_owned() };
         (step.what, machine.of.clone(), machine.version.clone(), name)
     };
-    // When two machines get ready at about the same time depends on more than a plan can know.
-    steps.iter().filter(|step| step.what != What::Ready).map(told).collect()
+    // The order in which two machines become ready at about the same time is not predictable.
+    steps.iter().filter(|step| step.what != MachineEventKind::Ready).map(described).collect()
 }
 
-fn counts(steps: &[Step]) -> (usize, usize) {
+fn counts(steps: &[MachineEvent]) -> (usize, usize) {
     let count = |what| steps.iter().filter(|step| step.what == what).count();
-    (count(What::Created), count(What::Deleted))
+    (count(MachineEventKind::Created), count(MachineEventKind::Deleted))
 }
 
 fn loads(both: &Both) -> (Load, Load) {
-    both.foretold.loads(|_| true, |machine| machine.infrastructure.as_deref().and_then(Size::in_spec))
+    both.previewed.loads(|_| true, |machine| machine.infrastructure.as_deref().and_then(Size::in_spec))
 }
 
-fn foretold(prepare: fn(Client) -> Done, edit: fn(Client) -> Done) -> Both {
-    let both = try_and_do(prepare, edit).expect("a course");
-    assert_eq!(course(&both.foretold.steps), course(&both.happened));
-    assert_eq!(both.foretold.before, [], "nothing was under way");
-    assert!(both.foretold.rested);
+fn previewed(prepare: fn(Client) -> Done, edit: fn(Client) -> Done) -> Both {
+    let both = rehearse_and_apply(prepare, edit).expect("a preview");
+    assert_eq!(outline(&both.previewed.steps), outline(&both.happened));
+    assert_eq!(both.previewed.before, [], "no change was in progress");
+    assert!(both.previewed.idle);
     both
 }
 
 #[test]
-fn a_new_cluster_comes_as_foretold() {
-    let both = foretold(nothing, create);
+fn a_new_cluster_is_created_as_previewed() {
+    let both = previewed(nothing, create);
     assert_eq!(counts(&both.happened), (2, 0));
     let (now, peak) = loads(&both);
     assert_eq!((now.machines, peak.machines), (0, 2));
     assert_eq!((peak.size.cpus, peak.size.memory_mib), (4, 8192));
-    assert_eq!(both.foretold.without_network, [], "the sample brings a network");
-    // Founding takes its time, and only then a worker joins.
-    let ready: Vec<&Step> = both.foretold.steps.iter().filter(|step| step.what == What::Ready).collect();
+    assert_eq!(both.previewed.without_network, [], "the sample has a CNI");
+    // The control plane is initialized before a worker joins.
+    let ready: Vec<&MachineEvent> =
+        both.previewed.steps.iter().filter(|step| step.what == MachineEventKind::Ready).collect();
     assert_eq!(ready.len(), 2);
     assert!(ready[0].machine.of.starts_with("KubeadmControlPlane/") && ready[0].seconds > 30, "{ready:?}");
 }
 
 #[test]
-fn workers_are_added_and_taken_away_as_foretold() {
+fn workers_are_added_and_removed_as_previewed() {
     let up =
         |client| sample_with(client, vec![("MachineDeployment", json!({"spec": {"replicas": 3}}))]).boxed();
-    let both = foretold(create, up);
+    let both = previewed(create, up);
     assert_eq!(counts(&both.happened), (2, 0));
     let down = |client| {
         let changes = vec![
@@ -131,14 +132,15 @@ fn workers_are_added_and_taken_away_as_foretold() {
         ];
         sample_with(client, changes).boxed()
     };
-    let both = foretold(create_three, down);
+    let both = previewed(create_three, down);
     assert_eq!(counts(&both.happened), (0, 1));
-    let gone = both.foretold.steps.iter().find(|step| step.what == What::Deleted).expect("one goes");
+    let gone =
+        both.previewed.steps.iter().find(|step| step.what == MachineEventKind::Deleted).expect("one goes");
     assert!(gone.machine.existed, "{gone:?}");
 }
 
 #[test]
-fn an_upgrade_replaces_machines_in_the_order_foretold() {
+fn an_upgrade_replaces_machines_in_the_previewed_order() {
     let upgrade = |client| {
         let changes = vec![
             ("KubeadmControlPlane", json!({"spec": {"replicas": 3, "version": "v1.36.1"}})),
@@ -149,7 +151,7 @@ fn an_upgrade_replaces_machines_in_the_order_foretold() {
         ];
         sample_with(client, changes).boxed()
     };
-    let both = foretold(create_three, upgrade);
+    let both = previewed(create_three, upgrade);
     assert_eq!(counts(&both.happened), (5, 5));
     let (now, peak) = loads(&both);
     let more = peak.machines - now.machines;
@@ -157,7 +159,7 @@ fn an_upgrade_replaces_machines_in_the_order_foretold() {
 }
 
 #[test]
-fn a_template_that_changes_rolls_the_machines_foretold() {
+fn a_changed_template_rolls_the_previewed_machines() {
     let roll = |client: Client| {
         let changed = async move {
             let mut template =
@@ -174,13 +176,13 @@ fn a_template_that_changes_rolls_the_machines_foretold() {
         };
         changed.boxed()
     };
-    let both = foretold(create, roll);
+    let both = previewed(create, roll);
     assert_eq!(counts(&both.happened), (1, 1));
     assert_eq!(loads(&both).1.size.cpus, 2 + 2 + 4, "the new one comes before the old one goes");
 }
 
 #[test]
-fn a_deployment_that_is_deleted_takes_the_machines_foretold() {
+fn a_deleted_deployment_deletes_the_previewed_machines() {
     let delete = |client: Client| {
         let deleted = async move {
             let kind = KindName::namespaced(
@@ -195,12 +197,12 @@ fn a_deployment_that_is_deleted_takes_the_machines_foretold() {
         };
         deleted.boxed()
     };
-    let both = foretold(create, delete);
+    let both = previewed(create, delete);
     assert_eq!(counts(&both.happened), (0, 1));
 }
 
 #[test]
-fn a_cluster_that_is_deleted_goes_in_the_order_foretold() {
+fn a_cluster_is_deleted_in_the_previewed_order() {
     let delete = |client: Client| {
         let deleted = async move {
             let kind = KindName::namespaced("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
@@ -209,23 +211,25 @@ fn a_cluster_that_is_deleted_goes_in_the_order_foretold() {
         };
         deleted.boxed()
     };
-    let both = try_and_do(create_three, delete).expect("a course");
-    assert!(both.foretold.rested);
-    let gone = |steps: &[Step]| -> Vec<MachineOf> {
-        let gone = steps.iter().filter(|step| step.what == What::Deleted);
+    let both = rehearse_and_apply(create_three, delete).expect("a preview");
+    assert!(both.previewed.idle);
+    let gone = |steps: &[MachineEvent]| -> Vec<MachineInfo> {
+        let gone = steps.iter().filter(|step| step.what == MachineEventKind::Deleted);
         gone.map(|step| step.machine.clone()).collect()
     };
-    // Which of those that go at the same time is gone first depends on more than a plan can know.
-    let owners = |steps: &[Step]| gone(steps).into_iter().map(|machine| machine.of).collect::<Vec<_>>();
-    let names = |steps: &[Step]| gone(steps).into_iter().map(|machine| machine.name).collect::<BTreeSet<_>>();
-    assert_eq!(owners(&both.foretold.steps), owners(&both.happened));
-    assert_eq!(names(&both.foretold.steps), names(&both.happened));
+    // The order in which machines disappear that are deleted at the same time is not predictable.
+    let owners =
+        |steps: &[MachineEvent]| gone(steps).into_iter().map(|machine| machine.of).collect::<Vec<_>>();
+    let names =
+        |steps: &[MachineEvent]| gone(steps).into_iter().map(|machine| machine.name).collect::<BTreeSet<_>>();
+    assert_eq!(owners(&both.previewed.steps), owners(&both.happened));
+    assert_eq!(names(&both.previewed.steps), names(&both.happened));
     let (workers, control_plane) = ("MachineDeployment/quick-workers", "KubeadmControlPlane/quick");
     assert_eq!(owners(&both.happened), [workers, workers, control_plane, control_plane, control_plane]);
 }
 
 #[test]
-fn a_cluster_that_nobody_brings_a_network_is_planned_as_if_somebody_did() {
+fn a_cluster_without_a_cni_is_planned_as_if_it_had_one() {
     fn bare(client: Client) -> Done {
         let applied = async move {
             let is_network =
@@ -237,26 +241,26 @@ fn a_cluster_that_nobody_brings_a_network_is_planned_as_if_somebody_did() {
         };
         applied.boxed()
     }
-    let both = foretold(nothing, bare);
-    assert_eq!(counts(&both.foretold.steps), (2, 0));
-    let ready = both.foretold.steps.iter().filter(|step| step.what == What::Ready).count();
-    assert_eq!(ready, 2, "{:?}", both.foretold.steps);
-    assert_eq!(both.foretold.without_network, [Key::new("default", "quick")]);
+    let both = previewed(nothing, bare);
+    assert_eq!(counts(&both.previewed.steps), (2, 0));
+    let ready = both.previewed.steps.iter().filter(|step| step.what == MachineEventKind::Ready).count();
+    assert_eq!(ready, 2, "{:?}", both.previewed.steps);
+    assert_eq!(both.previewed.without_network, [Key::new("default", "quick")]);
 }
 
 #[test]
-fn a_manifest_that_says_what_is_so_leads_to_nothing() {
-    let both = foretold(create, create);
-    assert_eq!(both.foretold.steps, []);
+fn an_unchanged_manifest_leads_to_no_event() {
+    let both = previewed(create, create);
+    assert_eq!(both.previewed.steps, []);
     let (now, peak) = loads(&both);
     assert_eq!(now, peak);
 }
 
 #[test]
-fn an_edit_that_the_server_refuses_is_refused_in_its_words() {
+fn an_edit_that_the_server_rejects_fails_with_its_message() {
     let wrong =
         |client| sample_with(client, vec![("KubeadmControlPlane", json!({"spec": {"replicas": 2}}))]).boxed();
-    match try_and_do(create, wrong) {
+    match rehearse_and_apply(create, wrong) {
         Err(RehearsalError::Refused(said)) => assert!(said.contains("spec.replicas"), "{said}"),
         other => panic!("{:?}", other.map(|both| both.happened)),
     }

@@ -1,4 +1,4 @@
-//! Edits that are rehearsed on a copy and then made on the original.
+//! Edits that are rehearsed on a copy and then applied to the original.
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod edits;

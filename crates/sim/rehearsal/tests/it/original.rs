@@ -1,5 +1,5 @@
-//! The original: the sample cluster on simulated machines, with the provider that such machines have. An edit is
-//! rehearsed on a copy of it and then made on it, and what happens is recorded on both.
+//! The original: the sample cluster with the provider of simulated machines. An edit is rehearsed on a copy and then
+//! applied to the original, and the events of both are recorded.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -10,17 +10,18 @@ use capstan_controller::{Client, Env, KindName, Options, Runtime, Workloads};
 use capstan_guest::{Site, SiteOptions, Timings};
 use capstan_harness::{Checker, Objects, Scenario, Violation, World};
 use capstan_provider_kit::{MachineModel, Size};
-use capstan_rehearsal::{Course, Kinds, Recorder, Records, Rehearsal, RehearsalError, Step, rehearse};
+use capstan_rehearsal::{
+    Kinds, MachineEvent, Preview, Recorder, Records, Rehearsal, RehearsalError, rehearse,
+};
 use capstan_sim_provider::{SimClusters, SimMachines};
 use futures::future::BoxFuture;
 
-/// What a user does.
 pub type Edit = fn(Client) -> BoxFuture<'static, Result<(), String>>;
 
-/// What was foretold and what happened.
+/// The previewed and the actual events.
 pub struct Both {
-    pub foretold: Course,
-    pub happened: Vec<Step>,
+    pub previewed: Preview,
+    pub happened: Vec<MachineEvent>,
 }
 
 struct Original {
@@ -29,12 +30,12 @@ struct Original {
     both: OnceLock<Result<Both, RehearsalError>>,
 }
 
-/// Rehearses an edit on what `prepare` leads to, then makes it.
-pub fn try_and_do(prepare: Edit, edit: Edit) -> Result<Both, RehearsalError> {
+/// Rehearses an edit on the result of `prepare`, then applies it.
+pub fn rehearse_and_apply(prepare: Edit, edit: Edit) -> Result<Both, RehearsalError> {
     let original = Original { prepare, edit, both: OnceLock::new() };
     let report = capstan_harness::run(&original, 3, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
-    original.both.into_inner().expect("it was played")
+    assert!(report.violation.is_none(), "{}", report.transcript());
+    original.both.into_inner().expect("the scenario ran")
 }
 
 fn kinds() -> Kinds {
@@ -95,9 +96,9 @@ impl Scenario for Original {
         plane::install(&world.user()?, &kinds().definitions).await.map_err(failed)
     }
 
-    async fn play(&self, world: &mut World<'_>, _: &Site) -> Result<(), Violation> {
+    async fn run(&self, world: &mut World<'_>, _: &Site) -> Result<(), Violation> {
         (self.prepare)(world.user()?).await.map_err(failed)?;
-        world.rest().await?;
+        world.run_until_idle().await?;
         let rehearsal = Rehearsal {
             records: records(&world.objects()?),
             kinds: kinds(),
@@ -111,10 +112,10 @@ impl Scenario for Original {
             }],
             edit: Box::new(self.edit),
         };
-        // A thread of its own: in here another time passes.
-        let foretold = std::thread::spawn(move || rehearse(rehearsal)).join().expect("no panic");
-        let foretold = match foretold {
-            Ok(foretold) => foretold,
+        // On a thread of its own: simulated time differs here.
+        let previewed = std::thread::spawn(move || rehearse(rehearsal)).join().expect("no panic");
+        let previewed = match previewed {
+            Ok(previewed) => previewed,
             Err(error) => {
                 let _ = self.both.set(Err(error));
                 return Ok(());
@@ -122,8 +123,8 @@ impl Scenario for Original {
         };
         let recorder = Recorder::follow(world.objects()?.store(), world.clock());
         (self.edit)(world.user()?).await.map_err(failed)?;
-        world.rest().await?;
-        let _ = self.both.set(Ok(Both { foretold, happened: recorder.steps() }));
+        world.run_until_idle().await?;
+        let _ = self.both.set(Ok(Both { previewed, happened: recorder.steps() }));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
-//! Disturbed runs as copies of one undisturbed run: at every effect that is to be disturbed the process forks, and
-//! the copy meets with the misfortune. What came before is played once for all of them, and a copy is by nature what
-//! a run from the beginning with that one fault would be.
+//! Runs with a fault, as forks of one run without faults: the process forks at every effect that gets a fault, and
+//! the copy injects it. The part before the fault runs once for all copies, and a copy is identical to a run from the
+//! beginning with that one fault.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
@@ -10,34 +10,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use capstan_harness::{Fault, Misfortune, Report};
+use capstan_harness::{Fault, FaultPlan, Report};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
 use crate::plan::{Kind, Plan};
 use crate::record::Run;
 
-/// Seconds of processor time after which a copy is given up: it makes no progress.
-const PATIENCE: u64 = 300;
+/// CPU seconds after which a copy is killed: it makes no progress.
+const CPU_LIMIT: u64 = 300;
 
-/// Somewhere in a copy something panicked, be it in a task that nobody waits for.
+/// A task of this copy has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Hears of the end of a copy.
+/// Called at the end of a copy.
 type Ended = dyn Fn(&Run) -> Result<()> + Send + Sync;
 
 /// The run that is copied, and its copies.
 pub struct Copies {
-    story: &'static str,
-    /// This program and the story's undisturbed run, in short.
+    scenario: &'static str,
+    /// Hash of this program and of the scenario's run without faults.
     world: u64,
     plan: Plan,
-    /// What need not be done again.
-    held: HashSet<(Kind, usize)>,
-    /// Where copies tell what went wrong.
+    /// Runs that passed before and are not repeated.
+    passed: HashSet<(Kind, usize)>,
+    /// Where copies write the traces of failed runs.
     folder: PathBuf,
     state: Mutex<State>,
-    /// Called after the end of every copy.
     ended: Box<Ended>,
 }
 
@@ -53,29 +52,29 @@ struct State {
 
 impl Copies {
     pub fn new(
-        story: &'static str,
+        scenario: &'static str,
         world: u64,
         plan: Plan,
-        held: &[Run],
+        passed: &[Run],
         folder: PathBuf,
         ended: impl Fn(&Run) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let held = held.iter().map(|run| (run.kind, run.effect)).collect();
-        Self { story, world, plan, held, folder, state: Mutex::default(), ended: Box::new(ended) }
+        let passed = passed.iter().map(|run| (run.kind, run.effect)).collect();
+        Self { scenario, world, plan, passed, folder, state: Mutex::default(), ended: Box::new(ended) }
     }
 
-    /// If this process is a copy: tells what came of it and ends.
+    /// In a copy: writes its result and exits.
     pub fn end_if_copy(&self, report: Report) {
         let Some(fault) = self.state.lock().copy else { return };
         let report = Report { faults: vec![fault], ..report };
         let fine = report.violation.is_none() && !PANICKED.load(Ordering::Relaxed);
-        if !fine && let Err(error) = std::fs::write(self.place(&fault), report.story()) {
-            eprintln!("{}: {error}", self.place(&fault).display());
+        if !fine && let Err(error) = std::fs::write(self.trace_path(&fault), report.transcript()) {
+            eprintln!("{}: {error}", self.trace_path(&fault).display());
         }
         std::process::exit(i32::from(!fine));
     }
 
-    /// Waits for the copies that still run. The answer: every run there was.
+    /// Waits for the running copies and returns all runs.
     pub fn end(&self) -> Result<Vec<Run>> {
         let mut state = self.state.lock();
         while !state.running.is_empty() {
@@ -85,11 +84,10 @@ impl Copies {
         Ok(std::mem::take(&mut state.ended))
     }
 
-    fn place(&self, fault: &Fault) -> PathBuf {
-        self.folder.join(format!("{}-{}.txt", self.story, fault.to_string().replace(' ', "-")))
+    fn trace_path(&self, fault: &Fault) -> PathBuf {
+        self.folder.join(format!("{}-{}.txt", self.scenario, fault.to_string().replace(' ', "-")))
     }
 
-    /// Waits until a copy ends.
     fn await_one(&self, state: &mut State) -> Result<()> {
         let (pid, status, cpu) = wait()?;
         let Some(fault) = state.running.remove(&pid) else { return Ok(()) };
@@ -97,22 +95,22 @@ impl Copies {
         let broken = match (status.code(), status.signal()) {
             (Some(0), _) => None,
             (Some(1), _) => {
-                let place = self.place(&fault);
-                let text = std::fs::read_to_string(&place).unwrap_or_default();
+                let path = self.trace_path(&fault);
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
                 let what: String = text.lines().nth(1).unwrap_or("a panic").chars().take(600).collect();
-                Some(format!("{what} ({})", place.display()))
+                Some(format!("{what} ({})", path.display()))
             }
-            (_, Some(libc::SIGXCPU)) => Some(format!("no end in {PATIENCE} seconds of processor time")),
+            (_, Some(libc::SIGXCPU)) => Some(format!("not finished after {CPU_LIMIT} seconds of CPU time")),
             (code, signal) => Some(format!("ended with code {code:?}, signal {signal:?}")),
         };
-        let story = self.story.to_owned();
-        let run = Run { story, world: self.world, kind, effect: fault.effect(), cpu, broken };
+        let scenario = self.scenario.to_owned();
+        let run = Run { scenario, world: self.world, kind, effect: fault.effect(), cpu, broken };
         (self.ended)(&run)?;
         state.ended.push(run);
         Ok(())
     }
 
-    /// Makes a copy with a fault. True in the copy.
+    /// Forks a copy with a fault. Returns true in the copy.
     fn copy(&self, state: &mut State, fault: Fault) -> Result<bool> {
         while state.running.len() >= self.plan.jobs {
             self.await_one(state)?;
@@ -123,12 +121,12 @@ impl Copies {
                 Ok(false)
             }
             None => {
-                let limit = Rlimit { current: Some(PATIENCE), maximum: Some(PATIENCE + 5) };
+                let limit = Rlimit { current: Some(CPU_LIMIT), maximum: Some(CPU_LIMIT + 5) };
                 setrlimit(Resource::Cpu, limit).context("limit a copy")?;
-                let told = std::panic::take_hook();
+                let default_hook = std::panic::take_hook();
                 std::panic::set_hook(Box::new(move |info| {
                     PANICKED.store(true, Ordering::Relaxed);
-                    told(info);
+                    default_hook(info);
                 }));
                 state.copy = Some(fault);
                 Ok(true)
@@ -137,14 +135,15 @@ impl Copies {
     }
 }
 
-impl Misfortune for Copies {
-    fn strike(&self, effect: usize) -> Vec<Fault> {
+impl FaultPlan for Copies {
+    fn faults_at(&self, effect: usize) -> Vec<Fault> {
         let mut state = self.state.lock();
         if !state.exposed || state.copy.is_some() || state.error.is_some() {
             return Vec::new();
         }
-        let held = |fault: &Fault| Kind::of(fault).is_some_and(|kind| self.held.contains(&(kind, effect)));
-        for fault in self.plan.faults(effect).into_iter().filter(|fault| !held(fault)) {
+        let passed =
+            |fault: &Fault| Kind::of(fault).is_some_and(|kind| self.passed.contains(&(kind, effect)));
+        for fault in self.plan.faults(effect).into_iter().filter(|fault| !passed(fault)) {
             match self.copy(&mut state, fault) {
                 Ok(true) => return vec![fault],
                 Ok(false) => {}
@@ -157,30 +156,30 @@ impl Misfortune for Copies {
         Vec::new()
     }
 
-    fn exposed(&self) {
+    fn enabled(&self) {
         self.state.lock().exposed = true;
     }
 }
 
-/// Two processes where there was one: the new one's id in the old one, nothing in the new one.
+/// Forks the process: returns the child's id in the parent, `None` in the child.
 #[expect(unsafe_code, reason = "the standard library can start programs, not copy itself")]
 fn fork() -> Result<Option<Pid>> {
     let threads = std::fs::read_dir("/proc/self/task").context("count the threads")?.count();
-    ensure!(threads == 1, "{threads} threads run: a process can be copied only while it has one");
-    // SAFETY: what makes a fork dangerous is other threads, which do not exist in the copy while their locks and
-    // half-done work do. There are none: counted above, and nobody else is here to start one.
+    ensure!(threads == 1, "{threads} threads run: a process can fork only while it has one");
+    // SAFETY: fork is unsafe with other threads, which do not exist in the child while their locks and unfinished
+    // work do. There are none: counted above, and nothing here starts one.
     let pid = unsafe { libc::fork() };
-    ensure!(pid >= 0, "no copy could be made: {}", std::io::Error::last_os_error());
+    ensure!(pid >= 0, "fork failed: {}", std::io::Error::last_os_error());
     Ok(Pid::from_raw(pid))
 }
 
-/// Waits until a process that was started ends: which one, how, and the milliseconds of processor time it took.
+/// Waits for a child: returns its id, exit status and CPU time in milliseconds.
 #[expect(unsafe_code, reason = "neither the standard library nor rustix tells what a process has used")]
 fn wait() -> Result<(Pid, ExitStatus, u64)> {
     let mut status = 0;
-    // SAFETY: numbers alone, for which zero is a value like any other.
+    // SAFETY: plain integers, for which zero is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both places outlive the call, which writes nothing else.
+    // SAFETY: both pointers outlive the call, which writes nothing else.
     let pid = unsafe { libc::wait4(-1, &raw mut status, 0, &raw mut usage) };
     ensure!(pid > 0, "wait for a copy: {}", std::io::Error::last_os_error());
     let pid = Pid::from_raw(pid).context("a process without an id")?;
@@ -189,13 +188,13 @@ fn wait() -> Result<(Pid, ExitStatus, u64)> {
     Ok((pid, ExitStatus::from_raw(status), u64::try_from(cpu).unwrap_or_default()))
 }
 
-/// The time since a moment, for people.
+/// Time since an instant, formatted.
 pub fn since(begun: Instant) -> String {
-    for_people(begun.elapsed().as_secs())
+    duration(begun.elapsed().as_secs())
 }
 
-/// A number of seconds, for people.
-pub fn for_people(seconds: u64) -> String {
+/// A number of seconds, formatted.
+pub fn duration(seconds: u64) -> String {
     match seconds {
         0..100 => format!("{seconds} s"),
         100..6000 => format!("{} min", (seconds + 30) / 60),

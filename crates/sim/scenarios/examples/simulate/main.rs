@@ -1,6 +1,6 @@
-//! Plays the stories of whole clusters in simulated time and disturbs them at every effect: what `cargo xtask
-//! simulate` runs.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it prints is what it is for")]
+//! Runs the scenarios in simulated time and injects faults at their effects. `cargo xtask simulate` runs this
+//! program.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
 mod copies;
 mod plan;
@@ -13,20 +13,20 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use capstan_harness::{run, run_with};
-use capstan_scenarios::{Story, all};
+use capstan_scenarios::{ClusterScenario, all};
 use mimalloc::MiMalloc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use copies::{Copies, for_people, since};
+use copies::{Copies, duration, since};
 use plan::{Kind, Plan};
-use record::{Record, Run, in_short};
+use record::{Record, Run, hash_of};
 
-/// As in the binary: a third of the time of a run went into small allocations.
+/// As in the binary: a third of the CPU time of a run was spent in small allocations.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// How much is simulated, as JSON in the only argument: `cargo xtask simulate --help` tells what it all means.
+/// Options as JSON in the only argument: see `cargo xtask simulate --help`.
 #[derive(Debug, Deserialize)]
 struct Options {
     only: Vec<String>,
@@ -42,66 +42,67 @@ struct Options {
     seed: u64,
 }
 
-/// What a story is like when nothing disturbs it.
-struct Calm {
+/// The run of a scenario without faults.
+struct Reference {
     exposed: std::ops::Range<usize>,
     world: u64,
 }
 
-/// What came of a story.
+/// Results of a scenario.
 struct Row {
-    story: &'static str,
+    scenario: &'static str,
     effects: usize,
     runs: Vec<(Kind, usize, usize)>,
-    /// Seconds of processor time, on average.
+    /// Mean CPU seconds per run.
     cpu: f64,
 }
 
 fn main() -> Result<()> {
     let options = std::env::args().nth(1).context("no options: run `cargo xtask simulate`")?;
     let options: Options = serde_json::from_str(&options).context("the options")?;
-    let stories: Vec<Story> = all()
+    let scenarios: Vec<ClusterScenario> = all()
         .into_iter()
-        .filter(|story| options.only.is_empty() || options.only.iter().any(|name| name == story.name))
+        .filter(|scenario| options.only.is_empty() || options.only.iter().any(|name| name == scenario.name))
         .collect();
-    ensure!(!stories.is_empty(), "there is no story of these names: {}", options.only.join(", "));
-    let calm = calm(&stories, options.seed)?;
+    ensure!(!scenarios.is_empty(), "no scenario with these names: {}", options.only.join(", "));
+    let references = references(&scenarios, options.seed)?;
     if options.calm {
         return Ok(());
     }
-    disturbed(&stories, &calm, options)
+    with_faults(&scenarios, &references, options)
 }
 
-/// Every story once, and every failure told.
-fn calm(stories: &[Story], seed: u64) -> Result<Vec<Calm>> {
-    // A change that shows only after a misfortune leaves the undisturbed run as it was: the program counts as well.
+/// Runs every scenario once without faults and reports failures.
+fn references(scenarios: &[ClusterScenario], seed: u64) -> Result<Vec<Reference>> {
+    // A code change may show only after a fault, with an unchanged run without faults: so the program is part of the
+    // hash.
     let program = std::env::current_exe().and_then(std::fs::read).context("read this program")?;
-    let program = in_short(program);
-    let (mut calm, mut failed) = (Vec::new(), Vec::new());
-    for story in stories {
+    let program = hash_of(program);
+    let (mut references, mut failed) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
         let begun = Instant::now();
-        let report = run(story, seed, &[]);
+        let report = run(scenario, seed, &[]);
         let took = begun.elapsed().as_secs_f64();
-        let verdict = match &report.violation {
-            None => "all is well".to_owned(),
+        let outcome = match &report.violation {
+            None => "passed".to_owned(),
             Some(violation) => {
-                eprintln!("{}", report.story());
-                failed.push(story.name);
+                eprintln!("{}", report.transcript());
+                failed.push(scenario.name);
                 violation.to_string()
             }
         };
-        println!("{}: {} effects, {took:.1} s: {verdict}", story.name, report.trace.effects());
-        let exposed = report.trace.exposed()..report.trace.effects();
-        calm.push(Calm { exposed, world: in_short((program, report.trace.text())) });
+        println!("{}: {} effects, {took:.1} s: {outcome}", scenario.name, report.trace.effects());
+        let exposed = report.trace.faults_from()..report.trace.effects();
+        references.push(Reference { exposed, world: hash_of((program, report.trace.text())) });
     }
-    ensure!(failed.is_empty(), "these stories do not end well: {}", failed.join(", "));
-    Ok(calm)
+    ensure!(failed.is_empty(), "these scenarios fail: {}", failed.join(", "));
+    Ok(references)
 }
 
-/// How far it is, told now and then.
+/// Prints the progress now and then.
 struct Progress {
     begun: Instant,
-    told: Mutex<Instant>,
+    printed: Mutex<Instant>,
     planned: usize,
     runs: AtomicUsize,
     broken: AtomicUsize,
@@ -114,25 +115,25 @@ impl Progress {
         let broken = self.broken.fetch_add(usize::from(run.broken.is_some()), Ordering::Relaxed);
         let broken = broken + usize::from(run.broken.is_some());
         let cpu = self.cpu.fetch_add(run.cpu, Ordering::Relaxed) + run.cpu;
-        let mut told = self.told.lock();
-        if told.elapsed().as_secs() >= 15 {
-            *told = Instant::now();
+        let mut printed = self.printed.lock();
+        if printed.elapsed().as_secs() >= 15 {
+            *printed = Instant::now();
             let rate = runs as f64 / self.begun.elapsed().as_secs_f64();
             let left = self.planned.saturating_sub(runs) as f64 / rate;
             eprintln!(
-                "{}, {} {} of {effects}: {runs} of {} runs, {broken} broken, {:.1} s of processor time each, about {} left",
-                run.story,
+                "{}, {} {} of {effects}: {runs} of {} runs, {broken} failed, {:.1} s of CPU time each, about {} left",
+                run.scenario,
                 run.kind.name(),
                 run.effect,
                 self.planned,
                 cpu as f64 / 1000.0 / runs as f64,
-                for_people(left as u64)
+                duration(left as u64)
             );
         }
     }
 }
 
-fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
+fn with_faults(scenarios: &[ClusterScenario], references: &[Reference], options: Options) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let plan = Plan {
         kinds: if options.faults.is_empty() { Kind::ALL.to_vec() } else { options.faults },
@@ -143,30 +144,30 @@ fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
     };
     std::fs::create_dir_all(&options.broken).with_context(|| options.broken.display().to_string())?;
     let record = Arc::new(Record::open(&options.record)?);
-    // What somebody asks for by number is to be seen again.
+    // Effects that are named explicitly run again.
     let again = options.again || !plan.effects.is_empty();
-    let held: Vec<Vec<Run>> = stories
+    let passed: Vec<Vec<Run>> = scenarios
         .iter()
-        .zip(calm)
-        .map(|(story, calm)| {
-            let held = if again { Vec::new() } else { record.held(story.name, calm.world) };
+        .zip(references)
+        .map(|(scenario, reference)| {
+            let passed = if again { Vec::new() } else { record.passed(scenario.name, reference.world) };
             let planned = |run: &Run| plan.faults(run.effect).contains(&run.kind.at(run.effect));
-            held.into_iter().filter(planned).collect()
+            passed.into_iter().filter(planned).collect()
         })
         .collect();
-    let planned: usize = calm.iter().map(|calm| plan.runs(calm.exposed.clone())).sum();
+    let planned: usize = references.iter().map(|reference| plan.runs(reference.exposed.clone())).sum();
     let progress = Arc::new(Progress {
         begun: Instant::now(),
-        told: Mutex::new(Instant::now()),
-        planned: planned.saturating_sub(held.iter().map(Vec::len).sum()),
+        printed: Mutex::new(Instant::now()),
+        planned: planned.saturating_sub(passed.iter().map(Vec::len).sum()),
         runs: AtomicUsize::new(0),
         broken: AtomicUsize::new(0),
         cpu: AtomicU64::new(0),
     });
     let mut rows = Vec::new();
-    for ((story, calm), held) in stories.iter().zip(calm).zip(held) {
+    for ((scenario, reference), passed) in scenarios.iter().zip(references).zip(passed) {
         let (teller, recorder) = (progress.clone(), record.clone());
-        let (name, effects) = (story.name, calm.exposed.end);
+        let (name, effects) = (scenario.name, reference.exposed.end);
         let ended = move |run: &Run| {
             teller.ended(run, effects);
             if let Some(what) = &run.broken {
@@ -174,12 +175,18 @@ fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
             }
             recorder.add(run)
         };
-        let copies =
-            Arc::new(Copies::new(name, calm.world, plan.clone(), &held, options.broken.clone(), ended));
-        copies.end_if_copy(run_with(story, options.seed, copies.clone()));
+        let copies = Arc::new(Copies::new(
+            name,
+            reference.world,
+            plan.clone(),
+            &passed,
+            options.broken.clone(),
+            ended,
+        ));
+        copies.end_if_copy(run_with(scenario, options.seed, copies.clone()));
         let mut runs = copies.end()?;
-        runs.extend(held);
-        rows.push(row(&plan, name, calm.exposed.len(), &runs));
+        runs.extend(passed);
+        rows.push(row(&plan, name, reference.exposed.len(), &runs));
         print(&plan, &rows[rows.len() - 1..], rows.len() == 1);
     }
     println!();
@@ -189,30 +196,30 @@ fn disturbed(stories: &[Story], calm: &[Calm], options: Options) -> Result<()> {
     };
     let (runs, broken) = (of_all(|(_, runs, _)| *runs), of_all(|(_, _, broken)| *broken));
     println!(
-        "{runs} runs of {} stories, {broken} broken; {} of them now, {}",
+        "{runs} runs of {} scenarios, {broken} failed; {} of them now, {}",
         rows.len(),
         progress.runs.load(Ordering::Relaxed),
         since(progress.begun)
     );
-    ensure!(broken == 0, "{broken} of {runs} runs broke something");
+    ensure!(broken == 0, "{broken} of {runs} runs failed");
     Ok(())
 }
 
-fn row(plan: &Plan, story: &'static str, effects: usize, runs: &[Run]) -> Row {
+fn row(plan: &Plan, scenario: &'static str, effects: usize, runs: &[Run]) -> Row {
     let count = |kind: Kind| {
         let of_kind = || runs.iter().filter(move |run| run.kind == kind);
         (kind, of_kind().count(), of_kind().filter(|run| run.broken.is_some()).count())
     };
     let cpu: u64 = runs.iter().map(|run| run.cpu).sum();
     let cpu = cpu as f64 / 1000.0 / runs.len().max(1) as f64;
-    Row { story, effects, runs: plan.kinds.iter().map(|kind| count(*kind)).collect(), cpu }
+    Row { scenario, effects, runs: plan.kinds.iter().map(|kind| count(*kind)).collect(), cpu }
 }
 
-/// A table: runs and, after a slash, broken ones; then seconds of processor time of one run.
+/// Prints the table: runs and, after a slash, failed ones; then CPU seconds per run.
 fn print(plan: &Plan, rows: &[Row], head: bool) {
     if head {
         let kinds: String = plan.kinds.iter().map(|kind| format!("{:>15}", kind.name())).collect();
-        println!("{:<20}{:>8}{kinds}{:>10}", "story", "effects", "s/run");
+        println!("{:<20}{:>8}{kinds}{:>10}", "scenario", "effects", "s/run");
     }
     for row in rows {
         let runs: String = row
@@ -220,6 +227,6 @@ fn print(plan: &Plan, rows: &[Row], head: bool) {
             .iter()
             .map(|(_, runs, broken)| format!("{:>15}", format!("{runs} / {broken}")))
             .collect();
-        println!("{:<20}{:>8}{runs}{:>10.2}", row.story, row.effects, row.cpu);
+        println!("{:<20}{:>8}{runs}{:>10.2}", row.scenario, row.effects, row.cpu);
     }
 }

@@ -1,14 +1,14 @@
-//! Which effects are disturbed, and how.
+//! The effects that get a fault, and the faults.
 
 use capstan_harness::Fault;
 
-/// A kind of misfortune.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The process dies after the effect
     Crash,
-    /// The effect happens, its answer is lost
+    /// The effect happens, its response is lost
     Lost,
     /// The process dies before the effect
     CrashBefore,
@@ -19,10 +19,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Crash, Self::Lost, Self::CrashBefore, Self::Refused, Self::Cut];
 
-    /// What it is called in tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crash => "crash after",
@@ -44,33 +43,31 @@ impl Kind {
         }
     }
 
-    /// The kind of a fault.
     pub fn of(fault: &Fault) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.at(fault.effect()) == *fault)
     }
 }
 
-/// How far apart the effects are at which kinds of misfortune strike in a sample: the same in every sample, so that a
-/// finer one contains a coarser one.
+/// Distance in a sample between the effects of different kinds of faults. The same in every sample, so that a finer
+/// sample contains a coarser one.
 const APART: usize = 7;
 
-/// The effects that are disturbed.
+/// The effects that get a fault.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// With what.
     pub kinds: Vec<Kind>,
-    /// One effect in so many.
+    /// One effect in this many.
     pub every: usize,
-    /// Which one of them.
+    /// Index of the first one.
     pub offset: usize,
-    /// Only these effects, if any are named.
+    /// If not empty, only these effects.
     pub effects: Vec<usize>,
     /// Copies at the same time.
     pub jobs: usize,
 }
 
 impl Plan {
-    /// What is done to an effect. In a sample every kind of misfortune strikes at other effects.
+    /// The faults at an effect. In a sample every kind of fault hits other effects.
     pub fn faults(&self, effect: usize) -> Vec<Fault> {
         let chosen = |at: usize| match self.effects.as_slice() {
             [] => (effect + self.offset + at * APART).is_multiple_of(self.every),
@@ -80,7 +77,7 @@ impl Plan {
         kinds.map(|(_, kind)| kind.at(effect)).collect()
     }
 
-    /// How many runs a story takes that exposes these effects.
+    /// Number of runs for a scenario whose effects in this range may get faults.
     pub fn runs(&self, exposed: std::ops::Range<usize>) -> usize {
         exposed.map(|effect| self.faults(effect).len()).sum()
     }

@@ -1,4 +1,4 @@
-//! What is known of runs that ended, kept in a file: whoever stops in the middle goes on there.
+//! The record of finished runs in a file: a stopped simulation resumes there.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,62 +11,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Kind;
 
-/// One disturbed run, and what came of it.
+/// A finished run with a fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The story.
-    pub story: String,
-    /// Which program, story and seed it was, in short.
+    pub scenario: String,
+    /// Hash of program, scenario and seed.
     pub world: u64,
-    /// What went wrong on purpose.
     pub kind: Kind,
-    /// At which effect.
     pub effect: usize,
-    /// Milliseconds of processor time.
+    /// CPU time in milliseconds.
     pub cpu: u64,
-    /// What did not hold.
+    /// The violated property.
     pub broken: Option<String>,
 }
 
-/// A program or what it did in short, to tell it from others.
-pub fn in_short(what: impl Hash) -> u64 {
+/// A hash that identifies a program or a trace.
+pub fn hash_of(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The file: a run per line.
+/// The file: one run per line.
 pub struct Record {
     known: Vec<Run>,
     file: Mutex<File>,
 }
 
 impl Record {
-    /// Reads what there is. Lines that make no sense, such as one cut off, are none.
+    /// Reads the file. Invalid lines, such as a truncated one, are skipped.
     pub fn open(path: &Path) -> Result<Self> {
-        let place = || path.display().to_string();
+        let shown = || path.display().to_string();
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(place)?;
+            std::fs::create_dir_all(folder).with_context(shown)?;
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).with_context(place)?;
-        let text = std::fs::read_to_string(path).with_context(place)?;
+        let file = OpenOptions::new().create(true).append(true).open(path).with_context(shown)?;
+        let text = std::fs::read_to_string(path).with_context(shown)?;
         let known = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ok(Self { known, file: Mutex::new(file) })
     }
 
-    /// Runs of a story that held, each once.
-    pub fn held(&self, story: &str, world: u64) -> Vec<Run> {
-        let mut held: Vec<Run> = Vec::new();
-        for run in self.known.iter().filter(|run| run.story == story && run.world == world) {
-            held.retain(|known| (known.kind, known.effect) != (run.kind, run.effect));
+    /// Passed runs of a scenario, each once.
+    pub fn passed(&self, scenario: &str, world: u64) -> Vec<Run> {
+        let mut passed: Vec<Run> = Vec::new();
+        for run in self.known.iter().filter(|run| run.scenario == scenario && run.world == world) {
+            passed.retain(|known| (known.kind, known.effect) != (run.kind, run.effect));
             if run.broken.is_none() {
-                held.push(run.clone());
+                passed.push(run.clone());
             }
         }
-        held
+        passed
     }
 
-    /// Adds a run: a line of its own even where the last one was cut off.
+    /// Appends a run, on its own line even if the last line was truncated.
     pub fn add(&self, run: &Run) -> Result<()> {
         let line = format!("{}\n", serde_json::to_string(run)?);
         self.file.lock().write_all(line.as_bytes()).context("write the record of runs")

@@ -1,4 +1,4 @@
-//! How many machines there are, and what they must not share.
+//! Number of machines, and what machines must not have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +22,8 @@ fn created<'a>(step: &'a Step<'_>) -> Option<&'a Value> {
     }
 }
 
-/// S2: whoever creates a machine has no more of them than it may: a control plane and a deployment one more than
-/// wanted, a set none.
+/// S2: an owner that creates a machine stays within its bound: replicas plus one for a control plane and a
+/// deployment, replicas for a set.
 pub struct NeverTooMany;
 
 impl Checker for NeverTooMany {
@@ -56,7 +56,7 @@ impl Checker for NeverTooMany {
             let found = of(label, owner);
             if found > bound + surge {
                 return Err(format!(
-                    "{kind} {owner} wants {bound} machines, may have {surge} more, and has {found}"
+                    "{kind} {owner} has {bound} replicas and a surge of {surge}, but {found} machines"
                 ));
             }
         }
@@ -64,17 +64,17 @@ impl Checker for NeverTooMany {
     }
 }
 
-/// S11: a cluster that is being deleted gets no machines, whoever creates them. What was decided just before may still
-/// be carried out, but only by somebody who could not know.
+/// S11: a cluster that is being deleted gets no machines. A creation that was decided before the deletion may still
+/// be carried out, but only if the decision is based on an older version of the Cluster.
 #[derive(Default)]
-pub struct NoMachinesForTheDying {
-    /// The version of a Cluster since which it is known to go.
+pub struct NoMachinesWhileDeleting {
+    /// The version of a Cluster since which it is being deleted.
     going: BTreeMap<Key, u64>,
-    /// The versions of Clusters that the last decision of a controller about an object stood on.
+    /// The versions of Clusters that a controller's last decision about an object is based on.
     known: BTreeMap<String, BTreeMap<ObjectRef, BTreeMap<Key, u64>>>,
 }
 
-impl NoMachinesForTheDying {
+impl NoMachinesWhileDeleting {
     fn note(&mut self, objects: &Objects) {
         for cluster in objects.list(&KindName::of::<Cluster>()).iter().filter(|cluster| is_deleting(cluster))
         {
@@ -86,8 +86,8 @@ impl NoMachinesForTheDying {
         }
     }
 
-    /// Whoever creates a machine decided so in the knowledge that its cluster goes. The owner of the machine is what the
-    /// decision was about; without one it may be any object of the controller.
+    /// Whether the decision to create a machine was based on a Cluster that is being deleted. The decision is about
+    /// the owner of the machine; without an owner it may be about any object of the controller.
     fn knew(&self, actor: &str, machine: &Value, cluster: &Key) -> bool {
         let Some(going) = self.going.get(cluster) else { return false };
         let owners = machine["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
@@ -102,7 +102,7 @@ impl NoMachinesForTheDying {
     }
 }
 
-impl Checker for NoMachinesForTheDying {
+impl Checker for NoMachinesWhileDeleting {
     fn name(&self) -> &'static str {
         "S11"
     }
@@ -120,7 +120,7 @@ impl Checker for NoMachinesForTheDying {
         Ok(())
     }
 
-    /// A process that starts knows nothing.
+    /// A starting process has decided nothing.
     fn booted(&mut self, _: &Objects) -> Result<(), String> {
         self.known.clear();
         Ok(())
@@ -197,7 +197,6 @@ fn unique(what: &str, pairs: impl Iterator<Item = (String, String)>) -> Result<(
     }
 }
 
-/// Control plane machines of a cluster.
 pub(super) fn control_plane_of(cluster: &str, objects: &Objects) -> Vec<Value> {
     let machines = objects.list(&KindName::of::<Machine>()).into_iter();
     machines
@@ -207,7 +206,7 @@ pub(super) fn control_plane_of(cluster: &str, objects: &Objects) -> Vec<Value> {
         .collect()
 }
 
-/// The cluster of a name is there and stays.
+/// The cluster exists and is not being deleted.
 pub(super) fn cluster_stays(cluster: &str, objects: &Objects) -> bool {
     let clusters = objects.list(&KindName::of::<Cluster>());
     let planes = objects.list(&KindName::of::<KubeadmControlPlane>());
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_could_not_know_of_a_deletion_may_carry_on() {
+    fn only_a_decision_older_than_the_deletion_may_be_carried_out() {
         let cluster = Key::new("default", "c");
         let set = |name: &str| ObjectRef::new(KindName::of::<MachineSet>(), Key::new("default", name));
         let owned = json!({"metadata": {"ownerReferences": [{"kind": "MachineSet", "name": "one"}]}});
@@ -232,9 +231,9 @@ mod tests {
             ("read before it was deleted", ("one", 6), &owned, false),
             ("read when it was deleted", ("one", 7), &owned, true),
             ("read by another of the same kind", ("two", 8), &owned, false),
-            ("read by anybody, and nobody owns the machine", ("two", 8), &orphan, true),
+            ("read by any object, and the machine has no owner", ("two", 8), &orphan, true),
         ] {
-            let mut checker = NoMachinesForTheDying::default();
+            let mut checker = NoMachinesWhileDeleting::default();
             checker.going.insert(cluster.clone(), 7);
             let read_versions = [(KindName::of::<Cluster>(), cluster.clone(), read.1)];
             checker.decided("machineset", &set(read.0), &read_versions).expect("noted");
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_have_in_common_is_caught() {
+    fn shared_ids_addresses_and_nodes_are_caught() {
         let pairs = |values: &[&str]| -> Vec<(String, String)> {
             values.iter().enumerate().map(|(at, value)| (format!("m{at}"), (*value).to_owned())).collect()
         };

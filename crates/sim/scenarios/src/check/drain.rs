@@ -1,4 +1,4 @@
-//! Nodes are drained before their machines go.
+//! Nodes are drained before their machines are destroyed.
 
 use capstan_controller::EffectOf;
 use capstan_guest::Site;
@@ -11,20 +11,19 @@ use super::counts::cluster_stays;
 use crate::kinds::{in_guest, is_deleting, name};
 use capstan_capi_types::core::label;
 
-/// S9: a machine that runs is not destroyed while pods run on its node that could have been evicted, unless its
-/// whole cluster goes.
+/// S9: a running machine is not destroyed while its node has evictable pods, unless the whole cluster is being
+/// deleted.
 pub struct DrainsFirst {
     site: Site,
 }
 
 impl DrainsFirst {
-    /// Looks at the machines of a site.
     pub fn new(site: &Site) -> Self {
         Self { site: site.clone() }
     }
 }
 
-/// The pod runs on a node and would be evicted by a drain.
+/// The pod runs on a node and a drain would evict it.
 fn evictable(pod: &Value, node: &str) -> bool {
     let owned_by = |kind: &str| {
         let owners = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_that_a_drain_leaves_are_told_from_those_it_evicts() {
+    fn evictable_pods_are_those_that_a_drain_evicts() {
         let pod = |metadata: Value, phase: &str| json!({"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase}});
         let owned = |kind: &str| json!({"name": "p", "ownerReferences": [{"kind": kind}]});
         for (what, pod, expected) in [

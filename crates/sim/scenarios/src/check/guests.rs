@@ -1,4 +1,4 @@
-//! The site as checkers see it: its machines as things in a cloud, and the clusters they form.
+//! The site as checkers see it: its machines as cloud resources, and the clusters they form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,13 @@ use capstan_guest::{GuestCluster, Site};
 use capstan_harness::{Cloud, Mutation, Resource};
 use capstan_sim_provider::MACHINE_TAG;
 
-/// Machines by the uid of the SimMachine whose mark they carry.
+/// Machines by the uid of the SimMachine in their id.
 pub struct ByMachine {
     site: Site,
     known: BTreeMap<String, (Resource, Phase)>,
 }
 
 impl ByMachine {
-    /// The machines of a site.
     pub fn new(site: &Site) -> Self {
         Self { site: site.clone(), known: BTreeMap::new() }
     }
@@ -37,7 +36,8 @@ impl Cloud for ByMachine {
         self.site.vms().iter().map(resource).collect()
     }
 
-    /// A machine without our mark that is gone or off was touched: nobody else is here. Booting is its own doing.
+    /// A foreign machine that is gone or off was changed by us: there is nothing else here that could. It boots by
+    /// itself.
     fn mutations(&mut self) -> Vec<Mutation> {
         let now: BTreeMap<String, (Resource, Phase)> =
             self.site.vms().into_iter().map(|vm| (vm.id.clone(), (resource(&vm), vm.phase))).collect();
@@ -54,11 +54,10 @@ impl Cloud for ByMachine {
     }
 }
 
-/// Machines by host name, which is the name of the Machine: what must be there once at most.
+/// Machines by host name, which is the name of the Machine and must be unique.
 pub struct ByHostName(Site);
 
 impl ByHostName {
-    /// The machines of a site.
     pub fn new(site: &Site) -> Self {
         Self(site.clone())
     }
@@ -75,7 +74,7 @@ impl Cloud for ByHostName {
     }
 }
 
-/// Our machines with the clusters that they are nodes of, by the name of the Cluster they were made for.
+/// Our machines and the clusters they are nodes of, by the name of the Cluster they were made for.
 pub(super) fn clusters(site: &Site) -> BTreeMap<String, Vec<(Vm, Arc<GuestCluster>)>> {
     let mut clusters: BTreeMap<String, Vec<(Vm, Arc<GuestCluster>)>> = BTreeMap::new();
     for vm in site.vms() {
@@ -86,7 +85,7 @@ pub(super) fn clusters(site: &Site) -> BTreeMap<String, Vec<(Vm, Arc<GuestCluste
     clusters
 }
 
-/// One cluster for each name.
+/// One cluster per name.
 pub(super) fn formed(site: &Site) -> BTreeMap<String, Arc<GuestCluster>> {
     let first = |(name, members): (String, Vec<(Vm, Arc<GuestCluster>)>)| {
         members.into_iter().next().map(|(_, cluster)| (name, cluster))

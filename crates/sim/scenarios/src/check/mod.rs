@@ -1,22 +1,22 @@
-//! What must hold of whole clusters at every moment, beside what the harness checks of any controllers.
+//! Properties of whole clusters, in addition to those that the harness checks for any controller.
 //!
 //! | property | checker |
 //! |---|---|
 //! | S2 never more machines than their owner may have | [`NeverTooMany`] |
 //! | S6 etcd keeps its quorum, one step of a control plane at a time | [`KeepsQuorum`] |
-//! | S7 a cluster is founded once | [`FoundedOnce`] |
+//! | S7 a cluster is initialized once | [`InitializedOnce`] |
 //! | S8 versions follow the skew policy and never go back | [`VersionsInOrder`] |
-//! | S9 nodes are drained before their machines go | [`DrainsFirst`] |
+//! | S9 nodes are drained before their machines are destroyed | [`DrainsFirst`] |
 //! | S10 nothing while the cluster is paused | [`NothingWhileClusterPaused`] |
-//! | S11 a deleting cluster gets no machines | [`NoMachinesForTheDying`] |
-//! | S13 no secrets where everybody reads | [`KeepsSecrets`] |
-//! | O1 operations end, and tell what was done | [`OperationsEnd`] |
+//! | S11 a deleting cluster gets no machines | [`NoMachinesWhileDeleting`] |
+//! | S13 no secrets outside of Secrets | [`KeepsSecrets`] |
+//! | O1 operations end with the right result | [`OperationsEnd`] |
 //! | S17 no two machines share an id, an address or a node | [`NothingShared`] |
 
 mod counts;
 mod drain;
-mod founding;
 mod guests;
+mod initialization;
 mod operations;
 mod paused;
 mod quorum;
@@ -29,16 +29,16 @@ use capstan_capi_types::core::{Cluster, Machine, MachineDeployment, MachineSet, 
 use capstan_controller::KindName;
 use capstan_guest::Site;
 use capstan_harness::{
-    Acknowledged, AtMost, Checker, FinalizersGuard, FollowsOwnWrites, Heard, History, IntentsFirst,
-    NoChildrenOfTheDying, NothingWhilePaused, OnlyOurs,
+    Acknowledged, AtMost, Checker, FinalizersGuard, FollowsOwnWrites, History, IntentsFirst,
+    NoChildrenWhileDeleting, NothingWhilePaused, OnlyOwned, WatchStreams,
 };
 use capstan_sim_provider::MACHINE_FINALIZER;
 use capstan_sim_provider::types::{SimCluster, SimMachine};
 
-pub use counts::{NeverTooMany, NoMachinesForTheDying, NothingShared};
+pub use counts::{NeverTooMany, NoMachinesWhileDeleting, NothingShared};
 pub use drain::DrainsFirst;
-pub use founding::FoundedOnce;
 pub use guests::{ByHostName, ByMachine};
+pub use initialization::InitializedOnce;
 pub use operations::OperationsEnd;
 pub use paused::NothingWhileClusterPaused;
 pub use quorum::KeepsQuorum;
@@ -66,22 +66,22 @@ pub fn all(site: &Site) -> Vec<Box<dyn Checker>> {
         Box::new(AtMost::new("S1", ByHostName::new(site), |_, _| Some(1))),
         Box::new(NeverTooMany),
         Box::new(OperationsEnd::default()),
-        Box::new(OnlyOurs(ByMachine::new(site))),
+        Box::new(OnlyOwned(ByMachine::new(site))),
         Box::new(FinalizersGuard::new(ByMachine::new(site), KindName::of::<SimMachine>(), MACHINE_FINALIZER)),
         Box::new(IntentsFirst::new(makes_or_destroys)),
         Box::new(KeepsQuorum::new(site)),
-        Box::new(FoundedOnce::new(site)),
+        Box::new(InitializedOnce::new(site)),
         Box::new(VersionsInOrder::new(site)),
         Box::new(DrainsFirst::new(site)),
         Box::new(NothingWhilePaused::new(annotation::PAUSED)),
         Box::new(NothingWhileClusterPaused::default()),
-        Box::new(NoChildrenOfTheDying::new(owners)),
-        Box::new(NoMachinesForTheDying::default()),
+        Box::new(NoChildrenWhileDeleting::new(owners)),
+        Box::new(NoMachinesWhileDeleting::default()),
         Box::new(FollowsOwnWrites::default()),
         Box::new(KeepsSecrets::new(site)),
         Box::new(NothingShared),
         Box::new(Acknowledged::default()),
         Box::new(History::default()),
-        Box::new(Heard::default()),
+        Box::new(WatchStreams::default()),
     ]
 }

@@ -1,4 +1,4 @@
-//! Operations tell the course of what was asked for.
+//! Operations report the progress of a change.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::kinds::{holds, name};
 
-/// O1: an operation that is over stays as it is, a cluster at rest that does well has none open, and the last operation
-/// of one that is gone was its deletion.
+/// O1: a finished operation does not change, an idle and healthy cluster has none open, and the last operation of a
+/// deleted cluster is its deletion.
 #[derive(Default)]
 pub struct OperationsEnd {
     last: BTreeMap<String, Operation>,
@@ -30,7 +30,7 @@ impl OperationsEnd {
         if let Some((cluster, operation)) = gone.map(|(name, operation)| (name.clone(), operation.clone())) {
             self.last.remove(&cluster);
             if operation.intention != Intention::Delete {
-                return Err(format!("cluster {cluster} is gone, and its last operation was {operation:?}"));
+                return Err(format!("cluster {cluster} is gone, but its last operation was {operation:?}"));
             }
         }
         for cluster in clusters {
@@ -42,7 +42,7 @@ impl OperationsEnd {
                     && *before != now
             });
             if let Some(before) = reopened {
-                return Err(format!("{before:?} was over and became {now:?}"));
+                return Err(format!("{before:?} was finished and became {now:?}"));
             }
         }
         Ok(())
@@ -58,14 +58,14 @@ impl Checker for OperationsEnd {
         self.see(&objects.list(&KindName::of::<Cluster>()))
     }
 
-    fn at_rest(&mut self, objects: &Objects) -> Result<(), String> {
+    fn idle(&mut self, objects: &Objects) -> Result<(), String> {
         let clusters = objects.list(&KindName::of::<Cluster>());
         self.see(&clusters)?;
         for cluster in clusters.iter().filter(|cluster| holds(cluster, "Available")) {
             match operation(cluster) {
                 Some(operation) if operation.is_over() => {}
-                Some(open) => return Err(format!("{} does well, and {open:?} is open", name(cluster))),
-                None => return Err(format!("{} came without an operation", name(cluster))),
+                Some(open) => return Err(format!("{} is available, but {open:?} is open", name(cluster))),
+                None => return Err(format!("{} has no operation", name(cluster))),
             }
         }
         Ok(())
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_over_may_not_change() {
+    fn a_finished_operation_may_not_change() {
         let mut checker = OperationsEnd::default();
         assert_eq!(checker.see(&[cluster(&made(Intention::Create, true))]), Ok(()));
         assert!(checker.see(&[cluster(&made(Intention::Create, false))]).is_err());
     }
 
     #[test]
-    fn a_cluster_goes_by_being_deleted() {
+    fn the_last_operation_of_a_cluster_is_its_deletion() {
         let mut checker = OperationsEnd::default();
         assert_eq!(checker.see(&[cluster(&made(Intention::Create, true))]), Ok(()));
         assert!(checker.see(&[]).is_err());

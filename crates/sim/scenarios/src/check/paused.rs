@@ -1,4 +1,4 @@
-//! Nothing happens to a paused cluster.
+//! No changes to a paused cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::kinds::name;
 
-/// What was decided just before a pause may still be carried out.
-const JUST_BEFORE: SignedDuration = SignedDuration::from_secs(1);
+/// What was decided just before a pause may still be carried out for this long.
+const GRACE: SignedDuration = SignedDuration::from_secs(1);
 
-/// S10: while a Cluster is paused, nothing outside the API is done for what belongs to it, and nothing is created.
+/// S10: while a Cluster is paused, no cloud call is made for its objects and nothing is created.
 #[derive(Default)]
 pub struct NothingWhileClusterPaused {
     since: BTreeMap<String, Timestamp>,
 }
 
 impl NothingWhileClusterPaused {
-    /// Keeps in mind since when which clusters are paused, as far as steps show.
+    /// Records since when which clusters are paused.
     fn note(&mut self, step: &Step<'_>, objects: &Objects) {
         for cluster in objects.list(&KindName::of::<Cluster>()) {
             if cluster["spec"]["paused"] == true {
@@ -31,7 +31,7 @@ impl NothingWhileClusterPaused {
     }
 
     fn is_paused(&self, cluster: &str, at: Timestamp) -> bool {
-        self.since.get(cluster).is_some_and(|since| at.duration_since(*since) > JUST_BEFORE)
+        self.since.get(cluster).is_some_and(|since| at.duration_since(*since) > GRACE)
     }
 }
 

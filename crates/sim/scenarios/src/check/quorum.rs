@@ -1,4 +1,4 @@
-//! etcd of the clusters, through everything the plane does to their control planes.
+//! etcd of the workload clusters.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,14 @@ use super::counts::{cluster_stays, control_plane_of};
 use super::guests;
 use crate::kinds::{has_label, is_deleting, name};
 
-/// S6: what the plane does never costs etcd its quorum; no member is taken out while another is unwell or has no vote
-/// yet; and a control plane takes one step at a time.
+/// S6: no effect costs etcd its quorum; no member is removed while another is unhealthy or a learner; a control plane
+/// takes one step at a time.
 pub struct KeepsQuorum {
     site: Site,
-    /// As it was before the step under way.
+    /// State before the current step.
     before: BTreeMap<String, Vec<Member>>,
 }
 
-/// A member of etcd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     name: String,
@@ -30,7 +29,6 @@ struct Member {
 }
 
 impl KeepsQuorum {
-    /// Looks at the clusters of a site.
     pub fn new(site: &Site) -> Self {
         Self { site: site.clone(), before: BTreeMap::new() }
     }
@@ -55,16 +53,16 @@ impl KeepsQuorum {
     }
 }
 
-/// More than half of those who vote run.
+/// More than half of the voters run.
 fn has_quorum(members: &[Member]) -> bool {
     let voters: Vec<&Member> = members.iter().filter(|member| member.votes).collect();
     voters.iter().filter(|member| member.runs).count() * 2 > voters.len()
 }
 
-/// What one step did to etcd, if it was wrong.
+/// What is wrong with a step's effect on etcd.
 fn wrong(before: &[Member], after: &[Member]) -> Option<String> {
     if has_quorum(before) && !has_quorum(after) {
-        return Some(format!("etcd had a quorum and has none: {after:?}"));
+        return Some(format!("etcd lost its quorum: {after:?}"));
     }
     let removed: Vec<&Member> =
         before.iter().filter(|member| !after.iter().any(|other| other.name == member.name)).collect();
@@ -73,16 +71,16 @@ fn wrong(before: &[Member], after: &[Member]) -> Option<String> {
     };
     match (removed.first(), before.iter().find(unwell)) {
         _ if removed.len() > 1 => {
-            Some(format!("several members were taken out of etcd at once: {removed:?}"))
+            Some(format!("several members were removed from etcd at once: {removed:?}"))
         }
         (Some(removed), Some(unwell)) => {
-            Some(format!("{} was taken out of etcd while {} was unwell", removed.name, unwell.name))
+            Some(format!("{} was removed from etcd while {} was unhealthy", removed.name, unwell.name))
         }
         _ => None,
     }
 }
 
-/// Machines of a control plane that are on their way in or out.
+/// Machines of a control plane that are joining or being deleted.
 fn under_way(machines: &[Value]) -> Vec<&str> {
     let moves = |machine: &&Value| is_deleting(machine) || machine["status"]["nodeRef"]["name"].is_null();
     machines.iter().filter(moves).map(name).collect()
@@ -119,7 +117,7 @@ impl Checker for KeepsQuorum {
         }
         let all = control_plane_of(cluster, objects);
         match under_way(&all).into_iter().find(|other| *other != concerned.name) {
-            Some(other) => Err(format!("{} begins to move while {other} still does", concerned.name)),
+            Some(other) => Err(format!("{} begins to change while {other} still changes", concerned.name)),
             None => Ok(()),
         }
     }
@@ -146,7 +144,7 @@ mod tests {
     use super::*;
 
     fn members(text: &str) -> Vec<Member> {
-        // Upper case votes, lower case learns, `!` after it is dead.
+        // Upper case votes, lower case is a learner, `!` marks a dead member.
         let mut members: Vec<Member> = Vec::new();
         for c in text.chars() {
             match (c, members.last_mut()) {
@@ -162,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn losing_the_quorum_or_removing_beside_the_unwell_is_caught() {
+    fn quorum_loss_and_removal_beside_an_unhealthy_member_are_caught() {
         for (what, before, after, holds) in [
             ("nothing happens", "ABC", "ABC", true),
             ("one of three goes", "ABC", "AB", true),
             ("the dead one goes", "AB!C", "AC", true),
             ("a healthy one goes beside a dead one", "AB!C", "AB!", false),
             ("a healthy one goes beside a learner", "ABCd", "ABd", false),
-            ("a machine dies under our hands", "AB", "AB!", false),
+            ("a member dies", "AB", "AB!", false),
             ("two go at once", "ABC", "A", false),
             ("one joins", "AB", "ABc", true),
             ("it had no quorum anyway", "A!B!C", "A!B!C", true),
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_on_their_way_are_told_from_those_at_home() {
+    fn machines_that_join_or_are_deleted_are_under_way() {
         let home = json!({"metadata": {"name": "home"}, "status": {"nodeRef": {"name": "n"}}});
         let coming = json!({"metadata": {"name": "coming"}});
         let mut going = home.clone();

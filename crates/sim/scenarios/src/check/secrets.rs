@@ -6,23 +6,22 @@ use capstan_controller::EffectOf;
 use capstan_guest::Site;
 use capstan_harness::{Checker, Objects, Step};
 
-/// S13: no private key is written into anything but a Secret, no bootstrap token into a status, a condition or an
-/// event, and none of either is printed on a console.
+/// S13: no private key is written to anything but a Secret, no bootstrap token to a status, a condition or an event,
+/// and neither is printed on a console.
 pub struct KeepsSecrets {
     site: Site,
 }
 
 impl KeepsSecrets {
-    /// Looks at consoles of a site too.
     pub fn new(site: &Site) -> Self {
         Self { site: site.clone() }
     }
 }
 
-/// A private key, as it is or as base64 of a PEM file.
+/// Contains a private key, as PEM or as base64 of PEM.
 fn has_key(text: &str) -> bool {
     let encoded = |header: &str| {
-        // Without the last group, whose letters depend on what follows.
+        // Without the last group, which depends on what follows.
         let mut code = STANDARD.encode(header);
         code.truncate(header.len() / 3 * 4);
         text.contains(&code)
@@ -33,7 +32,7 @@ fn has_key(text: &str) -> bool {
             .any(encoded)
 }
 
-/// A bootstrap token: six letters or digits, a dot, sixteen more.
+/// Contains a bootstrap token: six letters or digits, a dot, sixteen more.
 fn has_token(text: &str) -> bool {
     let part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let words = text.split(|c: char| !(part(c) || c == '.'));
@@ -54,7 +53,7 @@ impl Checker for KeepsSecrets {
             EffectOf::Patch { kind, patch, subresource, .. } => (*kind, patch.body(), *subresource),
             EffectOf::Replace { kind, body, subresource, .. } => (*kind, *body, *subresource),
             EffectOf::Call { summary, .. } if has_key(summary) || has_token(summary) => {
-                return Err(format!("a call tells a secret: {} letters", summary.len()));
+                return Err(format!("the summary of a call contains a secret: {} letters", summary.len()));
             }
             _ => return Ok(()),
         };
@@ -63,16 +62,16 @@ impl Checker for KeepsSecrets {
         }
         let text = body.to_string();
         if has_key(&text) {
-            return Err(format!("{} writes a private key into {kind}", step.actor));
+            return Err(format!("{} writes a private key to {kind}", step.actor));
         }
-        let is_told = subresource == Some("status") || kind.kind == "Event" || body.get("status").is_some();
-        if is_told && has_token(&text) {
-            return Err(format!("{} tells a bootstrap token in {kind}", step.actor));
+        let is_public = subresource == Some("status") || kind.kind == "Event" || body.get("status").is_some();
+        if is_public && has_token(&text) {
+            return Err(format!("{} writes a bootstrap token to {kind}", step.actor));
         }
         Ok(())
     }
 
-    fn at_rest(&mut self, _: &Objects) -> Result<(), String> {
+    fn idle(&mut self, _: &Objects) -> Result<(), String> {
         for vm in self.site.vms() {
             let console = self.site.console(&vm.id).unwrap_or_default();
             if has_key(&console) || has_token(&console) {
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_tokens_are_found_in_whatever_form() {
+    fn keys_and_tokens_are_found_in_every_encoding() {
         let pem = "-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----\n";
         assert!(has_key(pem));
         assert!(has_key(&STANDARD.encode(pem)));

@@ -1,4 +1,4 @@
-//! Versions of nodes, at every instant of an upgrade.
+//! Versions of nodes, at every moment of an upgrade.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::guests;
 use crate::kinds::{has_label, in_guest, name};
 
-/// How many minor versions a kubelet may be behind.
+/// Minor versions that a kubelet may be behind.
 const MOST_BEHIND: u64 = 3;
 
 /// S8: control plane nodes are at most one minor version apart; no worker is newer than the oldest API server or more
-/// than three minor versions behind the newest; the control plane never gets a node older than its newest.
+/// than three minor versions behind the newest; no control plane node is added that is older than the newest.
 pub struct VersionsInOrder {
     site: Site,
     /// Newest version of a control plane, and its nodes, by cluster.
@@ -31,7 +31,6 @@ struct Node {
 }
 
 impl VersionsInOrder {
-    /// Looks at the clusters of a site.
     pub fn new(site: &Site) -> Self {
         Self { site: site.clone(), newest: BTreeMap::new() }
     }
@@ -50,7 +49,7 @@ fn node(object: &Value) -> Option<Node> {
     })
 }
 
-/// What is wrong with the versions of a cluster's nodes.
+/// Violation of the skew policy, if any.
 fn skew(nodes: &[Node]) -> Option<String> {
     let minors = |control_plane: bool| {
         let of_role = nodes.iter().filter(move |node| node.control_plane == control_plane);
@@ -67,11 +66,13 @@ fn skew(nodes: &[Node]) -> Option<String> {
     behind.map(|(_, behind)| format!("worker {behind} is too far behind the API server of {}", newest.1))
 }
 
-/// A control plane node that is older than one there already was when it came.
+/// A new control plane node that is older than the existing ones.
 fn goes_back(newest: Version, known: &[String], nodes: &[Node]) -> Option<String> {
     let came = |node: &&Node| node.control_plane && !known.contains(&node.name);
     let older = nodes.iter().filter(came).find(|node| node.version < newest);
-    older.map(|node| format!("control plane node {} came with an older version than others have", node.name))
+    older.map(|node| {
+        format!("control plane node {} was added with an older version than the others have", node.name)
+    })
 }
 
 impl Checker for VersionsInOrder {
@@ -83,7 +84,7 @@ impl Checker for VersionsInOrder {
         self.look()
     }
 
-    fn at_rest(&mut self, _: &Objects) -> Result<(), String> {
+    fn idle(&mut self, _: &Objects) -> Result<(), String> {
         self.look()
     }
 }

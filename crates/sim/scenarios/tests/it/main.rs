@@ -2,6 +2,6 @@
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod broken;
-mod disturbed;
+mod faults;
 mod saboteur;
-mod stories;
+mod scenarios;

@@ -18,56 +18,56 @@ use capstan_sim_provider::types::{SimCluster, SimMachine};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What it does.
+/// The wrong thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flaw {
-    /// Makes a second machine for a Machine.
-    Copies,
-    /// Creates a machine that nobody asked for.
-    Adds,
-    /// Stops a machine of somebody else.
+    /// Creates a second VM for a Machine.
+    DuplicatesVm,
+    /// Creates a Machine beyond the replicas.
+    AddsMachine,
+    /// Stops a foreign machine.
     TouchesOthers,
-    /// Takes a finalizer away while the machine is there.
+    /// Removes a finalizer while the machine exists.
     DropsFinalizer,
-    /// Creates a machine without recording so.
-    Hasty,
-    /// Stops a machine that etcd cannot do without.
+    /// Creates a machine without recording an intent.
+    SkipsIntent,
+    /// Stops a machine that etcd needs for its quorum.
     CostsQuorum,
-    /// Founds the cluster again.
-    FoundsAgain,
-    /// Gives a worker a newer version than the control plane has.
-    RushesWorkers,
+    /// Initializes the cluster a second time.
+    InitializesAgain,
+    /// Gives a worker a newer version than the control plane.
+    UpgradesWorkersFirst,
     /// Destroys a machine with pods on its node.
     SkipsDrain,
     /// Acts on a paused cluster.
     IgnoresPause,
     /// Creates a machine for a cluster that is being deleted.
-    FeedsTheDying,
-    /// Tells a token in a status.
-    Blabs,
+    CreatesWhileDeleting,
+    /// Writes a token to a status.
+    LeaksToken,
     /// Gives a machine the address of another.
-    Confuses,
+    SharesAddress,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sabotage {
+pub struct SabotageCall {
     flaw: Flaw,
     on: String,
 }
 
-impl Call for Sabotage {
+impl Call for SabotageCall {
     fn idempotency_key(&self) -> String {
         self.on.clone()
     }
 
     fn journalled(&self) -> bool {
-        self.flaw != Flaw::Hasty
+        self.flaw != Flaw::SkipsIntent
     }
 
     fn summary(&self) -> String {
         let verb = match self.flaw {
             Flaw::SkipsDrain => "destroy-vm",
-            Flaw::Copies | Flaw::Hasty | Flaw::FoundsAgain => "create-vm",
+            Flaw::DuplicatesVm | Flaw::SkipsIntent | Flaw::InitializesAgain => "create-vm",
             _ => "sabotage",
         };
         format!("{verb} {}", self.on)
@@ -85,7 +85,7 @@ impl Saboteur {
         Self { site: site.clone(), flaw, done: AtomicBool::new(false) }
     }
 
-    /// The machine to do it to.
+    /// The machine to sabotage.
     fn victim(&self) -> Option<Vm> {
         let ours: Vec<Vm> =
             self.site.vms().into_iter().filter(|vm| vm.tags.contains_key(MACHINE_TAG)).collect();
@@ -93,7 +93,7 @@ impl Saboteur {
         let has_vote =
             |vm: &Vm| guest.etcd_members().iter().any(|member| Some(&member.name) == vm.node.as_ref());
         ours.into_iter().find(|vm| match self.flaw {
-            Flaw::CostsQuorum | Flaw::FoundsAgain => has_vote(vm),
+            Flaw::CostsQuorum | Flaw::InitializesAgain => has_vote(vm),
             _ => !has_vote(vm),
         })
     }
@@ -113,7 +113,7 @@ impl Controller for Saboteur {
     const NAME: &'static str = "saboteur";
     type Kind = SimCluster;
     type Seen = Seen;
-    type Call = Sabotage;
+    type Call = SabotageCall;
 
     fn watches(&self, watches: &mut Watches<SimCluster>) {
         watches.read::<Machine>();
@@ -154,7 +154,7 @@ impl Controller for Saboteur {
         let seen = &look.seen;
         let now = match self.flaw {
             Flaw::IgnoresPause => seen.paused,
-            Flaw::FeedsTheDying => seen.going,
+            Flaw::CreatesWhileDeleting => seen.going,
             _ => seen.available,
         };
         if seen.done || !now {
@@ -162,7 +162,7 @@ impl Controller for Saboteur {
         }
         let late = self.flaw == Flaw::IgnoresPause;
         if late && look.now.as_second() % 10 != 9 {
-            // Not in the second in which it happened: that much may have been decided before.
+            // Not in the same second: an earlier decision may still be carried out then.
             decision.again_in(Duration::from_secs(1));
             return decision;
         }
@@ -175,18 +175,20 @@ impl Controller for Saboteur {
         decision
     }
 
-    async fn call(&self, call: &Sabotage, _: &Arc<SimCluster>, view: &View) -> Outcome {
+    async fn call(&self, call: &SabotageCall, _: &Arc<SimCluster>, view: &View) -> Outcome {
         let made = match call.flaw {
-            Flaw::TouchesOthers => self.site.stop("somebody-elses"),
+            Flaw::TouchesOthers => self.site.stop("foreign"),
             Flaw::CostsQuorum => self.site.crash(&call.on),
             Flaw::SkipsDrain => self.site.destroy(&call.on),
-            Flaw::Copies | Flaw::Hasty => {
+            Flaw::DuplicatesVm | Flaw::SkipsIntent => {
                 let name = self.site.vm(&call.on).map(|vm| vm.name).unwrap_or_default();
                 self.site.create(vm("default/x/1", &name, b"#cloud-config\n{}\n".to_vec())).map(drop)
             }
-            Flaw::FoundsAgain => self.site.create(vm("default/x/1", "x", first_data(view).await)).map(drop),
-            Flaw::RushesWorkers => {
-                self.rush(&call.on).await;
+            Flaw::InitializesAgain => {
+                self.site.create(vm("default/x/1", "x", first_data(view).await)).map(drop)
+            }
+            Flaw::UpgradesWorkersFirst => {
+                self.upgrade_node(&call.on).await;
                 Ok(())
             }
             _ => Ok(()),
@@ -197,7 +199,7 @@ impl Controller for Saboteur {
 }
 
 impl Saboteur {
-    fn effect(&self, seen: &Seen) -> Option<Effect<Sabotage>> {
+    fn effect(&self, seen: &Seen) -> Option<Effect<SabotageCall>> {
         let target = || Some(ObjectRef::to(&**seen.machines.first()?));
         let status = |status: Value| {
             Some(Effect::Patch {
@@ -208,12 +210,12 @@ impl Saboteur {
         };
         Some(match self.flaw {
             Flaw::DropsFinalizer => Effect::merge(target()?, json!({"metadata": {"finalizers": null}})),
-            Flaw::Blabs => status(json!({"failureDomain": "abcdef.0123456789abcdef"}))?,
-            Flaw::Confuses => {
+            Flaw::LeaksToken => status(json!({"failureDomain": "abcdef.0123456789abcdef"}))?,
+            Flaw::SharesAddress => {
                 let other = seen.machines.get(1)?;
                 status(json!({ "addresses": other.status.addresses }))?
             }
-            Flaw::Adds | Flaw::FeedsTheDying => {
+            Flaw::AddsMachine | Flaw::CreatesWhileDeleting => {
                 let model =
                     seen.owners.iter().find(|machine| machine.metadata.labels.contains_key(label::SET_NAME));
                 let labels = model.map(|model| model.metadata.labels.clone()).unwrap_or_default();
@@ -233,12 +235,12 @@ impl Saboteur {
                 } else {
                     on
                 };
-                Effect::Call(Sabotage { flaw, on: on? })
+                Effect::Call(SabotageCall { flaw, on: on? })
             }
         })
     }
 
-    /// Something that a drain would evict.
+    /// Creates a pod that a drain would evict.
     async fn place_pod(&self, vm: &Vm) {
         let Some(node) = &vm.node else { return };
         let guest = self.site.cluster_of(&vm.id).expect("a cluster");
@@ -247,11 +249,11 @@ impl Saboteur {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
         });
-        // One that is there already will do.
+        // An existing one will do.
         let _ = client.create(&in_guest("Pod", "pods", Scope::Namespaced), "default", &pod).await;
     }
 
-    async fn rush(&self, id: &str) {
+    async fn upgrade_node(&self, id: &str) {
         let vm = self.site.vm(id).expect("a machine");
         let guest = self.site.cluster_of(id).expect("a cluster");
         let client = Client::in_process(guest.server().clone(), "saboteur");
@@ -278,7 +280,7 @@ fn vm(id: &str, name: &str, user_data: Vec<u8>) -> VmSpec {
     }
 }
 
-/// The boot data of the first machine of the control plane, which founds a cluster.
+/// The boot data of the first control plane machine, which initializes a cluster.
 async fn first_data(view: &View) -> Vec<u8> {
     use base64::Engine;
     let machines = view.list::<Machine>("default").expect("machines");

@@ -1,4 +1,4 @@
-//! What a plane can rely on when its machines are elsewhere.
+//! The HTTP API of a site.
 
 #[cfg(test)]
 mod wire;

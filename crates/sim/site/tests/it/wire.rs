@@ -1,12 +1,12 @@
-//! Both sides of the wire: what a site does by itself it does over HTTP.
+//! The client behaves like a local site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_guest::vm::{GuestFault, Image, Phase, VmSpec};
 use capstan_guest::{Site, SiteError, SiteOptions, Timings};
-use capstan_sim_site::{Changed, Ground, GroundError, Remote, serve};
+use capstan_sim_site::{Changed, Remote, SiteCallError, SiteHandle, serve};
 use tokio::net::TcpListener;
 
 fn machine(id: &str) -> VmSpec {
@@ -24,7 +24,7 @@ fn machine(id: &str) -> VmSpec {
     }
 }
 
-/// A site, and the same seen from another process.
+/// A site, and a client of it.
 async fn both() -> (Site, Remote) {
     let options = SiteOptions { timings: Timings::none(), ..SiteOptions::default() };
     let site = Site::new(Env::system(), options);
@@ -35,56 +35,56 @@ async fn both() -> (Site, Remote) {
 }
 
 #[tokio::test]
-async fn machines_are_made_seen_and_destroyed_over_the_wire() {
+async fn machines_are_created_read_and_destroyed_over_http() {
     let (site, remote) = both().await;
-    let ground = Ground::from(remote);
+    let handle = SiteHandle::from(remote);
     let id = "ns/m/1 2%";
-    assert!(ground.vm(id).await.expect("an answer").is_none());
-    let made = ground.create(machine(id)).await.expect("a machine");
+    assert!(handle.vm(id).await.expect("an answer").is_none());
+    let made = handle.create(machine(id)).await.expect("a machine");
     assert_eq!((made.id.as_str(), &made.phase), (id, &Phase::Booting));
-    let (here, there) = (site.vm(id).expect("here"), ground.vm(id).await.expect("an answer").expect("there"));
+    let (here, there) = (site.vm(id).expect("here"), handle.vm(id).await.expect("an answer").expect("there"));
     assert_eq!((here.address, &here.tags), (there.address, &there.tags));
-    let again = ground.create(machine(id)).await.expect_err("once is all there is of an id");
-    assert!(matches!(again, GroundError::Refused(SiteError::Exists(held)) if held == id));
-    ground.destroy(id).await.expect("destroyed");
+    let again = handle.create(machine(id)).await.expect_err("once is all there is of an id");
+    assert!(matches!(again, SiteCallError::Refused(SiteError::Exists(held)) if held == id));
+    handle.destroy(id).await.expect("destroyed");
     assert!(site.vm(id).is_none());
-    let gone = ground.destroy(id).await.expect_err("it is gone");
-    assert!(matches!(gone, GroundError::Refused(SiteError::NoSuchVm(held)) if held == id));
+    let gone = handle.destroy(id).await.expect_err("it is gone");
+    assert!(matches!(gone, SiteCallError::Refused(SiteError::NoSuchVm(held)) if held == id));
 }
 
 #[tokio::test]
 async fn load_balancers_are_the_same_on_both_sides() {
     let (site, remote) = both().await;
-    let ground = Ground::from(remote);
-    assert_eq!(ground.balancer("ns/c").await.expect("an answer"), None);
+    let handle = SiteHandle::from(remote);
+    assert_eq!(handle.balancer("ns/c").await.expect("an answer"), None);
     let members = BTreeSet::from([Ipv4Addr::new(172, 16, 0, 2)]);
-    ground.balance("ns/c", &members).await.expect("nothing happens");
-    ground.allocate("ns/c").await.expect("allocated");
-    ground.balance("ns/c", &members).await.expect("members");
-    let there = ground.balancer("ns/c").await.expect("an answer");
+    handle.balance("ns/c", &members).await.expect("nothing happens");
+    handle.allocate("ns/c").await.expect("allocated");
+    handle.balance("ns/c", &members).await.expect("members");
+    let there = handle.balancer("ns/c").await.expect("an answer");
     assert_eq!(there, site.balancer("ns/c"));
     assert_eq!(there.map(|held| held.members), Some(members));
-    ground.release("ns/c").await.expect("released");
-    ground.release("ns/c").await.expect("released already");
+    handle.release("ns/c").await.expect("released");
+    handle.release("ns/c").await.expect("released already");
     assert_eq!(site.balancer("ns/c"), None);
 }
 
 #[tokio::test]
-async fn changes_are_told_after_a_first_word_that_anything_may_have_changed() {
+async fn changes_are_sent_after_an_initial_any() {
     let (site, remote) = both().await;
-    let mut changes = Ground::from(remote).changes();
+    let mut changes = SiteHandle::from(remote).changes();
     assert_eq!(changes.next().await, Some(Changed::Any));
     site.create(machine("ns/m/1")).expect("a machine");
     assert_eq!(changes.next().await, Some(Changed::Machine("ns/m/1".to_owned())));
 }
 
 #[tokio::test]
-async fn a_site_that_is_not_there_is_told_as_such() {
+async fn an_unreachable_site_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
-    let ground = Ground::from(Remote::new(&url).expect("an address"));
-    let error = ground.vm("a").await.expect_err("nobody is there");
-    assert!(matches!(error, GroundError::Unreachable { .. }), "{error}");
+    let handle = SiteHandle::from(Remote::new(&url).expect("an address"));
+    let error = handle.vm("a").await.expect_err("nothing listens");
+    assert!(matches!(error, SiteCallError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use capstan_sim_cloudstack::{Credentials, Layout, Settings, Simulator, encode, sign};
 use http::{Request, Response};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 use capstan_capi_core::machine_deployment::rollout::{
-    MachineFacts, Plan, Rollout, SetFacts, SetPlan, Strategy, max_surge, max_unavailable, plan,
+    MachineState, Plan, Rollout, SetPlan, SetState, Strategy, max_surge, max_unavailable, plan,
 };
 
 use super::go_rand::GoRand;
@@ -183,7 +183,7 @@ impl World {
     fn rollout(&self, current: usize) -> Rollout {
         let facts = |at: usize| {
             let set = &self.sets[at];
-            SetFacts {
+            SetState {
                 name: set.name(),
                 created: None,
                 wanted: set.wanted,
@@ -205,7 +205,7 @@ impl World {
                 .sets
                 .iter()
                 .flat_map(|set| {
-                    set.machines.iter().map(|machine| MachineFacts {
+                    set.machines.iter().map(|machine| MachineState {
                         name: machine.name(),
                         set: set.name(),
                         pending_acknowledge: machine.pending_acknowledge,

@@ -57,22 +57,22 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
         );
     }
 
-    why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "whose turn: user", "mend: ", "next try: "])
+    why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "fixed by: user", "fix: ", "next retry: "])
         .await?;
     opened(demo, "image", &["CloudStackMachine/image-", "Failing"])?;
     let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--patience", "2s"])?;
     ensure!(
-        blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND stands in the way of cluster image"),
+        blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND blocks cluster image"),
         "up ended with {}: {}",
         blocked.code,
         blocked.err
     );
-    why(demo, "keys", &["E-CS-CREDENTIALS", "default/wrong-keys", "whose turn: user", "mend: "]).await?;
+    why(demo, "keys", &["E-CS-CREDENTIALS", "default/wrong-keys", "fixed by: user", "fix: "]).await?;
     opened(demo, "keys", &["CloudStackFailureDomain/", "Failing"])?;
     why(
         demo,
         "silent",
-        &["because Machine/silent-workers-", "Waiting for a Node with spec.providerID", "mend: "],
+        &["because Machine/silent-workers-", "Waiting for a Node with spec.providerID", "fix: "],
     )
     .await?;
 
@@ -85,7 +85,7 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     let answer = why(
         demo,
         "demo",
-        &["The disruption budget web needs 3 healthy pods", "whose turn: user", "is not gone yet", "mend: "],
+        &["The disruption budget web needs 3 healthy pods", "fixed by: user", "is being deleted", "fix: "],
     )
     .await?;
     ensure!(
@@ -96,9 +96,9 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     demo.good(&["wait", "demo", "--timeout", "3m"])?;
 
     demo.good(&["scale", "demo", "--workers", "workers=24"])?;
-    why(demo, "demo", &["E-CS-QUOTA", "Account Resource Limit", "whose turn: cloud", "raise the limit"])
+    why(demo, "demo", &["E-CS-QUOTA", "Account Resource Limit", "fixed by: cloud", "raise the limit"])
         .await?;
-    let tree = opened(demo, "demo", &["× Machine", "says the same: "])?;
+    let tree = opened(demo, "demo", &["× Machine", "same problem: "])?;
     ensure!(tree.lines().count() < 40, "twenty machines with one trouble are not folded:\n{tree}");
     demo.good(&["scale", "demo", "--workers", "workers=1", "--wait", "--timeout", "3m"])?;
 

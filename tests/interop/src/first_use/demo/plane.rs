@@ -161,8 +161,8 @@ impl Demo {
 
     /// The Secret with which the cloud is used, as a manifest.
     pub fn keys(&self) -> Result<String> {
-        let cloud = self.cloud()?;
-        let data = json!({"api-url": self.cloud_url()?, "api-key": cloud["apiKey"], "secret-key": cloud["secretKey"]});
+        let data = self.cloud()?["credentials"].take();
+        ensure!(data["secret-key"].is_string(), "cloud.json has no credentials");
         let metadata = json!({"name": "cloudstack-credentials"});
         Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
             .to_string())

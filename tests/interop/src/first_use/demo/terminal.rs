@@ -82,10 +82,13 @@ impl Terminal {
         self.end().await
     }
 
-    /// Kills the program as nobody should, and waits until the terminal has noticed.
+    /// Kills the program, if it has not ended by itself, and waits until the terminal has noticed.
     pub async fn kill(&mut self) -> Result<()> {
         let id: i32 = std::fs::read_to_string(&self.id)?.trim().parse()?;
-        kill_process(Pid::from_raw(id).context("a process id")?, Signal::KILL)?;
+        match kill_process(Pid::from_raw(id).context("a process id")?, Signal::KILL) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
         self.end().await.map(drop)
     }
 

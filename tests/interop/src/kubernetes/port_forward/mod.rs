@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use capstan_apiserver::env::Env;
-use capstan_apiserver::pki::Pki;
 use capstan_apiserver::{Config, Server};
-use capstan_apiserver::{PodStreamError, PodStreams, Stream};
+use capstan_env::Env;
+use capstan_pki::Pki;
+use capstan_streams::{PodStreamError, PodStreams, Stream};
 use clap::Args;
 use futures::future::BoxFuture;
 use regex::Regex;

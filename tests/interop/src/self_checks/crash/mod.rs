@@ -1,6 +1,7 @@
 //! `cargo xtask crash`: kill -9 under load, again and again. Every acknowledged write is there afterwards, and no
 //! watcher missed or repeated an event.
 
+mod damage;
 mod ledger;
 mod watcher;
 mod writer;
@@ -43,6 +44,9 @@ pub struct Options {
     /// Seed of the moments and of the writes; another one for another run
     #[arg(long)]
     seed: Option<u64>,
+    /// Delete, empty or cut off a file of the store after every other kill: the server must refuse it
+    #[arg(long)]
+    damage: bool,
     /// Our binary; built with the profile `ci` when not given
     #[arg(long)]
     capstan: Option<PathBuf>,
@@ -110,6 +114,7 @@ pub async fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     let mut rng = StdRng::seed_from_u64(seed);
     let mut restarts = Vec::new();
+    let mut damaged = 0;
     for round in 1..=options.rounds {
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..400))).await;
         if let Some(failed) = writers.iter().position(|writer| writer.is_finished()) {
@@ -120,6 +125,11 @@ pub async fn run(options: Options) -> Result<()> {
         }
         server.kill()?;
         phase.send(Phase::Down)?;
+        if options.damage && round % 2 == 0 {
+            let data = folder.join("data");
+            damage::round(&data, &binary, &mut rng).await.with_context(|| format!("damage {round}"))?;
+            damaged += 1;
+        }
         server = Server::capstan(&folder, &binary, port).await.with_context(|| format!("restart {round}"))?;
         restarts.push(server.start_time);
         phase.send(Phase::Up)?;
@@ -149,6 +159,9 @@ pub async fn run(options: Options) -> Result<()> {
     let stored = stored(&main).await?;
     let acknowledged = acknowledged.lock().await;
     ledger::check(&sequences, &acknowledged, &stored)?;
+    if options.damage {
+        println!("{damaged} times a file was deleted, emptied or cut off, and each time the server named it");
+    }
     restarts.sort_unstable();
     println!(
         "{} kills in {}: {} acknowledged writes all there, {in_doubt} in doubt resolved, {} events seen alike by {} watchers over {resumed} connections",

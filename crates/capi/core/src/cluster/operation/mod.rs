@@ -6,7 +6,7 @@
 //! ```
 //!
 //! One operation at a time, stored in an annotation. It changes only when a step does: an idle cluster is not written
-//! to. When it is over, the durations of its steps are kept for the next estimate.
+//! to. When it has finished, the durations of its steps are kept for the next estimate.
 
 mod progress;
 mod steps;
@@ -46,9 +46,9 @@ fn opened(held: Option<Operation>, progress: &ClusterProgress<'_>) -> Option<Ope
         return goes_on.or_else(|| Some(steps::begin(Intention::Delete, progress)));
     }
     let Some(mut held) = held else {
-        // A cluster that is complete at first sight was not created here.
+        // A cluster that is complete when first observed was not created here.
         let intention =
-            if progress.was_initialized { progress.unprompted(true) } else { Some(Intention::Create) };
+            if progress.was_initialized { progress.unexplained_work(true) } else { Some(Intention::Create) };
         return intention.map(|intention| steps::begin(intention, progress));
     };
     // Without its objects the target is unknown.
@@ -56,7 +56,7 @@ fn opened(held: Option<Operation>, progress: &ClusterProgress<'_>) -> Option<Ope
         return match held.is_over() {
             false => Some(held),
             true if !progress.found => None,
-            true => progress.unprompted(false).map(|intention| steps::begin(intention, progress)),
+            true => progress.unexplained_work(false).map(|intention| steps::begin(intention, progress)),
         };
     }
     let intention =

@@ -54,7 +54,7 @@ pub(super) struct ClusterProgress<'a> {
 pub(super) struct Role {
     pub wanted: u32,
     /// Including machines that are being deleted.
-    pub there: u32,
+    pub present: u32,
     /// Up-to-date machines with a ready node.
     pub good: u32,
     /// Machines that are being deleted.
@@ -79,19 +79,19 @@ impl Role {
             wanted: wanted
                 .and_then(|replicas| replicas.desired_replicas)
                 .map_or(0, |wanted| u32::try_from(wanted).unwrap_or(0)),
-            there: count(machines.len()),
+            present: count(machines.len()),
             good: count(machines.iter().filter(good).count()),
             going: count(machines.iter().filter(|machine| machine.metadata.is_deleting()).count()),
         }
     }
 
-    pub fn is_whole(self) -> bool {
-        self.there == self.wanted && self.good == self.wanted
+    pub fn is_complete(self) -> bool {
+        self.present == self.wanted && self.good == self.wanted
     }
 
     /// Completed machines out of `wanted`; each surplus machine counts as one not done.
     pub fn done(self) -> u32 {
-        self.good.min(self.wanted.saturating_sub(self.there.saturating_sub(self.wanted)))
+        self.good.min(self.wanted.saturating_sub(self.present.saturating_sub(self.wanted)))
     }
 }
 
@@ -152,8 +152,8 @@ impl<'a> ClusterProgress<'a> {
             settled: is(condition::AVAILABLE)
                 && !busy.into_iter().any(is)
                 && !is(condition::REMEDIATING)
-                && control_plane.is_whole()
-                && workers.is_whole(),
+                && control_plane.is_complete()
+                && workers.is_complete(),
             remediating: is(condition::REMEDIATING),
             rolling_out: is(condition::ROLLING_OUT),
             infrastructure_is_gone: gone(&seen.infrastructure),
@@ -174,12 +174,12 @@ impl<'a> ClusterProgress<'a> {
 
     /// The intention of work in progress that no change of the spec explains. For a cluster whose previous operation is
     /// `unknown`, the previous target is not known either.
-    pub fn unprompted(&self, unknown: bool) -> Option<Intention> {
-        if !self.found || (self.control_plane.is_whole() && self.workers.is_whole()) {
+    pub fn unexplained_work(&self, unknown: bool) -> Option<Intention> {
+        if !self.found || (self.control_plane.is_complete() && self.workers.is_complete()) {
             return None;
         }
         let roles = [self.control_plane, self.workers];
-        let lost = roles.iter().any(|role| role.there != role.wanted || role.going > 0);
+        let lost = roles.iter().any(|role| role.present != role.wanted || role.going > 0);
         match (self.remediating, self.rolling_out, lost) {
             (true, _, _) => Some(Intention::Heal),
             (_, true, _) => Some(Intention::Change),
@@ -190,7 +190,7 @@ impl<'a> ClusterProgress<'a> {
     }
 
     /// Why a step is not done: reason and message of the first related condition, preferring messages with an error code.
-    pub fn complaint(&self, step: &str) -> Option<(&'a str, &'a str)> {
+    pub fn blocked_reason(&self, step: &str) -> Option<(&'a str, &'a str)> {
         let kinds: &[&str] = match step {
             _ if self.deleting => &[condition::DELETING],
             "Validate" => {

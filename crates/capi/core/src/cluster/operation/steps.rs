@@ -19,7 +19,7 @@ const CREATE: [(&str, u32); 8] = [
 const DELETE: [(&str, u32); 3] = [("Workers", 40), ("ControlPlane", 50), ("Network", 10)];
 const OTHER: [(&str, u32); 3] = [("ControlPlane", 50), ("Workers", 45), ("Ready", 5)];
 
-/// Longest message, in characters.
+/// Maximum message length, in characters.
 const SENTENCE: usize = 240;
 /// Progress granularity: thousands of machines must not cause thousands of writes.
 const MARKS: u32 = 10;
@@ -35,7 +35,7 @@ pub(super) fn begin(intention: Intention, progress: &ClusterProgress<'_>) -> Ope
     if !matches!(intention, Intention::Create | Intention::Delete) {
         // Roles without pending changes are skipped.
         for (step, role) in [("ControlPlane", progress.control_plane), ("Workers", progress.workers)] {
-            if role.is_whole() {
+            if role.is_complete() {
                 operation.skip(step, progress.now);
             }
         }
@@ -62,16 +62,16 @@ struct StepUpdate<'a, 'f> {
 impl StepUpdate<'_, '_> {
     fn create(&mut self) {
         let progress = self.progress;
-        self.whether("Validate", progress.found);
+        self.set("Validate", progress.found);
         if !progress.found {
             return;
         }
-        self.whether("Network", progress.provisioned);
+        self.set("Network", progress.provisioned);
         if progress.provisioned || progress.has_endpoint {
-            self.whether("Endpoint", progress.has_endpoint);
+            self.set("Endpoint", progress.has_endpoint);
         }
         if progress.has_endpoint || progress.initialized {
-            self.whether("ControlPlaneInit", progress.initialized);
+            self.set("ControlPlaneInit", progress.initialized);
         }
         if !progress.initialized {
             return;
@@ -82,7 +82,7 @@ impl StepUpdate<'_, '_> {
         if machines == 0 {
             self.operation.skip("CNI", progress.now);
         } else {
-            self.whether("CNI", progress.has_network);
+            self.set("CNI", progress.has_network);
         }
         self.ready();
     }
@@ -95,29 +95,29 @@ impl StepUpdate<'_, '_> {
 
     fn delete(&mut self) {
         let progress = self.progress;
-        self.gone("Workers", progress.workers.there);
-        if progress.workers.there > 0 {
+        self.gone("Workers", progress.workers.present);
+        if progress.workers.present > 0 {
             return;
         }
         self.gone(
             "ControlPlane",
-            progress.control_plane.there.max(u32::from(!progress.control_plane_is_gone)),
+            progress.control_plane.present.max(u32::from(!progress.control_plane_is_gone)),
         );
-        if progress.control_plane_is_gone && progress.control_plane.there == 0 {
-            self.whether("Network", progress.infrastructure_is_gone);
+        if progress.control_plane_is_gone && progress.control_plane.present == 0 {
+            self.set("Network", progress.infrastructure_is_gone);
         }
     }
 
-    fn whether(&mut self, step: &str, done: bool) {
+    fn set(&mut self, step: &str, done: bool) {
         self.operation.progress(step, u32::from(done), 1, self.progress.now);
     }
 
     fn role(&mut self, step: &str, role: Role) {
         let skipped = self.operation.step(step).is_some_and(|step| step.state == StepState::Skipped);
-        let nothing = role.wanted == 0 && role.there == 0;
-        if nothing && role.is_whole() && self.operation.intention == Intention::Create {
+        let nothing = role.wanted == 0 && role.present == 0;
+        if nothing && role.is_complete() && self.operation.intention == Intention::Create {
             self.operation.skip(step, self.progress.now);
-        } else if !(skipped && role.is_whole()) {
+        } else if !(skipped && role.is_complete()) {
             // With no replicas the step is done when all machines are gone.
             let (done, of) =
                 if role.wanted == 0 { (u32::from(nothing), 1) } else { (role.done(), role.wanted) };
@@ -141,7 +141,7 @@ impl StepUpdate<'_, '_> {
         let over = |state| matches!(state, StepState::Done | StepState::Skipped);
         let mut others = self.operation.steps.iter().filter(|step| step.name != "Ready");
         if others.all(|step| over(step.state)) {
-            self.whether("Ready", self.progress.settled);
+            self.set("Ready", self.progress.settled);
         }
     }
 }
@@ -159,7 +159,7 @@ pub(super) fn blocked(operation: &mut Operation, held: Option<&Operation>, progr
         return;
     }
     let step = operation.current().map(|step| step.name.clone()).unwrap_or_default();
-    let Some((reason, message)) = progress.complaint(&step) else {
+    let Some((reason, message)) = progress.blocked_reason(&step) else {
         operation.unblock();
         return;
     };

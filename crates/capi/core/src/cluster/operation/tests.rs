@@ -8,8 +8,8 @@ use super::*;
 use crate::cluster::operation::progress::Role;
 use crate::testing::at;
 
-fn role(wanted: u32, there: u32, good: u32) -> Role {
-    Role { wanted, there, good, going: 0 }
+fn role(wanted: u32, present: u32, good: u32) -> Role {
+    Role { wanted, present, good, going: 0 }
 }
 
 fn target(control_plane: u32, workers: u32, version: &str) -> BTreeMap<String, String> {
@@ -82,9 +82,9 @@ fn states(operation: &Operation) -> Vec<(&str, StepState)> {
 }
 
 #[test]
-fn a_cluster_comes_step_by_step() {
+fn a_creation_advances_step_by_step() {
     let mut held = None;
-    let mut course = Vec::new();
+    let mut progress_log = Vec::new();
     let stages = [
         ClusterProgress { found: false, ..nothing() },
         nothing(),
@@ -107,11 +107,12 @@ fn a_cluster_comes_step_by_step() {
         let step = operation
             .current()
             .map_or("-".to_owned(), |step| format!("{} {}/{}", step.name, step.done, step.of));
-        course.push((step, operation.percent()));
+        progress_log.push((step, operation.percent()));
     }
-    let told: Vec<(&str, u8)> = course.iter().map(|(step, percent)| (step.as_str(), *percent)).collect();
+    let reported: Vec<(&str, u8)> =
+        progress_log.iter().map(|(step, percent)| (step.as_str(), *percent)).collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("Validate 0/1", 0),
             ("Network 0/1", 1),
@@ -127,7 +128,7 @@ fn a_cluster_comes_step_by_step() {
 }
 
 #[test]
-fn what_opens_an_operation_after_the_creation() {
+fn changes_that_open_an_operation_after_the_creation() {
     let lost = ClusterProgress { workers: role(3, 2, 2), settled: false, ..well() };
     let deletes = ClusterProgress { workers: Role { going: 1, ..role(3, 3, 2) }, settled: false, ..well() };
     let table = [
@@ -169,14 +170,14 @@ fn what_opens_an_operation_after_the_creation() {
 }
 
 #[test]
-fn a_cluster_that_came_from_elsewhere_has_no_operation_until_something_is_done() {
+fn a_moved_cluster_has_no_operation_until_it_changes() {
     assert_eq!(after(None, &well()), None);
     let scaled = ClusterProgress { workers: role(4, 3, 3), settled: false, ..well() };
     assert_eq!(after(None, &scaled).map(|operation| operation.intention), Some(Intention::Scale));
 }
 
 #[test]
-fn an_upgrade_goes_on_with_the_workers_and_leaves_alone_what_is_as_wanted() {
+fn an_upgrade_continues_with_the_workers_and_skips_what_is_up_to_date() {
     let progress = ClusterProgress {
         target: target(3, 3, "v1.36.0"),
         control_plane: role(3, 4, 1),
@@ -202,11 +203,11 @@ fn an_upgrade_goes_on_with_the_workers_and_leaves_alone_what_is_as_wanted() {
 }
 
 #[test]
-fn fewer_machines_are_done_when_the_others_are_gone() {
-    let progress = |there| ClusterProgress {
+fn scaling_down_is_done_when_surplus_machines_are_gone() {
+    let progress = |present| ClusterProgress {
         target: target(1, 3, "v1.35.0"),
-        control_plane: role(1, there, there),
-        settled: there == 1,
+        control_plane: role(1, present, present),
+        settled: present == 1,
         ..well()
     };
     let begun = after(Some(&created()), &progress(3)).expect("a scaling");
@@ -215,7 +216,7 @@ fn fewer_machines_are_done_when_the_others_are_gone() {
 }
 
 #[test]
-fn a_deletion_counts_what_is_gone() {
+fn a_deletion_counts_deleted_machines() {
     let progress = |workers, control_plane, machinery: bool, network: bool| ClusterProgress {
         deleting: true,
         workers: role(3, workers, 0),
@@ -226,7 +227,7 @@ fn a_deletion_counts_what_is_gone() {
         ..well()
     };
     let mut held = created();
-    let mut course = Vec::new();
+    let mut progress_log = Vec::new();
     for progress in [
         progress(3, 3, false, false),
         progress(1, 3, false, false),
@@ -235,11 +236,11 @@ fn a_deletion_counts_what_is_gone() {
         progress(0, 0, true, true),
     ] {
         held = after(Some(&held), &progress).expect("a deletion");
-        course.push(held.current().map(|step| (step.name.clone(), step.done, step.of)));
+        progress_log.push(held.current().map(|step| (step.name.clone(), step.done, step.of)));
     }
     let step = |name: &str, done, of| Some((name.to_owned(), done, of));
     assert_eq!(
-        course,
+        progress_log,
         [
             step("Workers", 0, 3),
             step("Workers", 2, 3),
@@ -251,8 +252,8 @@ fn a_deletion_counts_what_is_gone() {
 }
 
 #[test]
-fn a_message_is_written_with_a_new_reason_and_not_for_its_own_sake() {
-    let says = |reason: &str, message: &str| {
+fn a_new_message_alone_is_not_written() {
+    let blocked_by = |reason: &str, message: &str| {
         vec![Condition {
             kind: "InfrastructureReady".to_owned(),
             status: ConditionStatus::False,
@@ -263,27 +264,28 @@ fn a_message_is_written_with_a_new_reason_and_not_for_its_own_sake() {
         }]
     };
     let mut held = None;
-    let mut course = Vec::new();
+    let mut progress_log = Vec::new();
     for conditions in [
-        says("NotReady", "3 calls"),
-        says("NotReady", "4 calls"),
-        says("NotReady", "E-CS-QUOTA: no room"),
-        says("Other", "5 calls"),
+        blocked_by("NotReady", "3 calls"),
+        blocked_by("NotReady", "4 calls"),
+        blocked_by("NotReady", "E-CS-QUOTA: no room"),
+        blocked_by("Other", "5 calls"),
     ] {
         held = after(held.as_ref(), &ClusterProgress { conditions: &conditions, ..nothing() });
         let blocked = held.as_ref().and_then(|operation| operation.blocked_by.clone()).expect("a reason");
-        course.push((blocked.message, blocked.code));
+        progress_log.push((blocked.message, blocked.code));
     }
     let quota = Some("E-CS-QUOTA".to_owned());
-    let told: Vec<_> = course.iter().map(|(message, code)| (message.as_str(), code.clone())).collect();
+    let reported: Vec<_> =
+        progress_log.iter().map(|(message, code)| (message.as_str(), code.clone())).collect();
     assert_eq!(
-        told,
+        reported,
         [("3 calls", None), ("3 calls", None), ("E-CS-QUOTA: no room", quota), ("5 calls", None)]
     );
 }
 
 #[test]
-fn a_control_plane_without_machines_needs_no_network_and_workers_that_nobody_wants_are_skipped() {
+fn an_external_control_plane_needs_no_network_and_zero_workers_are_skipped() {
     let none = ClusterProgress {
         control_plane: role(0, 0, 0),
         workers: role(0, 0, 0),
@@ -298,7 +300,7 @@ fn a_control_plane_without_machines_needs_no_network_and_workers_that_nobody_wan
 }
 
 #[test]
-fn five_hundred_machines_are_ten_marks() {
+fn progress_of_many_machines_is_reported_in_tenths() {
     let mut held = after(None, &nothing()).expect("a creation");
     let mut marks = 0;
     for good in 0..=500 {

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(20);
 /// drain may have used it up before the first attempt.
 const TRIES: SignedDuration = SignedDuration::from_secs(10);
 
-/// Most evictions in one reconcile; the rest follows in the next.
+/// Maximum evictions per reconcile; the rest follows in the next.
 const MOST_EVICTIONS: usize = 8;
 
 fn waiting(reason: &str, message: impl Into<String>) -> ConditionState {
@@ -46,14 +46,14 @@ pub(super) fn next(
             return waiting(own::WAITING_FOR_PRE_DRAIN_HOOK, message);
         }
         if drains(machine, &look.seen, look.now)
-            && let Some(verdict) = drain(look, decision, node)
+            && let Some(state) = drain(look, decision, node)
         {
-            return verdict;
+            return state;
         }
         if awaits_volumes(machine, &look.seen, look.now)
-            && let Some(verdict) = detach(look, decision, node)
+            && let Some(state) = detach(look, decision, node)
         {
-            return verdict;
+            return state;
         }
     }
     let hooks = hooks(machine, annotation::PRE_TERMINATE_HOOK_PREFIX);
@@ -84,9 +84,9 @@ pub(super) fn next(
     }
     // Last, because a Node that is deleted before its machine is gone registers again.
     if let Some(node) = node
-        && let Some(verdict) = delete_node(look, decision, node)
+        && let Some(state) = delete_node(look, decision, node)
     {
-        return verdict;
+        return state;
     }
     decision.remove_finalizer(FINALIZER);
     waiting(reason::DELETION_COMPLETED, "Deletion completed")

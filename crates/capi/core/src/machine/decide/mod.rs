@@ -25,8 +25,8 @@ pub(super) fn decide(look: &Look<MachineController>, grace: SignedDuration) -> D
     if !machine.metadata.is_deleting() {
         decision.add_finalizer(FINALIZER);
     }
-    let verdict = paused::condition(look.paused.as_deref());
-    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, verdict, None);
+    let state = paused::condition(look.paused.as_deref());
+    conditions::set_state(look, &mut decision.object.status.conditions, condition::PAUSED, state, None);
     if look.paused.is_some() {
         return decision;
     }
@@ -71,8 +71,8 @@ fn certificate_expiry(look: &Look<MachineController>, decision: &mut Decision<Ma
     }
     let own = machine.metadata.annotations.get(annotation::CERTIFICATES_EXPIRY);
     let bootstrap = look.seen.bootstrap.object();
-    let said = own.or_else(|| bootstrap?.metadata.annotations.get(annotation::CERTIFICATES_EXPIRY));
-    decision.object.status.certificates_expiry_date = match said.map(|text| text.parse::<Timestamp>()) {
+    let reported = own.or_else(|| bootstrap?.metadata.annotations.get(annotation::CERTIFICATES_EXPIRY));
+    decision.object.status.certificates_expiry_date = match reported.map(|text| text.parse::<Timestamp>()) {
         None => None,
         Some(Ok(expiry)) => Some(Time::new(expiry)),
         Some(Err(error)) => {

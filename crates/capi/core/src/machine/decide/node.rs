@@ -35,7 +35,8 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
         }
     };
     let name = &node.metadata.name;
-    if decision.object.status.node_ref.name.is_empty() {
+    // A reference that somebody changed would have another machine's Node drained and deleted.
+    if decision.object.status.node_ref.name != *name {
         decision.object.status.node_ref = MachineNodeReference { name: name.clone() };
         decision.note(Note::normal("SuccessfulSetNodeRef", "SetNodeRef", name.clone()));
     }
@@ -54,7 +55,7 @@ pub(super) fn find(look: &Look<MachineController>, decision: &mut Decision<Machi
         let call = MachineCall::PatchNode { node: name.clone(), change };
         // The cache may not have our last write yet.
         if look.result_of(&call).is_none() {
-            // A cluster that refuses it must not hold up the machine's deletion.
+            // A cluster that rejects it must not block the machine's deletion.
             decision.best_effort(Effect::Call(call));
         }
     }

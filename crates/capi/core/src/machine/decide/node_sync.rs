@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_machine_come_and_go_and_others_stay() {
+    fn labels_of_the_machine_are_added_and_removed_and_others_stay() {
         let mut machine = machine();
         for key in [
             "node-role.kubernetes.io/x",
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_in_line_is_no_longer_uninitialized_and_says_whose_it_is() {
+    fn a_synced_node_loses_its_taint_and_names_its_machine() {
         let node = synced(&machine(), &node());
         assert_eq!(node.spec.taints.iter().map(|taint| taint.key.as_str()).collect::<Vec<_>>(), ["theirs"]);
         assert_eq!(node.metadata.annotations[annotation::MACHINE], "m");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_kept_or_put_once_as_the_machine_says() {
+    fn taints_are_always_kept_or_set_once() {
         let taint = |key: &str, propagation| MachineTaint {
             key: key.to_owned(),
             value: String::new(),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_an_old_revision_is_marked_and_unmarked() {
+    fn a_node_of_an_old_revision_is_tainted_and_untainted() {
         let with_revision =
             |revision: &str| BTreeMap::from([(annotation::REVISION.to_owned(), revision.to_owned())]);
         let (mut set, mut deployment) = (MachineSet::default(), MachineDeployment::default());

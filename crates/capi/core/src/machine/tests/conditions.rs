@@ -16,7 +16,7 @@ fn a_machine_is_available_only_after_it_was_ready_for_long_enough() {
 }
 
 #[test]
-fn a_silent_cluster_does_not_change_what_is_told_until_the_grace_is_over() {
+fn an_unreachable_cluster_keeps_node_conditions_during_the_grace_period() {
     let ran = decide(machine(), running()).object;
     let silent = |last: i64| Observed {
         node: ObservedNode::NotConnected("refused".to_owned()),
@@ -46,7 +46,7 @@ fn a_node_that_vanished_makes_the_machine_unhealthy() {
 }
 
 #[test]
-fn certificates_of_a_control_plane_machine_expire_when_the_machine_or_its_configuration_says() {
+fn certificate_expiry_comes_from_the_machine_or_its_bootstrap_config() {
     let expiry = |own: Option<&str>| {
         let mut machine = machine();
         machine.metadata.labels.insert(label::CONTROL_PLANE.to_owned(), String::new());
@@ -60,7 +60,7 @@ fn certificates_of_a_control_plane_machine_expire_when_the_machine_or_its_config
 }
 
 #[test]
-fn a_machine_of_a_deployment_says_whether_it_is_what_is_wanted() {
+fn a_machine_of_a_deployment_reports_whether_it_is_up_to_date() {
     use capstan_capi_types::core::{MachineDeployment, MachineSet};
     type Change<'a> = &'a dyn Fn(&mut MachineSet, &mut MachineDeployment);
     let seen = |change: Change<'_>| {
@@ -99,5 +99,5 @@ fn a_machine_of_a_deployment_says_whether_it_is_what_is_wanted() {
         assert_eq!(condition(&decide(machine, seen(change)), "UpToDate"), expected);
     }
     let alone = decide(right, running());
-    assert!(alone.object.status.conditions.condition("UpToDate").is_none(), "nobody to compare it with");
+    assert!(alone.object.status.conditions.condition("UpToDate").is_none(), "nothing to compare with");
 }

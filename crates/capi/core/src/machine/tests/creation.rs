@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_machine_goes_from_pending_to_running_as_its_parts_come() {
+fn a_machine_goes_from_pending_to_running() {
     let bare = Observed {
         cluster: Some(cluster()),
         bootstrap: Lookup::Missing,
@@ -48,7 +48,7 @@ fn a_machine_goes_from_pending_to_running_as_its_parts_come() {
 }
 
 #[test]
-fn a_machine_at_rest_asks_for_nothing() {
+fn an_idle_machine_has_no_effects() {
     let first = decide(machine(), running());
     assert_eq!(effects(&first), [""; 0]);
     let second = decide(first.object.clone(), running());
@@ -59,7 +59,7 @@ fn a_machine_at_rest_asks_for_nothing() {
 }
 
 #[test]
-fn a_machine_without_an_owner_belongs_to_its_cluster_unless_a_label_names_another() {
+fn a_machine_without_an_owner_is_owned_by_its_cluster_unless_a_label_names_another() {
     let orphan = |extra: Option<&str>| {
         let mut machine = machine();
         machine.metadata.owner_references.clear();
@@ -78,7 +78,7 @@ fn a_machine_without_an_owner_belongs_to_its_cluster_unless_a_label_names_anothe
 }
 
 #[test]
-fn finalizer_and_ownership_of_the_parts_come_back_when_stripped() {
+fn removed_finalizer_and_owner_references_are_restored() {
     let mut stripped = machine();
     stripped.metadata.finalizers.clear();
     assert_eq!(decide(stripped, running()).object.metadata.finalizers, [FINALIZER]);
@@ -94,4 +94,11 @@ fn finalizer_and_ownership_of_the_parts_come_back_when_stripped() {
         patch.body()["metadata"]["ownerReferences"],
         json!([OwnerReference::controlled_by(&machine())])
     );
+}
+
+#[test]
+fn a_node_reference_that_somebody_changed_is_repaired() {
+    let mut changed = decide(machine(), running()).object;
+    changed.status.node_ref.name = "node-of-another-machine".to_owned();
+    assert_eq!(decide(changed, running()).object.status.node_ref.name, "node");
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_machine_goes_stage_by_stage() {
+fn a_machine_is_deleted_stage_by_stage() {
     let hooked = |name: &str| {
         let mut machine = deleting();
         machine.metadata.annotations.insert(format!("{name}/x"), String::new());
@@ -58,7 +58,7 @@ fn a_machine_goes_stage_by_stage() {
 }
 
 #[test]
-fn the_drain_is_left_out_where_nobody_would_mind() {
+fn the_drain_is_skipped_where_it_is_pointless() {
     let busy = || Observed {
         pods: Some(Ok(Plan { evict_now: pods(&["a"]), ..Plan::default() })),
         volumes: None,
@@ -85,7 +85,7 @@ fn the_drain_is_left_out_where_nobody_would_mind() {
     for (what, machine, seen) in [
         ("the cluster goes", deleting(), Observed { cluster: Some(Arc::new(going_cluster)), ..busy() }),
         ("no control plane is left", deleting(), Observed { control_plane_machines: 0, ..busy() }),
-        ("an annotation says so", excluded, busy()),
+        ("excluded by annotation", excluded, busy()),
         ("its time is up", timed_out, busy()),
         ("it never was a node", no_node, Observed { node: ObservedNode::NotAsked, ..busy() }),
     ] {
@@ -95,7 +95,7 @@ fn the_drain_is_left_out_where_nobody_would_mind() {
 }
 
 #[test]
-fn what_a_budget_refused_is_told_and_not_tried_again_at_once() {
+fn refused_evictions_are_reported_and_retried_later() {
     let plan = Plan { evict_now: pods(&["a"]), ..Plan::default() };
     let mut look = look(deleting(), Observed { pods: Some(Ok(plan)), volumes: None, ..going() });
     let refused = Evicted {
@@ -122,7 +122,7 @@ fn what_a_budget_refused_is_told_and_not_tried_again_at_once() {
 }
 
 #[test]
-fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time_and_is_tried_more_than_once() {
+fn an_undeletable_node_blocks_the_machine_only_until_its_timeout() {
     let gone = || Observed { infrastructure: Lookup::Missing, bootstrap: Lookup::Missing, ..going() };
     let failed = |limit, tried| {
         let mut machine = deleting();
@@ -147,4 +147,12 @@ fn a_node_that_cannot_be_deleted_holds_the_machine_only_for_its_time_and_is_trie
     assert_eq!(failed(Some(60), 9), ("DeletingNode".to_owned(), false));
     assert_eq!(failed(Some(10), 0), ("DeletingNode".to_owned(), false), "one refusal is not the end");
     assert_eq!(failed(Some(10), 10), ("DeletionCompleted".to_owned(), true));
+}
+
+#[test]
+fn a_changed_node_reference_does_not_have_another_machines_node_deleted() {
+    let mut machine = deleting();
+    machine.status.node_ref.name = "node-of-another-machine".to_owned();
+    let node = super::deletion_stage::node_to_delete(&machine, &going());
+    assert_eq!(node.as_deref(), Some("node"));
 }

@@ -135,7 +135,7 @@ fn effects(decision: &Decision<MachineController>) -> Vec<String> {
     decision.effects.iter().map(|planned| planned.effect.summary()).collect()
 }
 
-/// A machine that ran and is to go; `seen` has what is looked at then.
+/// A machine that ran and is being deleted.
 fn deleting() -> Machine {
     let mut machine = decide(machine(), running()).object;
     machine.metadata.deletion_timestamp = Some(at(NOW - 10).into());

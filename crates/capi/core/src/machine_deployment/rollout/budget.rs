@@ -2,25 +2,25 @@
 
 use super::Strategy;
 
-/// Surge and unavailability as the deployment states them, percentages resolved.
+/// Surge and unavailability of the deployment, with percentages resolved.
 fn resolve(strategy: &Strategy, desired: i32) -> (i32, i32) {
     match strategy {
         Strategy::RollingUpdate { max_surge, max_unavailable } => {
             let surge = max_surge.scaled(desired, true).unwrap_or(0);
             let unavailable = max_unavailable.scaled(desired, false).unwrap_or(0);
-            // Both at zero would never move; a percentage may have been rounded down to it.
+            // Both at zero would never make progress; a percentage may have been rounded down to it.
             (surge, if surge == 0 && unavailable == 0 { 1 } else { unavailable })
         }
         Strategy::OnDelete => (0, 0),
     }
 }
 
-/// How many machines may exist beyond the wanted number.
+/// How many machines may exist beyond the replicas.
 pub fn max_surge(strategy: &Strategy, desired: i32) -> i32 {
     resolve(strategy, desired).0
 }
 
-/// How many of the wanted machines may be unavailable.
+/// How many replicas may be unavailable.
 pub fn max_unavailable(strategy: &Strategy, desired: i32) -> i32 {
     resolve(strategy, desired).1.min(desired)
 }
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_round_up_for_surge_and_down_for_unavailability_and_never_stand_still() {
+    fn surge_rounds_up_unavailability_down_and_never_both_to_zero() {
         for (surge, unavailable, desired, expected) in [
             ("1", "0", 3, (1, 0)),
             ("0", "1%", 2, (0, 1)),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn deletion_by_hand_knows_no_surge() {
+    fn on_delete_has_no_surge() {
         assert_eq!((max_surge(&Strategy::OnDelete, 5), max_unavailable(&Strategy::OnDelete, 5)), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! In-place updates: machines of old sets are handed over instead of being replaced.
+//! In-place updates: machines of old sets are moved instead of being replaced.
 //!
 //! Moved machines are counted once: the MachineSet marks them as pending, the planner adds them to the
 //! current set's size and names them as acknowledged, the MachineSet drops the mark.
@@ -27,8 +27,8 @@ impl Step<'_> {
         self.plan_of(&name).acknowledged = pending;
     }
 
-    /// Lets old sets that can be updated in place hand their machines over, and uses surge only where
-    /// nothing else moves: then one machine, never more.
+    /// Lets old sets that can be updated in place move their machines. Uses surge only if nothing else makes
+    /// progress: then one machine, never more.
     pub(super) fn prefer_in_place_updates(&mut self) {
         if self.current.wanted >= self.rollout.desired {
             return;
@@ -68,8 +68,8 @@ impl Step<'_> {
         }
     }
 
-    /// Something is in progress: a set is scaling, a machine is being updated, or one is not available again
-    /// yet after its update.
+    /// Something is in progress: a set is scaling, a machine is being updated, or is not available again after its
+    /// update.
     fn is_moving(&self) -> bool {
         let current = &self.current;
         current.wanted != current.replicas

@@ -1,16 +1,16 @@
 //! The rollout planner: how many machines each MachineSet of a deployment should have next.
 //!
 //! ```text
-//! facts about the sets ──▶ acknowledge moved machines
+//! state of the sets ───▶ acknowledge moved machines
 //!                      ──▶ scale the current set up, as surge allows
 //!                      ──▶ scale old sets down, as availability allows
 //!                      ──▶ prefer in-place updates over surge
 //!                      ──▶ break a deadlock of unavailable old machines ──▶ plan
 //! ```
 //!
-//! One pure step. It assumes nothing about which machines a MachineSet deletes first, and that everything
-//! it asked for earlier may still be on its way. The order of creations and deletions that follows is
-//! upstream's; `cargo xtask planner-goldens` replays its recorded sequences.
+//! One pure step. It makes no assumption about which machines a MachineSet deletes first, and earlier requests may
+//! still be in progress. The resulting order of creations and deletions is upstream's; `cargo xtask planner-goldens`
+//! replays its recorded sequences.
 
 mod budget;
 mod in_place;
@@ -26,23 +26,23 @@ use capstan_object::{IntOrString, Time};
 
 pub use budget::{max_surge, max_unavailable};
 
-/// How machines are replaced.
+/// Rollout strategy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Strategy {
-    /// New machines come and old ones go within bounds.
+    /// Machines are created and deleted within bounds.
     RollingUpdate {
-        /// How many machines may exist beyond the wanted number.
+        /// How many machines may exist beyond the replicas.
         max_surge: IntOrString,
-        /// How many machines may be unavailable below the wanted number.
+        /// How many replicas may be unavailable.
         max_unavailable: IntOrString,
     },
-    /// Old machines go when someone deletes them.
+    /// Old machines are replaced when a user deletes them.
     OnDelete,
 }
 
-/// What the planner knows of one MachineSet.
+/// The planner's input for one MachineSet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetFacts {
+pub struct SetState {
     pub name: String,
     /// When it was created; `None` sorts first.
     pub created: Option<Time>,
@@ -53,15 +53,15 @@ pub struct SetFacts {
     pub available: i32,
     /// `status.upToDateReplicas`.
     pub up_to_date: i32,
-    /// An old set whose machines may be updated in place and handed to the current set.
+    /// An old set whose machines may be updated in place and moved to the current set.
     pub in_place: bool,
     /// Machines whose move to this set was acknowledged in an earlier step.
     pub acknowledged: BTreeSet<String>,
 }
 
-/// What the planner knows of one machine of the deployment.
+/// The planner's input for one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MachineFacts {
+pub struct MachineState {
     pub name: String,
     /// The MachineSet that controls it.
     pub set: String,
@@ -71,54 +71,48 @@ pub struct MachineFacts {
     pub updating: bool,
 }
 
-/// Everything one step is planned from.
+/// The input of one planning step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollout {
     /// `spec.replicas` of the deployment.
     pub desired: i32,
-    /// How machines are replaced.
     pub strategy: Strategy,
     /// The set that matches the deployment's template.
-    pub current: SetFacts,
+    pub current: SetState,
     /// All other sets.
-    pub old: Vec<SetFacts>,
-    pub machines: Vec<MachineFacts>,
+    pub old: Vec<SetState>,
+    pub machines: Vec<MachineState>,
 }
 
 /// Why a set's size changes, or does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// Machines that came from an old set are counted now.
+    /// Machines moved from an old set are counted now.
     Acknowledged(Vec<String>),
     /// The current set is larger than the deployment.
     AboveDesired,
-    /// There is room for more machines: existing, wanted, surge.
+    /// More machines may be created.
     Room {
-        /// Machines that exist or were asked for.
+        /// Machines that exist or were requested.
         existing: i32,
         /// `spec.replicas` of the deployment.
         desired: i32,
         /// Machines allowed beyond that.
         surge: i32,
     },
-    /// More machines are available than must be.
-    SpareAvailability {
-        /// Available now.
-        available: i32,
-        /// Available at least.
-        minimum: i32,
-    },
-    /// What goes was never created, or is not available anyway.
+    /// More machines are available than required.
+    SpareAvailability { available: i32, minimum: i32 },
+    /// The deleted machines were never created, or are unavailable anyway.
     NothingLost,
-    /// Someone deleted machines of an old set; they come back on the current one.
+    /// A user deleted machines of an old set; they are recreated in the current one.
     DeletedByUser,
-    /// Machines are handed to the set with this name instead of being deleted.
+    /// Machines are moved to the set with this name instead of being deleted.
     MovesTo(String),
-    /// One machine beyond the wanted number, so that others may be updated in place.
+    /// One machine beyond the replicas, so that others can be updated in place.
     OneForInPlace,
-    /// That many machines are not created, because in-place updates come first.
+    /// This many machines are not created, because in-place updates take precedence.
     SurgeDropped(i32),
-    /// One unavailable machine of an old set goes although the bound on unavailability says no.
+    /// One unavailable machine of an old set is deleted despite the bound on unavailability.
     Deadlock,
 }
 
@@ -128,10 +122,10 @@ impl fmt::Display for Reason {
             Self::Acknowledged(names) => write!(f, "machines {} moved here", names.join(",")),
             Self::AboveDesired => f.write_str("more machines than the deployment wants"),
             Self::Room { existing, desired, surge: 0 } => {
-                write!(f, "{existing} machines of {desired} wanted")
+                write!(f, "{existing} of {desired} machines")
             }
             Self::Room { existing, desired, surge } => {
-                write!(f, "{existing} machines of {desired} wanted and {surge} surge")
+                write!(f, "{existing} of {desired} machines and {surge} surge")
             }
             Self::SpareAvailability { available, minimum } => {
                 write!(f, "{available} machines available, {minimum} needed")
@@ -146,19 +140,19 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What one set should look like after this step.
+/// The plan for one set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetPlan {
     pub name: String,
-    /// `spec.replicas` it should have.
+    /// Desired `spec.replicas`.
     pub replicas: i32,
-    /// The set it hands machines to instead of deleting them.
+    /// The set to which it moves machines instead of deleting them.
     pub move_to: Option<String>,
-    /// Sets it takes machines from.
+    /// Sets from which it receives machines.
     pub receive_from: BTreeSet<String>,
     /// Machines whose move is counted and not completed yet.
     pub acknowledged: BTreeSet<String>,
-    /// Why, in the order found.
+    /// Reasons, in the order found.
     pub reasons: Vec<Reason>,
 }
 
@@ -198,11 +192,11 @@ pub fn plan(rollout: &Rollout) -> Plan {
 /// The state of one planning step.
 struct Step<'a> {
     rollout: &'a Rollout,
-    /// The current set with moved machines counted in.
-    current: SetFacts,
-    /// Old sets in the order they give up machines.
-    old: Vec<SetFacts>,
-    /// Sizes that differ from what a set has now.
+    /// The current set, including moved machines.
+    current: SetState,
+    /// Old sets in the order in which they shrink.
+    old: Vec<SetState>,
+    /// Changed sizes.
     intents: BTreeMap<String, i32>,
     plans: BTreeMap<String, SetPlan>,
 }
@@ -222,11 +216,11 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn all_sets(&self) -> impl Iterator<Item = &SetFacts> {
+    fn all_sets(&self) -> impl Iterator<Item = &SetState> {
         self.old.iter().chain(std::iter::once(&self.current))
     }
 
-    fn intent(&self, set: &SetFacts) -> i32 {
+    fn intent(&self, set: &SetState) -> i32 {
         self.intents.get(&set.name).copied().unwrap_or(set.wanted)
     }
 
@@ -254,8 +248,8 @@ impl<'a> Step<'a> {
             self.intend(&name, desired, Reason::AboveDesired);
         } else if wanted < desired {
             let surge = budget::max_surge(&self.rollout.strategy, desired);
-            // A set may have asked for more than exists or not yet lost what it should: the larger counts,
-            // so that existing machines never exceed what surge allows.
+            // A set may have requested more than exists, or not yet deleted its surplus: the larger number counts, so
+            // that existing machines never exceed the surge.
             let existing: i32 = self.all_sets().map(|set| set.wanted.max(set.replicas)).sum();
             let mut room = (desired + surge - existing).max(0);
             if matches!(self.rollout.strategy, Strategy::RollingUpdate { .. }) {
@@ -269,7 +263,7 @@ impl<'a> Step<'a> {
 
     fn finish(mut self) -> Plan {
         let current = self.current.clone();
-        let mut sized = |set: &SetFacts| {
+        let mut sized = |set: &SetState| {
             let replicas = self.intents.get(&set.name).copied().unwrap_or(set.wanted);
             let mut plan = self.plans.remove(&set.name).unwrap_or_default();
             plan.replicas = replicas;

@@ -1,9 +1,9 @@
-//! OnDelete: old sets follow what people deleted, and shrink with the deployment.
+//! OnDelete: old sets shrink with machines that users delete, and with the deployment.
 
 use super::{Reason, Step};
 
 impl Step<'_> {
-    /// Old sets forget machines that are gone; if the deployment shrank, the oldest set gives up more.
+    /// Reduces old sets by machines that are gone; if the deployment shrank, the oldest set shrinks further.
     pub(super) fn follow_deletions(&mut self) {
         let old_total: i32 = self.old.iter().map(|set| set.wanted).sum();
         if old_total == 0 {
@@ -12,8 +12,8 @@ impl Step<'_> {
         let mut excess = (old_total + self.intent(&self.current) - self.rollout.desired).max(0);
         self.old.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
 
-        // What an old set asks for and does not have was deleted, or belonged to a set that was current
-        // when the template changed again. Either way it is not created here any more.
+        // A machine that an old set lacks was deleted, or the template changed again before it was created. Either
+        // way it is not created here any more.
         for set in self.old.clone() {
             let gone = (set.wanted - set.replicas).max(0);
             if set.wanted > 0 && gone > 0 {

@@ -1,10 +1,10 @@
-//! RollingUpdate: old sets shrink as far as availability allows.
+//! RollingUpdate: old sets shrink within the availability bound.
 
 use super::budget::max_unavailable;
 use super::{Reason, Step};
 
 impl Step<'_> {
-    /// Takes machines from old sets: first those that are not available, then any, oldest set first.
+    /// Shrinks old sets: first by unavailable machines, then by any, oldest set first.
     pub(super) fn scale_down_old_sets(&mut self) {
         if self.old.iter().map(|set| set.wanted).sum::<i32>() == 0 {
             return;
@@ -16,7 +16,7 @@ impl Step<'_> {
         // Machines already given up, earlier or in this step, that still exist: each may be an available one.
         let leaving: i32 =
             self.all_sets().map(|set| (set.replicas - self.intent(set).min(set.wanted)).max(0)).sum();
-        // Machines of the current set that are not up yet slow the rollout down, so that a broken template
+        // Machines of the current set that are not available yet slow the rollout down, so that a broken template
         // does not replace everything.
         let not_up = (self.current.wanted - self.current.available).max(0);
         let budget = wanted - leaving - minimum - not_up;
@@ -44,7 +44,7 @@ impl Step<'_> {
                 continue;
             }
             let available_before = budget.available;
-            // The set may delete available machines first, whatever we hope for.
+            // The set may delete available machines first.
             if set.available > 0 {
                 let mut lost = (set.replicas - (size - down).max(0)).max(0);
                 if lost > 0 {
@@ -69,10 +69,10 @@ impl Step<'_> {
         }
     }
 
-    /// Gives up one old machine when neither direction can move because old machines are not available.
+    /// Gives up one old machine if neither direction can progress because old machines are unavailable.
     ///
-    /// Scaling down assumes the worst about which machine goes, so a broken old machine can block the very
-    /// step that would remove it; health checks do not remediate machines of old sets.
+    /// Scaling down assumes that an available machine is deleted, so a broken old machine can block the step that
+    /// would remove it; health checks do not remediate machines of old sets.
     pub(super) fn break_deadlock(&mut self) {
         let replicas: i32 = self.old.iter().map(|set| set.replicas).sum();
         let available: i32 = self.old.iter().map(|set| set.available).sum();
@@ -94,8 +94,8 @@ impl Step<'_> {
 struct Budget {
     /// Machines that may still be given up.
     machines: i32,
-    /// Machines available if the worst happens.
+    /// Available machines in the worst case.
     available: i32,
-    /// Machines that must stay available.
+    /// Minimum of available machines.
     minimum: i32,
 }

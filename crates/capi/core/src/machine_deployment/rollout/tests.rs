@@ -2,14 +2,14 @@ use capstan_object::IntOrString;
 
 use super::*;
 
-fn set(name: &str, wanted: i32, replicas: i32, available: i32) -> SetFacts {
-    SetFacts {
+fn set(name: &str, wanted: i32, replicas: i32, available: i32) -> SetState {
+    SetState {
         name: name.to_owned(),
         wanted,
         replicas,
         available,
         up_to_date: available,
-        ..SetFacts::default()
+        ..SetState::default()
     }
 }
 
@@ -20,7 +20,7 @@ fn rolling(surge: i32, unavailable: i32) -> Strategy {
     }
 }
 
-fn rollout(desired: i32, strategy: Strategy, current: SetFacts, old: Vec<SetFacts>) -> Rollout {
+fn rollout(desired: i32, strategy: Strategy, current: SetState, old: Vec<SetState>) -> Rollout {
     Rollout { desired, strategy, current, old, machines: Vec::new() }
 }
 
@@ -30,7 +30,7 @@ fn sizes(rollout: &Rollout) -> Vec<i32> {
 }
 
 #[test]
-fn a_rollout_moves_within_its_bounds() {
+fn a_rollout_stays_within_its_bounds() {
     for (what, desired, strategy, current, old, expected) in [
         ("a new deployment is created at once", 3, rolling(1, 0), set("new", 0, 0, 0), vec![], vec![3]),
         ("surge comes first", 3, rolling(1, 0), set("new", 0, 0, 0), vec![set("old", 3, 3, 3)], vec![1, 3]),
@@ -67,7 +67,7 @@ fn a_rollout_moves_within_its_bounds() {
             vec![0, 2],
         ),
         (
-            "and its place is taken when it is gone",
+            "and it is replaced when it is gone",
             3,
             rolling(0, 1),
             set("new", 0, 0, 0),
@@ -88,8 +88,8 @@ fn a_rollout_moves_within_its_bounds() {
             rolling(0, 1),
             set("new", 0, 0, 0),
             vec![
-                SetFacts { created: Some(crate::testing::at(2).into()), ..set("a", 2, 2, 2) },
-                SetFacts { created: Some(crate::testing::at(1).into()), ..set("b", 1, 1, 1) },
+                SetState { created: Some(crate::testing::at(2).into()), ..set("a", 2, 2, 2) },
+                SetState { created: Some(crate::testing::at(1).into()), ..set("b", 1, 1, 1) },
             ],
             vec![0, 2, 0],
         ),
@@ -123,7 +123,7 @@ fn a_rollout_moves_within_its_bounds() {
 }
 
 #[test]
-fn on_delete_only_follows() {
+fn on_delete_only_follows_deletions() {
     for (what, desired, current, old, expected) in [
         ("nothing happens by itself", 3, set("new", 0, 0, 0), vec![set("old", 3, 3, 3)], vec![0, 3]),
         (
@@ -159,7 +159,7 @@ fn a_moved_machine_is_counted_once() {
         let mut current = set("new", 1, 2, 1);
         current.acknowledged = acknowledged.iter().map(|name| (*name).to_owned()).collect();
         let mut rollout = rollout(3, rolling(1, 0), current, vec![set("old", 2, 1, 1)]);
-        rollout.machines = vec![MachineFacts {
+        rollout.machines = vec![MachineState {
             name: "m1".to_owned(),
             set: "new".to_owned(),
             pending_acknowledge: true,

@@ -79,8 +79,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Without a control plane provider nobody else creates the admin kubeconfig. Upstream's core controller does; ours
-    /// does not handle certificates.
+    /// Without a control plane provider, nothing else creates the admin kubeconfig. Upstream's core controller does;
+    /// ours does not handle certificates.
     fn make_kubeconfig(&self, decision: &mut Decision) -> Result<(), Error> {
         let endpoint = &self.cluster.spec.control_plane_endpoint;
         let authority = self.look.seen.certificates.get(&Purpose::ClusterCa).map(KeyPair::from_secret);

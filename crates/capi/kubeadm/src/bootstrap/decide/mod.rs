@@ -79,7 +79,7 @@ fn owner_of_data(config: &KubeadmConfig) -> OwnerReference {
     OwnerReference { controller: Some(true), ..OwnerReference::to(config) }
 }
 
-/// Restores the owner reference on the data Secret if somebody removed it.
+/// Restores a missing owner reference on the data Secret.
 fn adopt_data(look: &Look<BootstrapController>, decision: &mut Decision) {
     let Some(data) = &look.seen.data else { return };
     let owner = owner_of_data(&look.object);
@@ -95,8 +95,7 @@ fn adopt_data(look: &Look<BootstrapController>, decision: &mut Decision) {
     decision.then(Effect::merge_guarded(ObjectRef::to(data), &data.metadata, change));
 }
 
-/// Extends a token that was not used yet and recreates it if it is gone: a machine that boots late must still be
-/// able to join.
+/// Extends an unused token and recreates it if it is gone: a machine that boots late must still be able to join.
 fn keep_token(
     settings: &Settings,
     look: &Look<BootstrapController>,

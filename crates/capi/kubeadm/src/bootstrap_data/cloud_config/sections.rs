@@ -1,4 +1,4 @@
-//! The sections of a cloud-config beside files and commands.
+//! The sections of a cloud-config other than files and commands.
 
 use std::fmt::Write;
 

@@ -47,12 +47,12 @@ fn read(data: &BootstrapData<'_>) -> Value {
 }
 
 #[test]
-fn the_first_node_is_told_everything_in_order() {
+fn the_first_node_gets_everything_in_order() {
     insta::assert_snapshot!("init", text(&init(&full_spec())));
 }
 
 #[test]
-fn a_worker_is_told_no_key() {
+fn a_worker_gets_no_private_key() {
     let spec = full_spec();
     let text = text(&worker(&spec));
     assert!(!text.contains("/etc/kubernetes/pki"));
@@ -69,7 +69,7 @@ fn a_plain_control_plane_node_joins() {
 }
 
 #[test]
-fn what_is_written_is_what_cloud_init_reads() {
+fn cloud_init_reads_what_is_rendered() {
     let spec = full_spec();
     let read = read(&init(&spec));
     let files = read["write_files"].as_array().expect("files");
@@ -124,13 +124,13 @@ fn what_is_written_is_what_cloud_init_reads() {
 }
 
 #[test]
-fn jinja_passes_unharmed() {
+fn jinja_is_not_escaped() {
     let spec = full_spec();
     assert!(text(&init(&spec)).contains("name: '{{ ds.meta_data[\"local_hostname\"] }}'"));
 }
 
 #[test]
-fn partitions_by_percentage_carry_their_codes() {
+fn partitions_by_percentage_have_their_type_codes() {
     let mut spec = KubeadmConfigSpec::default();
     spec.disk_setup.partitions = vec![crate::testing::object(
         "{device: /dev/vdb, tableType: mbr, diskLayout: [{percentage: 30, partitionType: Linux}, {percentage: 20},

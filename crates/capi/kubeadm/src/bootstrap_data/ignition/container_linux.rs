@@ -1,8 +1,8 @@
-//! A Container Linux Config, which is Ignition in YAML with friendlier names, appended to our own.
+//! A Container Linux Config (Ignition in YAML with friendlier names), appended to our own.
 //!
-//! What has a counterpart in Ignition is translated: `ignition`, `passwd`, `storage`, `systemd`, `networkd`. The
-//! sections that only write units and files of specific programs (`etcd`, `flannel`, `docker`, `update`,
-//! `locksmith`) are rejected with an error, not dropped.
+//! Sections with an equivalent in Ignition are translated: `ignition`, `passwd`, `storage`, `systemd`, `networkd`.
+//! Sections that write units and files of specific programs (`etcd`, `flannel`, `docker`, `update`, `locksmith`) are
+//! rejected.
 
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,7 @@ fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String>
     let given = match given {
         Value::Null => return Ok(()),
         Value::Object(_) => given,
-        _ => return Err("is no mapping".to_owned()),
+        _ => return Err("is not a mapping".to_owned()),
     };
     for section in UNSUPPORTED {
         if given.get(section).is_some_and(|section| !section.is_null()) {
@@ -114,9 +114,9 @@ fn translate(config: &mut Value, text: &str, strict: bool) -> Result<(), String>
 }
 
 fn check_fields(value: &Value, known: &[&str], place: &str, strict: bool) -> Result<(), String> {
-    let fields = value.as_object().ok_or_else(|| format!("{place} is no mapping"))?;
+    let fields = value.as_object().ok_or_else(|| format!("{place} is not a mapping"))?;
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(unknown) if strict => Err(format!("{place}/{unknown} is not known")),
+        Some(unknown) if strict => Err(format!("{place}/{unknown} is unknown")),
         _ => Ok(()),
     }
 }
@@ -206,7 +206,7 @@ fn verified(entry: &mut Value) -> Result<(), String> {
 fn disk(entry: &mut Value) -> Result<(), String> {
     for partition in entry.get_mut("partitions").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(fields) = partition.as_object_mut() else {
-            return Err("a partition is no mapping".to_owned());
+            return Err("a partition is not a mapping".to_owned());
         };
         for (from, to) in [("size", "sizeMiB"), ("start", "startMiB")] {
             if let Some(size) = fields.remove(from) {
@@ -243,6 +243,6 @@ fn mebibytes(size: &Value) -> Result<u64, String> {
     match bytes {
         Some(bytes) if bytes % MEBIBYTE == 0 => Ok(bytes / MEBIBYTE),
         Some(_) => Err(format!("{text} is not a whole number of mebibytes")),
-        None => Err(format!("{text:?} is no size such as 512MiB")),
+        None => Err(format!("{text:?} is not a size such as 512MiB")),
     }
 }

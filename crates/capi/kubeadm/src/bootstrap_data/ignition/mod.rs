@@ -1,8 +1,7 @@
 //! Bootstrap data for Ignition, in the format that Flatcar reads (2.3).
 //!
-//! `kubeadm.service` runs `/etc/kubeadm.sh` once: kubeadm's configuration, whose existence is the unit's
-//! condition, is moved away when kubeadm is done. Mounts become units. The user's Container Linux Config is
-//! appended last; see [`container_linux`].
+//! `kubeadm.service` runs `/etc/kubeadm.sh` once: kubeadm's configuration file is the unit's condition and is moved
+//! away afterwards. Mounts become units. The user's Container Linux Config is appended last; see [`container_linux`].
 
 mod container_linux;
 mod file;

@@ -38,12 +38,12 @@ fn content(config: &Value, path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_machine_is_told_everything() {
+fn a_machine_gets_everything() {
     insta::assert_json_snapshot!("worker", read(&ignition(full_spec())));
 }
 
 #[test]
-fn the_script_runs_kubeadm_once_and_says_when_it_is_done() {
+fn the_script_runs_kubeadm_once_and_writes_the_sentinel() {
     let config = read(&ignition(full_spec()));
     insta::assert_snapshot!(String::from_utf8(content(&config, "/etc/kubeadm.sh")).expect("text"), @r#"
     #!/bin/bash
@@ -62,7 +62,7 @@ fn the_script_runs_kubeadm_once_and_says_when_it_is_done() {
 }
 
 #[test]
-fn what_ignition_cannot_do_is_refused() {
+fn options_without_an_ignition_equivalent_are_rejected() {
     let with_file = |file: File| {
         let mut spec = ignition(KubeadmConfigSpec::default());
         spec.files = vec![file];
@@ -139,12 +139,12 @@ ignition:
 }
 
 #[test]
-fn a_container_linux_config_that_is_not_understood_is_refused() {
+fn an_invalid_container_linux_config_is_rejected() {
     for (additional, strict, message) in [
         (": [", false, "is no YAML"),
-        ("[]", false, "is no mapping"),
+        ("[]", false, "is not a mapping"),
         ("etcd: {name: x}", false, "section etcd is not supported: write its units and files instead"),
-        ("storage: {files: [{path: /a, colour: red}]}", true, "/storage/files/0/colour is not known"),
+        ("storage: {files: [{path: /a, colour: red}]}", true, "/storage/files/0/colour is unknown"),
         (
             "storage: {files: [{path: /a, contents: {local: x}}]}",
             false,

@@ -1,4 +1,4 @@
-//! Adopts control plane machines without a controller. Refuses to act beside machines of another controller.
+//! Adopts control plane machines without a controller. Does nothing while there are machines of another controller.
 
 use capstan_capi_core::owners;
 use capstan_capi_types::bootstrap::KubeadmConfig;

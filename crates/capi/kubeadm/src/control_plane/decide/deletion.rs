@@ -33,7 +33,7 @@ pub(super) fn delete(scope: &mut ReconcileScope<'_>) {
         return;
     }
     for machine in &machines {
-        // No machine stays, so etcd membership no longer matters.
+        // No machine remains, so etcd membership does not matter.
         remove_hook(&mut scope.decision, machine);
         if !machine.metadata.is_deleting() {
             scope.decision.best_effort(Effect::delete(machine.as_ref()));

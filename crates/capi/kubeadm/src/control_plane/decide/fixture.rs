@@ -4,14 +4,9 @@ use std::sync::Arc;
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
 use capstan_capi_types::core::{Cluster, Machine};
-use jiff::Timestamp;
 
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState, EtcdMember};
-use crate::testing::object;
-
-pub fn now() -> Timestamp {
-    "2026-11-15T12:00:00Z".parse().expect("a moment")
-}
+use crate::testing::{now, object};
 
 pub fn control_plane(replicas: i32, rest: &str) -> KubeadmControlPlane {
     object(&format!(

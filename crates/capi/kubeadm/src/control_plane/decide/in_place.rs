@@ -58,7 +58,7 @@ pub(super) fn propagate(scope: &mut ReconcileScope<'_>) {
     }
 }
 
-/// Records certificate expiry in annotations of KubeadmConfigs, from where the Machine controller takes it.
+/// Records certificate expiry in annotations of KubeadmConfigs, where the Machine controller reads it.
 pub(super) fn record_certificate_expiry(scope: &mut ReconcileScope<'_>) {
     let Some(reached) = scope.look.seen.workload.reached() else { return };
     for seen in &scope.look.seen.machines {

@@ -126,7 +126,7 @@ impl ReconcileScope<'_> {
         if let Workload::Unreachable(why) = &self.look.seen.workload
             && plane.is_initialized()
         {
-            // Machines are not added or removed without seeing the workload cluster.
+            // Machines are not added or removed without reading the workload cluster.
             self.obstacles.push(why.clone());
             return self.wait("WorkloadUnreachable", why.clone());
         }
@@ -151,8 +151,8 @@ impl ReconcileScope<'_> {
     /// Sets the health conditions to Unknown.
     fn set_health_unknown(&mut self, message: &str) {
         for kind in [own::ETCD_CLUSTER_HEALTHY, own::CONTROL_PLANE_COMPONENTS_HEALTHY] {
-            let verdict = ConditionState::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
-            status::set_condition(&mut self.decision, self.look, kind, verdict);
+            let state = ConditionState::new(ConditionStatus::Unknown, reason::INSPECTION_FAILED, message);
+            status::set_condition(&mut self.decision, self.look, kind, state);
         }
     }
 
@@ -164,19 +164,19 @@ impl ReconcileScope<'_> {
         for member in &plane.machines {
             let name = &member.machine.metadata.name;
             let current = up_to_date::condition(plane, member);
-            let verdicts = health.machines.get(name).map(Vec::as_slice).unwrap_or_default();
-            let relevant = verdicts.iter().map(|(kind, verdict)| (*kind, Some(verdict)));
+            let lines = health.machines.get(name).map(Vec::as_slice).unwrap_or_default();
+            let relevant = lines.iter().map(|(kind, state)| (*kind, Some(state)));
             let relevant = relevant.chain([(machine_condition::UP_TO_DATE, Some(&current))]);
             if let Some(effect) = set_conditions(&member.machine, relevant, self.look.now) {
                 self.decision.then(effect);
             }
         }
-        for (kind, verdict) in [
+        for (kind, state) in [
             (own::ETCD_CLUSTER_HEALTHY, health.etcd),
             (own::CONTROL_PLANE_COMPONENTS_HEALTHY, health.components),
         ] {
-            if let Some(verdict) = verdict {
-                status::set_condition(&mut self.decision, self.look, kind, verdict);
+            if let Some(state) = state {
+                status::set_condition(&mut self.decision, self.look, kind, state);
             }
         }
     }

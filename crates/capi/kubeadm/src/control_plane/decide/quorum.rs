@@ -74,7 +74,7 @@ mod tests {
     use crate::control_plane::observed::EtcdMember;
 
     #[test]
-    fn etcd_never_loses_its_quorum_by_a_step_of_ours() {
+    fn no_step_costs_etcd_its_quorum() {
         let sick = |n| {
             let mut machine = machine(n);
             set(&mut machine, "EtcdMemberHealthy", "False");

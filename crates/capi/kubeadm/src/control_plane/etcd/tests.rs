@@ -140,7 +140,7 @@ fn nodes(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn etcd_is_asked_through_the_first_pod_that_answers() {
+async fn requests_go_to_the_first_pod_that_responds() {
     let pki = pki();
     let cluster = Cluster { etcd: FakeEtcd::new(), tls: pki.server.clone(), down: "n1" };
     let key = Key::new("fleet", "blue");
@@ -172,7 +172,7 @@ async fn etcd_is_asked_through_the_first_pod_that_answers() {
 }
 
 #[tokio::test]
-async fn a_member_of_another_authority_is_not_believed() {
+async fn a_member_with_another_ca_is_rejected() {
     let (theirs, ours) = (pki(), pki());
     let cluster = Cluster { etcd: FakeEtcd::new(), tls: theirs.server.clone(), down: "" };
     let key = Key::new("fleet", "blue");

@@ -96,7 +96,7 @@ impl ServerCertVerifier for AnyServerName {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
-            verdict => verdict,
+            state => state,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::control_plane::installed::{NAMESPACE, pod_name};
 
 /// Common name of the serving certificate that kubeadm generates.
 const COMMON_NAME: &str = "kube-apiserver";
-/// Per API server; it is tried again in the next reconcile.
+/// Per API server; the next reconcile tries again.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn port(spec: &KubeadmConfigSpec) -> u16 {
@@ -41,7 +41,7 @@ pub(super) async fn read(
         let shown = tokio::time::timeout(TIMEOUT, shown(workloads, cluster, node, *port)).await;
         match shown.unwrap_or_else(|_| Err("it took too long".to_owned())) {
             Ok(expiry) => drop(found.insert(node.clone(), expiry)),
-            Err(why) => tracing::debug!(%cluster, node, why, "an API server does not show its certificate"),
+            Err(why) => tracing::debug!(%cluster, node, why, "cannot read the certificate of an API server"),
         }
     }
     found

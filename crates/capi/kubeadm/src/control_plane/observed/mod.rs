@@ -1,4 +1,4 @@
-//! What a decision about a control plane depends on: plain data, read by [`observe`](super::observe) and used by
+//! What a decision about a control plane is based on: plain data, read by [`observe`](super::observe) and used by
 //! [`decide`](super::decide()). No I/O here.
 
 mod control_plane;
@@ -37,10 +37,10 @@ impl ObservedMachine {
     /// Resolves the node and template origin of the machine.
     pub(crate) fn resolve(&self, nodes: &BTreeMap<String, Arc<Node>>) -> ControlPlaneMachine {
         let origin = self.infrastructure.object().and_then(|object| {
-            let said = |key: &str| object.metadata.annotations.get(key).cloned();
+            let annotation_of = |key: &str| object.metadata.annotations.get(key).cloned();
             Some(TemplateOrigin {
-                name: said(annotation::CLONED_FROM_NAME)?,
-                group_kind: said(annotation::CLONED_FROM_GROUP_KIND)?,
+                name: annotation_of(annotation::CLONED_FROM_NAME)?,
+                group_kind: annotation_of(annotation::CLONED_FROM_GROUP_KIND)?,
             })
         });
         let config = self.config.as_ref().map(|config| config.spec.clone());
@@ -50,9 +50,9 @@ impl ObservedMachine {
     /// The node of a machine. Its etcd member may have joined before `status.nodeRef` is set; deleting the machine by
     /// nodeRef alone would leave that member behind.
     fn node(&self, nodes: &BTreeMap<String, Arc<Node>>) -> String {
-        let said = &self.machine.status.node_ref.name;
-        if !said.is_empty() {
-            return said.clone();
+        let node = &self.machine.status.node_ref.name;
+        if !node.is_empty() {
+            return node.clone();
         }
         let provided = || {
             let object = self.infrastructure.object()?;
@@ -68,12 +68,12 @@ impl ObservedMachine {
     }
 }
 
-/// State beside the KubeadmControlPlane itself.
+/// Observed state besides the KubeadmControlPlane.
 #[derive(Debug)]
 pub struct Observed {
     pub cluster: Option<Arc<Cluster>>,
     pub template: Lookup,
-    /// Control plane machines of the cluster, whoever owns them, sorted by name.
+    /// Control plane machines of the cluster, with any owner, sorted by name.
     pub machines: Vec<ObservedMachine>,
     /// Names of all other machines.
     pub workers: Vec<String>,

@@ -61,7 +61,7 @@ fn clusters() {
 }
 
 #[test]
-fn clusters_made_from_a_class() {
+fn clusters_with_a_class() {
     let annotation = "topology.cluster.x-k8s.io/upgrade-concurrency";
     created(
         CORE,
@@ -146,7 +146,7 @@ fn clusters_made_from_a_class() {
         )],
     );
     assert_eq!(
-        said(CORE, "Cluster", &with_topology(), None, &Features::default()),
+        errors_of(CORE, "Cluster", &with_topology(), None, &Features::default()),
         [
             "spec.topology: Forbidden: nothing here makes clusters of a ClusterClass; set spec.infrastructureRef and spec.controlPlaneRef instead"
         ]

@@ -230,7 +230,7 @@ fn templates_of_control_planes() {
         ],
     );
     assert_eq!(
-        said(CONTROL_PLANE, "KubeadmControlPlaneTemplate", &template, None, &Features::UPSTREAM),
+        errors_of(CONTROL_PLANE, "KubeadmControlPlaneTemplate", &template, None, &Features::UPSTREAM),
         ["spec: Forbidden: can be set only if the ClusterTopology feature flag is enabled"]
     );
 }

@@ -13,7 +13,7 @@ fn checked(cases: &[(Value, Vec<&str>)], features: &Features) {
             };
             let expected: Vec<String> =
                 expected.iter().map(|message| format!("{prefix}.{message}")).collect();
-            assert_eq!(said(BOOTSTRAP, kind, &object, None, features), expected, "{object}");
+            assert_eq!(errors_of(BOOTSTRAP, kind, &object, None, features), expected, "{object}");
         }
     }
 }
@@ -90,7 +90,7 @@ fn partitions_fit_on_their_disk_and_a_user_has_one_way_to_authenticate() {
 }
 
 #[test]
-fn ignition_is_asked_for_explicitly_and_rejects_what_it_cannot_do() {
+fn ignition_is_explicit_and_rejects_unsupported_options() {
     let cases = [
         (json!({ "format": "ignition", "ignition": { "containerLinuxConfig": { "strict": true } } }), vec![]),
         (

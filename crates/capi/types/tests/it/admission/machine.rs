@@ -82,7 +82,7 @@ fn machines_by_themselves() {
         ],
     );
     assert_eq!(
-        said(CORE, "Machine", &patched(&machine(), &taint("a")), None, &Features::UPSTREAM),
+        errors_of(CORE, "Machine", &patched(&machine(), &taint("a")), None, &Features::UPSTREAM),
         [
             "spec.taints: Forbidden: taints are not allowed to be set when the feature gate MachineTaintPropagation is disabled"
         ]

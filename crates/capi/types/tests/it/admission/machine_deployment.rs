@@ -88,7 +88,7 @@ fn sets_and_deployments_of_machines() {
 }
 
 #[test]
-fn roll_outs_of_deployments() {
+fn rollouts_of_deployments() {
     let rolling = |surge: Value, unavailable: Value| json!({ "spec": { "rollout": { "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } } } } });
     let name = format!("metadata.name: Invalid value: \"a_\": must be a valid label value: {LABEL}");
     created(

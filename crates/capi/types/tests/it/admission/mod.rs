@@ -29,27 +29,31 @@ fn patched(base: &Value, patch: &Value) -> Value {
     Value::Object(fields)
 }
 
-fn said(group: &str, kind: &str, new: &Value, old: Option<&Value>, features: &Features) -> Vec<String> {
+fn errors_of(group: &str, kind: &str, new: &Value, old: Option<&Value>, features: &Features) -> Vec<String> {
     let rules = rules(group, kind).expect("rules");
     let errors = (rules.validate)(new, old, features).expect("an object of the kind");
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// Each case: a patch, and what is said of the patched object; nothing is said of the object itself.
+/// Each case: a patch, and the errors of the patched object; the object itself has none.
 fn created(group: &str, kind: &str, base: &Value, cases: &[(Value, &[&str])]) {
     let features = Features::ALL;
-    assert_eq!(said(group, kind, base, None, &features), Vec::<String>::new(), "{kind}");
+    assert_eq!(errors_of(group, kind, base, None, &features), Vec::<String>::new(), "{kind}");
     for (patch, expected) in cases {
-        assert_eq!(said(group, kind, &patched(base, patch), None, &features), *expected, "{kind} {patch}");
+        assert_eq!(
+            errors_of(group, kind, &patched(base, patch), None, &features),
+            *expected,
+            "{kind} {patch}"
+        );
     }
 }
 
-/// Each case: a patch of the stored object, and what is said of the change.
+/// Each case: a patch of the stored object, and the errors of the update.
 fn updated(group: &str, kind: &str, old: &Value, cases: &[(Value, &[&str])]) {
     let features = Features::ALL;
     for (patch, expected) in cases {
         let new = patched(old, patch);
-        assert_eq!(said(group, kind, &new, Some(old), &features), *expected, "{kind} {patch}");
+        assert_eq!(errors_of(group, kind, &new, Some(old), &features), *expected, "{kind} {patch}");
     }
 }
 

@@ -7,7 +7,6 @@ mod tenant;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use capstan_apiserver::env::Env;
 use capstan_cloudstack_client::commands::{
     CreateNetwork, DeployVirtualMachine, ListNetworkOfferings, ListServiceOfferings, ListTemplates,
     ListZones, Owner,
@@ -16,6 +15,7 @@ use capstan_cloudstack_client::model::{Network, VirtualMachine};
 use capstan_cloudstack_client::{
     Client, Credentials, Endpoint, Limits, Policy, Rotating, Transport, TransportError, ZoneId,
 };
+use capstan_env::Env;
 use capstan_sim_cloudstack::{AccountLayout, Layout, RoleType, Settings, Simulator};
 use futures::future::BoxFuture;
 use http::{Request, Response};

@@ -16,6 +16,7 @@ use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 use super::{FailureDomains, Place};
 use crate::code;
 use crate::error::CloudError;
+use crate::isolated_network::Made;
 
 type Decision = capstan_controller::Decision<FailureDomains>;
 
@@ -119,6 +120,8 @@ fn new_network(look: &Look<FailureDomains>, decision: &Decision, name: String) -
     let mut metadata = ObjectMeta::named(own.namespace.as_str(), name);
     metadata.labels.insert(label::CLUSTER_NAME.to_owned(), cluster_name(look).to_owned());
     metadata.owner_references.push(OwnerReference::controlled_by(&*look.object));
+    let clusters = look.seen.owner.iter().map(|owner| owner.metadata.uid.clone()).collect();
+    Made { clusters, ..Made::default() }.put(&mut metadata);
     let endpoint = look.seen.owner.as_ref().map(|owner| owner.spec.control_plane_endpoint.clone());
     let network = &decision.object.spec.zone.network;
     CloudStackIsolatedNetwork {

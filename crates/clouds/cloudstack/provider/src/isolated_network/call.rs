@@ -47,10 +47,13 @@ pub enum NetworkCall {
         /// Keys.
         tags: Vec<String>,
     },
-    /// Take a tag off the network.
+    /// Take a tag off the network or an address.
     Untag {
         /// Which.
         id: String,
+        /// It is an address.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        address: bool,
         /// The key.
         tag: String,
     },
@@ -141,7 +144,7 @@ impl Call for NetworkCall {
         match self {
             Self::Create { name, .. } => format!("create-network {name}"),
             Self::Tag { id, tags, .. } => format!("tag {id} [{}]", tags.join(" ")),
-            Self::Untag { id, tag } => format!("untag {id} {tag}"),
+            Self::Untag { id, tag, .. } => format!("untag {id} {tag}"),
             Self::Associate { network, address: Some(address), .. } => {
                 format!("take-address {address} for {network}")
             }
@@ -232,16 +235,19 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
         NetworkCall::Tag { id, address, tags } => {
             let request = CreateTags {
                 resourceids: vec![id.clone()],
-                resourcetype: if *address { ResourceType::PublicIpAddress } else { ResourceType::Network },
+                resourcetype: tagged(*address),
                 tags: tags.iter().map(|tag| TagPair::new(tag.as_str(), "1")).collect(),
             };
             client.run(&request).await.map_err(lost)?;
-            Ok(if *address { Change::Other } else { Change::Tags(tags.clone()) })
+            Ok(match *address {
+                true => Change::AddressTags(id.clone(), tags.clone()),
+                false => Change::Tags(tags.clone()),
+            })
         }
-        NetworkCall::Untag { id, tag } => {
+        NetworkCall::Untag { id, address, tag } => {
             let request = DeleteTags {
                 resourceids: vec![id.clone()],
-                resourcetype: ResourceType::Network,
+                resourcetype: tagged(*address),
                 tags: vec![TagPair::new(tag.as_str(), "1")],
             };
             client.run(&request).await.map_err(lost)?;
@@ -326,6 +332,10 @@ pub(super) async fn make(call: &NetworkCall, access: &Access) -> Result<Change, 
             Ok(Change::Network(None))
         }
     }
+}
+
+fn tagged(address: bool) -> ResourceType {
+    if address { ResourceType::PublicIpAddress } else { ResourceType::Network }
 }
 
 /// What is not known any more is gone, which is what was wanted.

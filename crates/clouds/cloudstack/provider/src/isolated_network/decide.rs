@@ -1,13 +1,12 @@
 //! What is done about a CloudStackIsolatedNetwork.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, condition, reason};
-use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
@@ -15,6 +14,8 @@ use capstan_controller::{Call, Failure, Look, Wait};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
+use super::claim::Identity;
+use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, NetworkOrder, delete};
 use crate::annotation;
@@ -49,6 +50,17 @@ pub(super) fn fell_ill(object: &CloudStackIsolatedNetwork, cluster: &Cluster) ->
     available.status == False && available.last_transition_time > settled.last_transition_time
 }
 
+/// Whom a firewall rule lets in.
+pub(super) fn sources(rule: &FirewallRule) -> &str {
+    rule.cidrlist.as_deref().filter(|list| !list.is_empty()).unwrap_or(EVERYBODY)
+}
+
+/// The manifest says who may reach the API server.
+pub(super) fn is_asked(cluster: &CloudStackCluster) -> bool {
+    let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS);
+    text.is_some_and(|text| text.split(',').any(|cidr| !cidr.trim().is_empty()))
+}
+
 /// Who may reach the API server.
 pub(crate) fn allowed(cluster: &CloudStackCluster) -> Vec<String> {
     let text = cluster.metadata.annotations.get(annotation::ALLOWED_CIDRS).map_or("", String::as_str);
@@ -78,9 +90,18 @@ impl Facts {
             tcp && (rule.startport, rule.endport.or(rule.startport)) == (Some(port), Some(port))
                 && rule.ipaddressid.as_ref().is_some_and(|id| id.as_str() == address)
         };
-        self.openings.iter().filter(on).map(|rule| {
-            let who = rule.cidrlist.as_deref().filter(|list| !list.is_empty());
-            (rule, who.unwrap_or(EVERYBODY))
+        self.openings.iter().filter(on).map(|rule| (rule, sources(rule)))
+    }
+
+    /// What lets packets in to a port of an address among others.
+    pub(super) fn leading_to(&self, address: &str, port: u16) -> impl Iterator<Item = &FirewallRule> {
+        self.openings.iter().filter(move |rule| {
+            let protocol = rule.protocol.as_deref().unwrap_or("all").to_lowercase();
+            let first = rule.startport.unwrap_or(0);
+            let last = rule.endport.or(rule.startport).unwrap_or(u16::MAX);
+            matches!(protocol.as_str(), "tcp" | "all")
+                && (first..=last).contains(&port)
+                && rule.ipaddressid.as_ref().is_some_and(|id| id.as_str() == address)
         })
     }
 
@@ -186,46 +207,33 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     if ours && happened(look, created) {
         made.network = Some(id.clone());
     }
+    let neighbours = &look.seen.neighbours;
+    let identity = Identity::of(&look.object, cluster, Some(network), &facts.addresses, neighbours);
+    made.clusters.clone_from(&identity.uids);
+    made.taken_over = identity.taken_over;
     let mut calls = Vec::new();
     // Another cluster's network is to outlive that cluster: it must know of us before anything is on it.
-    if ours && made.network.as_ref() != Some(&id) {
+    if ours && made.network.as_ref() != Some(&id) && !identity.is_on(&network.tags) {
         let missing = mark::missing(network, cluster);
         if !missing.is_empty() {
             calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: missing });
         }
     }
-    if !facts.lets_out() {
-        calls.push(NetworkCall::LetOut { network: id.clone() });
-    } else if look.result_of(&NetworkCall::LetOut { network: id.clone() }).is_some() {
-        let exit = facts.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
-        made.exit = exit.map(|exit| exit.id.to_string());
-    }
-    match address(look, facts, cluster, network, ours) {
-        Err(call) => {
-            let wanted = &cluster.spec.control_plane_endpoint.host;
-            if let NetworkCall::Associate { address: None, .. } = call
-                && !ours
-            {
-                let message =
-                    "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
-                made.put(&mut decision.object.metadata);
-                decision.again_in(crate::error::PATIENCE);
-                return ready(look, decision, ConditionState::new(False, "NoAddress", message));
-            }
-            if !wanted.is_empty() && wanted.parse::<IpAddr>().is_err() {
-                let message = format!(
-                    "spec.controlPlaneEndpoint.host is {wanted:?}, which is no address; \
-                                       leave it empty to have one chosen"
-                );
-                return ready(look, decision, ConditionState::new(False, "NoAddress", message));
-            }
+    egress(look, facts, cluster, (network, &identity), &mut made, &mut calls);
+    let site = Site { look, facts, cluster, network, identity: &identity };
+    let refused = match site.address(&made) {
+        Choice::Have(address) => site.served(address, &mut made, &mut calls, decision).err(),
+        Choice::Take(call) => {
             calls.push(call);
+            None
         }
-        Ok(address) => {
-            served(look, facts, cluster, (network, address), &mut made, &mut calls, decision);
-        }
-    }
+        Choice::Refused(cause) => Some(cause),
+    };
     made.put(&mut decision.object.metadata);
+    if let Some(cause) = refused {
+        cause.wait(decision);
+        return ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
+    }
     if !calls.is_empty() {
         return ask(look, decision, "SettingUp", calls);
     }
@@ -233,24 +241,49 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     let status = &mut decision.object.status;
     status.ready = true;
     status.initialization.provisioned = Some(true);
-    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+    let message = site.let_in_by_others(&made).unwrap_or_default();
+    ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
     if look.seen.ill {
         decision.again_in(UNWELL);
     }
     mark::keep(look, Some(network), cluster, decision);
 }
 
-/// A call came to a good end, whatever its details were.
-fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCall) -> bool) -> bool {
-    look.concluded.iter().any(|known| known.result.is_some() && which(&known.call))
+/// Has everything let out. The rule serves all clusters on a network, so on one that was there before, each of them
+/// records that it uses it, and whoever made it which it is.
+fn egress(
+    look: &Look<IsolatedNetworks>,
+    facts: &Facts,
+    cluster: &CloudStackCluster,
+    (network, identity): (&Network, &Identity),
+    made: &mut Made,
+    calls: &mut Vec<NetworkCall>,
+) {
+    let id = network.id.to_string();
+    let let_out = NetworkCall::LetOut { network: id.clone() };
+    if !facts.lets_out() {
+        return calls.push(let_out);
+    }
+    if look.result_of(&let_out).is_some() {
+        let exit = facts.exits.iter().find(|exit| exit.protocol.as_deref() == Some("all"));
+        made.exit = exit.map(|exit| exit.id.to_string());
+    }
+    if is_ours(network) || identity.taken_over || network.egressdefaultpolicy == Some(true) {
+        return;
+    }
+    let mut tags: Vec<String> = made.exit.iter().map(|rule| mark::egress_tag(rule)).collect();
+    tags.retain(|tag| !mark::is_tagged(network, tag));
+    if !identity.is_on(&network.tags) {
+        tags.push(names::cluster_tag(&cluster.metadata.uid));
+    }
+    if !tags.is_empty() {
+        calls.push(NetworkCall::Tag { id, address: false, tags });
+    }
 }
 
-/// An address was taken for a network by a call that asked for it.
-fn took(look: &Look<IsolatedNetworks>, network: &Network, wanted: Option<IpAddr>) -> bool {
-    happened(look, |call| {
-        matches!(call, NetworkCall::Associate { network: of, address, .. }
-            if *of == network.id.as_str() && *address == wanted)
-    })
+/// A call came to a good end, whatever its details were.
+pub(super) fn happened(look: &Look<IsolatedNetworks>, which: impl Fn(&NetworkCall) -> bool) -> bool {
+    look.concluded.iter().any(|known| known.result.is_some() && which(&known.call))
 }
 
 /// Has the network made.
@@ -270,107 +303,6 @@ fn create(
         Err(cause) => {
             cause.wait(decision);
             ready(look, decision, ConditionState::new(False, cause.reason, cause.text()));
-        }
-    }
-}
-
-/// The address of the endpoint, or the call that gets one.
-fn address<'a>(
-    look: &Look<IsolatedNetworks>,
-    facts: &'a Facts,
-    cluster: &CloudStackCluster,
-    network: &Network,
-    ours: bool,
-) -> Result<&'a PublicIpAddress, NetworkCall> {
-    let find = |is: &dyn Fn(&PublicIpAddress) -> bool| facts.addresses.iter().find(|address| is(address));
-    let call = |address| NetworkCall::Associate {
-        network: network.id.to_string(),
-        address,
-        owner: facts.owner.clone(),
-    };
-    let known = &look.object.status.public_ip_id;
-    if let Some(address) = find(&|address| !known.is_empty() && address.id.as_str() == known) {
-        return Ok(address);
-    }
-    let wanted = cluster.spec.control_plane_endpoint.host.parse().ok().filter(|_| !look.seen.elsewhere);
-    if wanted.is_some() {
-        return find(&|address| Some(address.ipaddress) == wanted).ok_or_else(|| call(wanted));
-    }
-    let tag = names::cluster_tag(&cluster.metadata.uid);
-    let took = |address: &PublicIpAddress| took(look, network, Some(address.ipaddress));
-    find(&|address| address.tags.iter().any(|known| known.key.eq_ignore_ascii_case(&tag)))
-        .or_else(|| find(&took))
-        .or_else(|| find(&|address| ours && address.issourcenat))
-        .or_else(|| find(&|_| ours))
-        .ok_or_else(|| call(facts.free.filter(|_| !ours)))
-}
-
-/// What has to be on the address.
-fn served(
-    look: &Look<IsolatedNetworks>,
-    facts: &Facts,
-    cluster: &CloudStackCluster,
-    (network, address): (&Network, &PublicIpAddress),
-    made: &mut Made,
-    calls: &mut Vec<NetworkCall>,
-    decision: &mut Decision,
-) {
-    let port = u16::try_from(cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
-    let port = port.unwrap_or(6443);
-    let id = address.id.to_string();
-    let ours = is_ours(network);
-    for wanted in [Some(address.ipaddress), None] {
-        if took(look, network, wanted) {
-            made.address = Some(id.clone());
-        }
-    }
-    // What is on a network of our own goes with it and needs no mark.
-    if !ours && made.address.as_ref() == Some(&id) && address.tags.is_empty() {
-        calls.push(NetworkCall::Tag { id: id.clone(), address: true, tags: mark::tags(cluster) });
-    }
-    let endpoint = &mut decision.object.spec.control_plane_endpoint;
-    endpoint.host = address.ipaddress.to_string();
-    endpoint.port = port.into();
-    decision.object.status.public_ip_id.clone_from(&id);
-    let allowed = allowed(cluster);
-    let open = allowed == [EVERYBODY];
-    let balance = NetworkCall::Balance { network: network.id.to_string(), address: id.clone(), port, open };
-    let Some(rule) = facts.rule_on(&id, port) else {
-        calls.push(balance);
-        return openings(look, facts, (&id, port), &allowed, open, made, calls);
-    };
-    decision.object.status.load_balancer_rule_id = rule.id.to_string();
-    if look.result_of(&balance).is_some() {
-        made.rule = Some(rule.id.to_string());
-    }
-    // Made with the rule, and not seen by us since.
-    let comes_along = open && look.result_of(&balance).is_some();
-    openings(look, facts, (&id, port), &allowed, comes_along, made, calls);
-}
-
-fn openings(
-    look: &Look<IsolatedNetworks>,
-    facts: &Facts,
-    (address, port): (&str, u16),
-    allowed: &[String],
-    comes_along: bool,
-    made: &mut Made,
-    calls: &mut Vec<NetworkCall>,
-) {
-    for cidr in allowed {
-        let call = NetworkCall::Open { address: address.to_owned(), port, cidr: cidr.clone() };
-        match facts.openings_on(address, port).find(|(_, who)| who == cidr) {
-            Some((rule, _)) if look.result_of(&call).is_some() => {
-                made.openings.insert(rule.id.to_string());
-            }
-            None if !comes_along => calls.push(call),
-            _ => {}
-        }
-    }
-    for (rule, who) in facts.openings_on(address, port) {
-        if !allowed.iter().any(|cidr| cidr == who) {
-            calls.push(NetworkCall::Close { rule: rule.id.to_string() });
-            made.openings.remove(rule.id.as_str());
         }
     }
 }

@@ -4,18 +4,31 @@ use std::time::Duration;
 
 use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_types::core::{condition, reason};
-use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network};
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, Tag};
 use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::CloudStackCluster;
-use capstan_controller::{Look, Note};
+use capstan_controller::{Look, Note, Wait};
 use capstan_object::ConditionStatus::False;
 use capstan_object::Conditions;
+use jiff::SignedDuration;
 
+use super::claim::{Identity, is_shared};
 use super::decide::{Decision, ask, ready};
-use super::mark::{is_ours, is_tagged};
+use super::mark::{egress_tag, is_ours, is_tagged};
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
-use crate::{annotation, balancers};
+use crate::refusal::{Pauses, Refusal};
+use crate::{annotation, balancers, code, leaving};
+
+/// Why a network stays for a while.
+const WAITING_FOR_EXPUNGE: &str = "WaitingForExpunge";
+/// Pauses between looks at machines that are to be expunged.
+const SHORTEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(1800);
+/// No default setting has an expunge take so long.
+const OVERDUE: SignedDuration = SignedDuration::from_hours(72);
+/// Pauses between deletions that CloudStack refuses.
+const PAUSES: Pauses = Pauses { first: SignedDuration::from_mins(5), longest: SignedDuration::from_hours(6) };
 
 pub(super) fn delete(
     look: &Look<IsolatedNetworks>,
@@ -32,27 +45,13 @@ pub(super) fn delete(
     };
     decision.object.status.ready = false;
     let id = network.id.to_string();
-    let own_tag = names::cluster_tag(&cluster.metadata.uid);
-    let prefix = names::cluster_tag("");
-    let others = network.tags.iter().any(|tag| {
-        let key = tag.key.to_lowercase();
-        key.starts_with(&prefix.to_lowercase()) && key != own_tag.to_lowercase()
-    });
+    let neighbours = &look.seen.neighbours;
+    let identity = Identity::of(&look.object, cluster, Some(network), &facts.addresses, neighbours);
+    let others = is_shared(network, &identity, neighbours);
     if is_ours(network) && !others {
-        let call = NetworkCall::Delete { network: id };
-        let failure = look.failure_of(&call).map(|failure| failure.error.message.clone());
-        ask(look, decision, reason::DELETING, vec![call]);
-        if let Some(message) = failure {
-            // The server does not say why, but there is one everyday reason.
-            let message = format!(
-                "{message}; CloudStack keeps a network until its last machine is expunged, which for accounts that may \
-                 not expunge themselves takes up to expunge.delay and expunge.interval; it is tried again"
-            );
-            ready(look, decision, ConditionState::new(False, reason::DELETING, message));
-        }
-        return;
+        return delete_network(look, facts, id, decision);
     }
-    let mut calls = undo(look, facts, network, &own_tag, others);
+    let mut calls = undo(look, facts, network, &identity, others);
     let keep = keeps_balancers(cluster);
     if !keep {
         calls.extend(unbalanced(look, facts, cluster));
@@ -74,6 +73,65 @@ pub(super) fn delete(
     decision.remove_finalizer(FINALIZER);
 }
 
+/// Deletes the network when nothing holds it any more. CloudStack takes the order before that too, fails, and does not
+/// say why, so it is not asked.
+fn delete_network(look: &Look<IsolatedNetworks>, facts: &Facts, id: String, decision: &mut Decision) {
+    let meta = &look.object.metadata;
+    let known = leaving::known(meta);
+    // A server that still knows of it long after that is asked to delete the network all the same.
+    let recent = |machine: &&String| {
+        let destroyed = known.get(machine.as_str()).copied().unwrap_or(look.now);
+        look.now.duration_since(destroyed) < OVERDUE
+    };
+    if let Some(machine) = facts.held_by.as_ref().filter(recent) {
+        return expunging(look, machine, decision);
+    }
+    let before = Refusal::of(meta, annotation::DELETE_REFUSED);
+    if let Some(refused) = before.as_ref().filter(|refused| look.now < refused.next(PAUSES)) {
+        return refuse(look, refused, decision);
+    }
+    let call = NetworkCall::Delete { network: id };
+    let Some(failure) = look.failure_of(&call) else {
+        return ask(look, decision, reason::DELETING, vec![call]);
+    };
+    let refused = Refusal::after(before.as_ref(), look.now, &failure.error.to_string());
+    refused.put(&mut decision.object.metadata, annotation::DELETE_REFUSED);
+    refuse(look, &refused, decision);
+}
+
+/// The deletion was refused: something is in the network that was not put there by us, or that nobody noted.
+fn refuse(look: &Look<IsolatedNetworks>, refused: &Refusal, decision: &mut Decision) {
+    let next = refused.next(PAUSES);
+    decision.again_at(look.now, next);
+    let message = format!(
+        "{}; CloudStack keeps a network until its last virtual machine is expunged; next try at {next:.0}",
+        refused.message
+    );
+    let mut wait = Wait::on(reason::DELETING, message.as_str()).code(code::FAILED);
+    wait.next = Some(next);
+    decision.wait(wait);
+    ready(look, decision, ConditionState::new(False, reason::DELETING, message));
+}
+
+/// Waits without orders until CloudStack has expunged the machines of the network.
+fn expunging(look: &Look<IsolatedNetworks>, machine: &str, decision: &mut Decision) {
+    let known = leaving::known(&look.object.metadata);
+    let last = known.get(machine).copied().unwrap_or(look.now);
+    let day = SignedDuration::from_hours(24);
+    let (soonest, latest) = (last.saturating_add(day), last.saturating_add(day + day));
+    let (Ok(soonest), Ok(latest)) = (soonest, latest) else { return };
+    let message = format!(
+        "{}: CloudStack keeps the network until it has expunged the virtual machines that were in it, the last of them \
+         {machine}, destroyed at {last:.0}: expunge.delay and then up to expunge.interval, by default between {soonest:.0} \
+         and {latest:.0}; an administrator can expunge them at once, or set allow.user.expunge.recover.vm for the account",
+        code::EXPUNGE
+    );
+    let waited = Duration::try_from(look.now.duration_since(last)).unwrap_or_default();
+    decision.again_in((waited / 8).clamp(SHORTEST, LONGEST));
+    decision.wait(Wait::on(WAITING_FOR_EXPUNGE, message.as_str()).code(code::EXPUNGE));
+    ready(look, decision, ConditionState::new(False, WAITING_FOR_EXPUNGE, message));
+}
+
 /// The user wants load balancers to outlive the cluster.
 fn keeps_balancers(cluster: &CloudStackCluster) -> bool {
     cluster.metadata.annotations.get(annotation::KEEP_LOAD_BALANCERS).is_some_and(|value| value == "true")
@@ -92,12 +150,12 @@ fn kept(look: &Look<IsolatedNetworks>, facts: &Facts) -> Vec<String> {
     shown.collect()
 }
 
-/// What was made in a network that stays.
+/// What was made in a network that stays. Tags go last: while ours is there, others leave us what is shared.
 fn undo(
     look: &Look<IsolatedNetworks>,
     facts: &Facts,
     network: &Network,
-    own_tag: &str,
+    identity: &Identity,
     shared: bool,
 ) -> Vec<NetworkCall> {
     let made = Made::of(&look.object.metadata);
@@ -113,17 +171,50 @@ fn undo(
     );
     let opened = facts.openings.iter().filter(|rule| made.openings.contains(rule.id.as_str()));
     calls.extend(opened.map(|rule| NetworkCall::Close { rule: rule.id.to_string() }));
-    let let_out = facts.exits.iter().filter(|rule| made.exit.as_deref() == Some(rule.id.as_str()));
-    calls.extend(let_out.map(|rule| NetworkCall::KeepIn { rule: rule.id.to_string() }));
-    for address in facts.addresses.iter().filter(|address| !address.issourcenat) {
+    calls.extend(exit(facts, network, &made, shared));
+    for address in facts.addresses.iter() {
         let tagged = |key: &str| address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key));
         let by_us = made.address.as_deref() == Some(address.id.as_str());
-        if by_us || tagged(names::CREATED_TAG) && tagged(own_tag) {
-            calls.push(NetworkCall::Release { address: address.id.to_string() });
+        let mine = identity.is_on(&address.tags);
+        let id = address.id.to_string();
+        if !address.issourcenat && (by_us || tagged(names::CREATED_TAG) && mine) {
+            calls.push(NetworkCall::Release { address: id });
+            continue;
+        }
+        let own = address.tags.iter().filter(|tag| identity.has(&tag.key));
+        let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: true, tag: tag.key.clone() };
+        calls.extend(own.map(untag));
+    }
+    let id = network.id.to_string();
+    let own = network.tags.iter().filter(|tag| identity.has(&tag.key));
+    let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: false, tag: tag.key.clone() };
+    calls.extend(own.map(untag));
+    calls
+}
+
+/// What becomes of the rule that lets packets out of a network that was there before: the last cluster deletes it, and
+/// one that made it and goes sooner leaves a tag with its id. On a network of ours it goes with the network.
+fn exit(facts: &Facts, network: &Network, made: &Made, shared: bool) -> Vec<NetworkCall> {
+    if is_ours(network) {
+        return Vec::new();
+    }
+    let id = network.id.to_string();
+    let mut calls = Vec::new();
+    for exit in &facts.exits {
+        let tag = egress_tag(exit.id.as_str());
+        let tagged = is_tagged(network, &tag);
+        let by_us = made.exit.as_deref() == Some(exit.id.as_str());
+        if shared && by_us && !tagged {
+            calls.push(NetworkCall::Tag { id: id.clone(), address: false, tags: vec![tag] });
+        } else if !shared && (by_us || tagged) {
+            calls.push(NetworkCall::KeepIn { rule: exit.id.to_string() });
         }
     }
-    if shared && is_tagged(network, own_tag) {
-        calls.push(NetworkCall::Untag { id: network.id.to_string(), tag: own_tag.to_owned() });
+    if !shared {
+        let prefix = egress_tag("");
+        let ours = |tag: &&Tag| tag.key.to_lowercase().starts_with(&prefix);
+        let untag = |tag: &Tag| NetworkCall::Untag { id: id.clone(), address: false, tag: tag.key.clone() };
+        calls.extend(network.tags.iter().filter(ours).map(untag));
     }
     calls
 }

@@ -10,7 +10,7 @@ use capstan_cloudstack_client::commands::{
     ListPublicIpAddresses, Owner,
 };
 use capstan_cloudstack_client::model::{
-    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkOffering, PublicIpAddress, RuleState,
+    AddressState, FirewallRule, LoadBalancerRule, Network, NetworkOffering, PublicIpAddress, RuleState, Tag,
 };
 use capstan_cloudstack_client::{Error, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
@@ -20,12 +20,15 @@ use capstan_object::{Key, Object};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::Made;
+use super::claim::{Identity, holder, owns};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
 use crate::error::CloudError;
+use crate::leaving;
 
 /// How long what our own calls said is believed without asking.
 const FRESH: Duration = Duration::from_secs(60);
@@ -47,6 +50,8 @@ pub struct Facts {
     pub free: Option<IpAddr>,
     /// Offerings by the name that the network asks for, where the network has to be made.
     pub offerings: Arc<Vec<NetworkOffering>>,
+    /// A machine that was destroyed and holds the network until CloudStack expunges it; asked where the network is to go.
+    pub held_by: Option<String>,
     /// For whom things are made.
     pub owner: Owner,
 }
@@ -56,6 +61,7 @@ pub struct Facts {
 pub(super) enum Change {
     Network(Option<Box<Network>>),
     Tags(Vec<String>),
+    AddressTags(String, Vec<String>),
     Address(Box<PublicIpAddress>),
     NoAddress(String),
     Rule(Box<LoadBalancerRule>),
@@ -66,6 +72,19 @@ pub(super) enum Change {
     NoExit(String),
     /// Something that is not among the facts, or not worth to be told apart.
     Other,
+}
+
+/// A tag as our own call has just put it.
+fn tag(key: String) -> Tag {
+    Tag {
+        key,
+        value: "1".to_owned(),
+        resourceid: None,
+        resourcetype: None,
+        account: None,
+        domainid: None,
+        projectid: None,
+    }
 }
 
 /// What is known of networks because our own calls said so: it need not be asked again at every step.
@@ -87,17 +106,13 @@ impl Ledger {
                 *facts = Facts { network, owner, ..Facts::default() };
             }
             Change::Tags(keys) => {
-                let tag = |key: String| capstan_cloudstack_client::model::Tag {
-                    key,
-                    value: "1".to_owned(),
-                    resourceid: None,
-                    resourcetype: None,
-                    account: None,
-                    domainid: None,
-                    projectid: None,
-                };
                 if let Some(network) = &mut facts.network {
                     network.tags.extend(keys.into_iter().map(tag));
+                }
+            }
+            Change::AddressTags(id, keys) => {
+                if let Some(address) = facts.addresses.iter_mut().find(|it| it.id.as_str() == id) {
+                    address.tags.extend(keys.into_iter().map(tag));
                 }
             }
             Change::Address(address) => facts.addresses.push(*address),
@@ -175,11 +190,30 @@ async fn ask(
         facts.exits = client.list(&exits).await.map_err(explain)?;
         facts.exits.retain(|rule| !going(rule.state.as_ref()));
     }
-    if object.status.public_ip_id.is_empty() && !is_ours(&network) && !object.metadata.is_deleting() {
+    if object.status.public_ip_id.is_empty()
+        && !object.metadata.is_deleting()
+        && must_choose(object, cluster, &network, &facts)
+    {
         facts.free = free(&object.metadata.uid, zone, access).await?;
+    }
+    if object.metadata.is_deleting() && is_ours(&network) {
+        facts.held_by = leaving::held_by(&object.metadata, access).await.map_err(explain)?;
     }
     facts.network = Some(network);
     Ok(facts)
+}
+
+/// An address may have to be chosen: the network is not the cluster's own, or has none that is left to it.
+fn must_choose(
+    object: &CloudStackIsolatedNetwork,
+    cluster: &CloudStackCluster,
+    network: &Network,
+    facts: &Facts,
+) -> bool {
+    let identity = Identity::of(object, cluster, Some(network), &facts.addresses, &[]);
+    let own = owns(network, &Made::of(&object.metadata), &identity);
+    let left = |address: &PublicIpAddress| holder(address, network, object, &identity, &[]).is_none();
+    !own || !facts.addresses.is_empty() && !facts.addresses.iter().any(left)
 }
 
 /// The rule is on its way out.

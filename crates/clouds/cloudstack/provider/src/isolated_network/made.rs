@@ -11,6 +11,12 @@ use crate::annotation;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Made {
+    /// Uids that the CloudStackCluster has and had: tags in the cloud name them, and a move changes the uid.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub clusters: BTreeSet<String>,
+    /// Everything was there when the object came, and nothing of it is tagged that is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub taken_over: bool,
     /// The network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
@@ -26,6 +32,10 @@ pub struct Made {
     /// The rule for the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Whether the rule was made with one that lets everybody in. Not recorded by releases that always made one unless
+    /// the manifest said who may come in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opened: Option<bool>,
     /// Rules that let packets in.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub openings: BTreeSet<String>,

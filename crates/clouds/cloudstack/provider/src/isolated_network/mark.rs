@@ -28,7 +28,7 @@ pub(super) fn mark(cluster: &CloudStackCluster) -> String {
 }
 
 /// The tag of the cluster that a network's text names.
-fn tag_in_text(network: &Network) -> Option<&str> {
+pub(super) fn tag_in_text(network: &Network) -> Option<&str> {
     let text = network.displaytext.as_deref()?.strip_prefix(BEGIN)?;
     let (_, tag) = text.strip_suffix(')')?.rsplit_once(" (")?;
     tag.starts_with(&names::cluster_tag("")).then_some(tag)
@@ -47,6 +47,11 @@ pub(super) fn is_tagged(network: &Network, key: &str) -> bool {
 /// The tags of a network that was made for a cluster.
 pub(super) fn tags(cluster: &CloudStackCluster) -> Vec<String> {
     vec![names::CREATED_TAG.to_owned(), names::cluster_tag(&cluster.metadata.uid)]
+}
+
+/// The tag of a network whose egress rule was made here: whoever of its clusters goes last deletes the rule.
+pub(super) fn egress_tag(rule: &str) -> String {
+    format!("capstan_egress_{rule}")
 }
 
 /// The tags that a network of another cluster lacks before this one may use it. One that was made a moment ago gets the
@@ -78,10 +83,12 @@ pub(super) fn keep(
         of_network(&known.call) && known.result.is_some()
     };
     if lacking.is_empty() || look.concluded.iter().any(put) {
+        if made.tag_failed {
+            ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+        }
         made.tagged = true;
         made.tag_failed = false;
-        made.put(&mut decision.object.metadata);
-        return ready(look, decision, ConditionState::new(True, reason::PROVISIONED, ""));
+        return made.put(&mut decision.object.metadata);
     }
     let since = look.object.status.conditions.condition(condition::READY).filter(|it| it.is_true());
     let since = since.map_or(look.now, |ready: &Condition| ready.last_transition_time.timestamp());

@@ -10,11 +10,14 @@
 //!
 //! Names of networks are not unique, so a network that was made here carries a mark in its text from its first moment
 //! on, and minutes later tags, for CAPC and for whoever looks for what was left behind. What was made in somebody else's network is recorded on the object. Only
-//! that is ever deleted, and a network only while no other cluster's tag is on it.
+//! that is ever deleted. Clusters that share a network tag it: it, and the rule that lets packets out, go with the last
+//! of them. Each has an address and a rule of its own; those of another are refused.
 
 mod call;
+mod claim;
 mod decide;
 mod delete;
+mod endpoint;
 mod facts;
 mod made;
 mod mark;
@@ -41,6 +44,7 @@ use crate::failure_domain::cluster_of;
 
 pub use call::NetworkCall;
 pub(crate) use call::SETTLE;
+pub use claim::Neighbour;
 pub(crate) use decide::{EVERYBODY, allowed};
 pub use facts::Facts;
 use facts::Ledger;
@@ -50,6 +54,9 @@ pub use order::NetworkOrder;
 
 /// Name of the rule for the API server.
 pub(crate) const RULE: &str = "Kubernetes_API_Server";
+
+/// CloudStackIsolatedNetworks by the id of the network.
+const BY_NETWORK: &str = "network";
 
 /// The controller of CloudStackIsolatedNetworks.
 pub struct IsolatedNetworks {
@@ -66,6 +73,8 @@ pub struct Seen {
     pub cluster: Option<Arc<CloudStackCluster>>,
     /// The endpoint of the cluster is an address of another network of its.
     pub elsewhere: bool,
+    /// Other objects about the same network in CloudStack; read with the facts.
+    pub neighbours: Vec<Neighbour>,
     /// The cluster fell ill after everything was there.
     pub ill: bool,
     /// What the cloud has; `None` if nobody had to ask.
@@ -87,6 +96,9 @@ impl Controller for IsolatedNetworks {
 
     fn watches(&self, watches: &mut Watches<CloudStackIsolatedNetwork>) {
         watches.read::<capstan_provider_kit::SecretOutline>();
+        watches.index::<CloudStackIsolatedNetwork>(BY_NETWORK, |network| {
+            Some(network.spec.id.clone()).filter(|id| !id.is_empty()).into_iter().collect()
+        });
         watches.related::<CloudStackFailureDomain>(|change, caches| {
             let zone = |domain: &Arc<CloudStackFailureDomain>| domain.spec.zone.id.clone();
             if change.old.as_ref().map(zone) == change.new.as_ref().map(zone) {
@@ -153,6 +165,9 @@ impl Controller for IsolatedNetworks {
             Err(cause) => Err(cause),
         };
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
+        if let Ok(Facts { network: Some(network), .. }) = &facts {
+            seen.neighbours = neighbours(object, network.id.as_str(), view)?;
+        }
         seen.facts = Some(facts);
         Ok(seen)
     }
@@ -218,6 +233,23 @@ fn networks_of(namespace: &str, cluster: &str, caches: &Caches) -> Vec<Key> {
         .of::<CloudStackIsolatedNetwork>()
         .and_then(|networks| networks.labelled(namespace, label::CLUSTER_NAME, cluster));
     networks.unwrap_or_default().iter().map(|network| network.key()).collect()
+}
+
+/// Other objects about the same network in CloudStack. Ids are those of one management server, so another cloud's network
+/// is never met.
+fn neighbours(
+    object: &CloudStackIsolatedNetwork,
+    network: &str,
+    view: &View,
+) -> Result<Vec<Neighbour>, ObserveError> {
+    let mut found = Vec::new();
+    for other in view.indexed::<CloudStackIsolatedNetwork>(BY_NETWORK, network)? {
+        if other.metadata.uid != object.metadata.uid {
+            let (_, cluster) = context(&other, view)?;
+            found.push(Neighbour::of(&other, cluster.as_deref()));
+        }
+    }
+    Ok(found)
 }
 
 /// Another network of the cluster has the address that is the cluster's endpoint.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::call::resolve;
 use super::decide::{decide, fell_ill, must_ask};
 use super::mark::mark;
-use super::{Facts, IsolatedNetworks, Made, NetworkCall, Seen};
+use super::{Facts, IsolatedNetworks, Made, Neighbour, NetworkCall, Seen};
 use crate::annotation;
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
@@ -138,10 +138,10 @@ fn what_is_missing_is_made_step_by_step() {
         ),
         ("everything", cluster(), complete(vec![opening("f1", IP, "0.0.0.0/0")]), vec![]),
         (
-            "somebody is to be let in, and no longer everybody",
+            "somebody is to be let in, and what others opened stays",
             allowed("10.0.0.0/8"),
             complete(vec![opening("f1", IP, "0.0.0.0/0")]),
-            vec!["let-in 10.0.0.0/8 to id-192.0.2.7 6443", "delete-opening f1"],
+            vec!["let-in 10.0.0.0/8 to id-192.0.2.7 6443"],
         ),
         (
             "a network of somebody else's",
@@ -165,6 +165,243 @@ fn what_is_missing_is_made_step_by_step() {
             assert_eq!(decision.object.status.load_balancer_rule_id, "r1");
         }
     }
+}
+
+#[test]
+fn only_openings_on_record_are_closed_and_none_is_made_where_somebody_else_decides() {
+    let facts = |openings: Vec<FirewallRule>| Facts {
+        network: Some(ours(BOTH)),
+        addresses: vec![address(IP, true, &[])],
+        rules: vec![rule(IP)],
+        openings,
+        exits: vec![exit()],
+        ..Facts::default()
+    };
+    let recorded = |rule: Option<&str>, opened: Option<bool>, openings: &[&str]| {
+        let mut object = object();
+        let openings = openings.iter().map(|id| (*id).to_owned()).collect();
+        Made { rule: rule.map(str::to_owned), opened, openings, ..Made::default() }.put(&mut object.metadata);
+        object
+    };
+    let by_hand = || vec![opening("f9", IP, "10.0.0.0/8")];
+    let range = || {
+        vec![read(json!({"id": "f8", "protocol": "tcp", "startport": 6000, "endport": 7000,
+        "ipaddressid": format!("id-{IP}"), "cidrlist": "10.0.0.0/8"}))]
+    };
+    let world = || vec![opening("f1", IP, "0.0.0.0/0")];
+    let open = "let-in 0.0.0.0/0 to id-192.0.2.7 6443";
+    let asked = "let-in 192.0.2.0/24 to id-192.0.2.7 6443";
+    type Row = (&'static str, CloudStackIsolatedNetwork, Vec<FirewallRule>, &'static str, Vec<&'static str>);
+    let rows: Vec<Row> = vec![
+        ("taken over, narrowed by hand", object(), by_hand(), "", vec![]),
+        ("taken over, closed by hand", object(), vec![], "", vec![]),
+        ("our rule, narrowed by hand", recorded(Some("r1"), Some(true), &[]), by_hand(), "", vec![]),
+        ("our rule, narrowed to a range", recorded(Some("r1"), Some(true), &[]), range(), "", vec![]),
+        ("our rule, its opening is lost", recorded(Some("r1"), Some(true), &[]), vec![], "", vec![open]),
+        ("somebody asks, others opened", object(), by_hand(), "192.0.2.0/24", vec![asked]),
+        (
+            "somebody asks, ours came with the rule",
+            recorded(Some("r1"), Some(true), &[]),
+            world(),
+            "192.0.2.0/24",
+            vec![asked, "delete-opening f1"],
+        ),
+        (
+            "somebody asks, of a record that does not say",
+            recorded(Some("r1"), None, &[]),
+            world(),
+            "192.0.2.0/24",
+            vec![asked, "delete-opening f1"],
+        ),
+        (
+            "somebody asks, not ours",
+            recorded(Some("r1"), Some(false), &[]),
+            world(),
+            "192.0.2.0/24",
+            vec![asked],
+        ),
+        (
+            "somebody asks for another",
+            recorded(Some("r1"), Some(false), &["f9"]),
+            by_hand(),
+            "192.0.2.0/24",
+            vec![asked, "delete-opening f9"],
+        ),
+    ];
+    for (says, object, openings, cidrs, wanted) in rows {
+        let mut cluster = cluster();
+        if !cidrs.is_empty() {
+            cluster.metadata.annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), cidrs.to_owned());
+        }
+        assert_eq!(calls(&decide(&look(object, cluster, facts(openings)))), wanted, "{says}");
+    }
+    // What is not closed is reported.
+    let mut asking = cluster();
+    asking.metadata.annotations.insert(annotation::ALLOWED_CIDRS.to_owned(), "10.0.0.0/8".to_owned());
+    let both = vec![opening("f1", IP, "0.0.0.0/0"), opening("f9", IP, "10.0.0.0/8")];
+    let mut settled = object();
+    settled.status.public_ip_id = format!("id-{IP}");
+    settled.spec.control_plane_endpoint.port = 6443;
+    let decision = decide(&look(settled, asking, facts(both)));
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert!(decision.effects.is_empty() && ready.message.contains("f1 (0.0.0.0/0)"), "{}", ready.message);
+}
+
+#[test]
+fn an_address_or_rule_of_another_cluster_is_never_used() {
+    let mut foreign = ours(&["created_by_CAPC", "CAPC_cluster_au"]);
+    foreign.displaytext = Some("Kubernetes cluster ns/a (CAPC_cluster_au)".to_owned());
+    let free = "192.0.2.8";
+    let on = |network: &Network, addresses: Vec<PublicIpAddress>| Facts {
+        network: Some(network.clone()),
+        rules: addresses.iter().map(|it| rule(&it.ipaddress.to_string())).collect(),
+        addresses,
+        exits: vec![exit()],
+        free: free.parse().ok(),
+        ..Facts::default()
+    };
+    let wanting = |host: &str| {
+        let mut cluster = cluster();
+        cluster.spec.control_plane_endpoint.host = host.to_owned();
+        cluster
+    };
+    let tag = "tag n1 [CAPC_cluster_cu]";
+    let take = format!("take-address {free} for n1");
+    let rows = [
+        (
+            "its source NAT address",
+            cluster(),
+            on(&foreign, vec![address(IP, true, &[])]),
+            vec![tag, take.as_str()],
+            "",
+        ),
+        (
+            "one that it tagged",
+            cluster(),
+            on(&foreign, vec![address(IP, false, &["CAPC_cluster_au"])]),
+            vec![tag, take.as_str()],
+            "",
+        ),
+        (
+            "asked for by name",
+            wanting(IP),
+            on(&foreign, vec![address(IP, true, &[])]),
+            vec![],
+            "E-CS-NOT-OURS",
+        ),
+        (
+            "asked for by name on another's network",
+            wanting(IP),
+            on(&theirs(), vec![address(IP, false, &["CAPC_cluster_au"])]),
+            vec![],
+            "E-CS-NOT-OURS",
+        ),
+    ];
+    for (says, cluster, facts, wanted, code) in rows {
+        let decision = decide(&look(object(), cluster, facts));
+        assert_eq!(calls(&decision), wanted, "{says}");
+        assert_ne!(decision.object.status.public_ip_id, format!("id-{IP}"), "{says}");
+        let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+        assert!(ready.message.starts_with(code), "{says}: {}", ready.message);
+    }
+    // Two objects of one management cluster that ask for one address: the older has it.
+    let same = Neighbour { name: "ns/a-net".to_owned(), host: IP.to_owned(), ..Neighbour::default() };
+    for (since, had) in [("2026-01-01T00:00:00Z", false), ("2027-01-01T00:00:00Z", true)] {
+        let mut second = object();
+        second.metadata.uid = "u2".to_owned();
+        second.metadata.creation_timestamp = Some(read(json!("2026-06-01T00:00:00Z")));
+        let mut look = look(second, wanting(IP), on(&theirs(), vec![address(IP, false, &[])]));
+        look.seen.neighbours =
+            vec![Neighbour { since: (Some(read(json!(since))), "u1".to_owned()), ..same.clone() }];
+        assert_eq!(decide(&look).object.status.public_ip_id == format!("id-{IP}"), had, "{since}");
+    }
+    // A rule that somebody made on the port of our own address.
+    let mut facts = on(&ours(BOTH), vec![address(IP, true, &[])]);
+    facts.rules[0].name = Some("web".to_owned());
+    let decision = decide(&look(object(), cluster(), facts));
+    let ready = decision.object.status.conditions.condition(condition::READY).expect("Ready");
+    assert!(decision.effects.is_empty() && ready.message.starts_with("E-CS-NOT-OURS"), "{}", ready.message);
+}
+
+#[test]
+fn what_lets_packets_out_of_a_network_that_was_there_goes_with_its_last_cluster() {
+    let denying = |keys: &[&str]| {
+        let network = json!({"id": "n1", "name": "net", "egressdefaultpolicy": false, "tags": tags(keys)});
+        Facts { network: Some(read(network)), exits: vec![exit()], ..Facts::default() }
+    };
+    let deleted = |exit: Option<&str>| {
+        let mut object = object();
+        object.metadata.deletion_timestamp = Some(now().into());
+        Made { exit: exit.map(str::to_owned), ..Made::default() }.put(&mut object.metadata);
+        object
+    };
+    let (ours, others) = ("CAPC_cluster_cu", "CAPC_cluster_au");
+    let rows = [
+        (
+            "we made it and are alone",
+            Some("e1"),
+            vec![ours],
+            vec!["delete-exit e1", "untag n1 CAPC_cluster_cu"],
+        ),
+        (
+            "we made it and another needs it",
+            Some("e1"),
+            vec![ours, others],
+            vec!["tag n1 [capstan_egress_e1]", "untag n1 CAPC_cluster_cu"],
+        ),
+        (
+            "another made it, and we are the last",
+            None,
+            vec![ours, "capstan_egress_e1"],
+            vec!["delete-exit e1", "untag n1 capstan_egress_e1", "untag n1 CAPC_cluster_cu"],
+        ),
+        ("somebody's own", None, vec![ours], vec!["untag n1 CAPC_cluster_cu"]),
+    ];
+    for (says, exit, keys, wanted) in rows {
+        assert_eq!(calls(&decide(&look(deleted(exit), cluster(), denying(&keys)))), wanted, "{says}");
+    }
+    let mut beside = look(deleted(Some("e1")), cluster(), denying(&[]));
+    beside.seen.neighbours.push(Neighbour::default());
+    assert_eq!(calls(&decide(&beside)), ["tag n1 [capstan_egress_e1]"], "one that has no tag yet counts too");
+}
+
+#[test]
+fn tags_of_the_uid_before_a_move_are_our_own() {
+    let mut moved = object();
+    moved.metadata.deletion_timestamp = Some(now().into());
+    let clusters = ["old".to_owned(), "cu".to_owned()].into();
+    Made { clusters, network: Some("n1".to_owned()), ..Made::default() }.put(&mut moved.metadata);
+    let mut network = ours(&["created_by_CAPC", "CAPC_cluster_old"]);
+    network.displaytext = Some("Kubernetes cluster ns/c (CAPC_cluster_old)".to_owned());
+    let facts = Facts { network: Some(network), ..Facts::default() };
+    assert_eq!(calls(&decide(&look(moved, cluster(), facts))), ["delete-network n1"]);
+
+    // From CAPC: nobody recorded the uid, and the address of the endpoint tells it.
+    let mut from_capc = object();
+    from_capc.spec.id = "n1".to_owned();
+    from_capc.spec.control_plane_endpoint.host = IP.to_owned();
+    let mut cluster = cluster();
+    cluster.spec.control_plane_endpoint.host = IP.to_owned();
+    let mut network = theirs();
+    network.tags = read(tags(&["created_by_CAPC", "CAPC_cluster_old", "CAPC_cluster_au"]));
+    let facts = Facts {
+        network: Some(network),
+        addresses: vec![address(IP, true, &["created_by_CAPC", "CAPC_cluster_old"])],
+        rules: vec![rule(IP)],
+        openings: vec![opening("f9", IP, "10.0.0.0/8")],
+        ..Facts::default()
+    };
+    let taken_over = decide(&look(from_capc, cluster.clone(), facts.clone()));
+    assert_eq!(calls(&taken_over), Vec::<String>::new(), "nothing changes in the cloud");
+    let clusters = Made::of(&taken_over.object.metadata).clusters;
+    assert_eq!(clusters, ["cu".to_owned(), "old".to_owned()].into());
+    let mut deleted = taken_over.object;
+    deleted.metadata.deletion_timestamp = Some(now().into());
+    assert_eq!(
+        calls(&decide(&look(deleted, cluster, facts))),
+        ["delete-rule r1", &format!("untag id-{IP} CAPC_cluster_old"), "untag n1 CAPC_cluster_old"],
+        "the network stays for the cluster of the other tag"
+    );
 }
 
 #[test]
@@ -281,7 +518,8 @@ fn whoever_comes_to_a_network_that_has_no_tags_yet_marks_it_for_both() {
     ];
     for (keys, wanted) in rows {
         let network = Network { tags: read(tags(keys)), ..other.clone() };
-        let facts = Facts { network: Some(network), exits: vec![exit()], ..Facts::default() };
+        let (exits, free) = (vec![exit()], IP.parse().ok());
+        let facts = Facts { network: Some(network), exits, free, ..Facts::default() };
         assert_eq!(calls(&decide(&look(object(), cluster(), facts)))[0], wanted);
     }
 }

@@ -5,23 +5,26 @@ use std::time::Duration;
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_core::paused;
 use capstan_capi_types::core::{Cluster, Machine, condition, label};
+use capstan_cloudstack_client::VirtualMachineId;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
 use capstan_cloudstack_types::names::finalizer::MACHINE as FINALIZER;
 use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{Address, CloudStackMachine};
-use capstan_controller::{Call, Effect, Failure, Look, Note, Wait};
+use capstan_controller::{Call, Code, Effect, Failure, Look, Note, Wait};
 use capstan_object::ConditionStatus::{False, True};
-use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, Time};
+use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta};
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    ATTACHED, CloudStackMachines, Instance, MachineCall, Order, Seen, delete, placement, prerequisites, ssh,
+    ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, Order, Seen, delete, naming, placement,
+    prerequisites, ssh,
 };
 use crate::account_cache::SETTLED;
 use crate::annotation;
 use crate::code;
+use crate::error::CloudError;
+use crate::refusal::{Pauses, Refusal};
 
 pub(super) type Decision = capstan_controller::Decision<CloudStackMachines>;
 
@@ -33,48 +36,33 @@ pub(super) const ATTACH_FAILED: &str = "AttachFailed";
 /// How soon something under way is looked at again.
 pub(super) const SOON: Duration = Duration::from_secs(3);
 
-/// The pause after the first deployment that failed; later ones double.
-const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-/// The longest pause.
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(600);
+/// Pauses between orders, after deployments that failed and orders that were refused.
+const PAUSES: Pauses =
+    Pauses { first: SignedDuration::from_secs(30), longest: SignedDuration::from_secs(600) };
 
-/// A deployment that failed, as the object remembers it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FailedDeployment {
-    /// How many failed so far.
-    pub attempts: u32,
-    /// When the last one did.
-    pub at: Time,
-    /// What CloudStack said.
-    pub message: String,
+/// The last deployment that failed.
+pub(super) fn failed_deployment(meta: &ObjectMeta) -> Option<Refusal> {
+    Refusal::of(meta, annotation::DEPLOY_FAILED)
 }
 
-impl FailedDeployment {
-    pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
-        let text = meta.annotations.get(annotation::DEPLOY_FAILED)?;
-        serde_json::from_str(text).ok()
-    }
-
-    /// When it is tried again.
-    pub(super) fn next(&self) -> Timestamp {
-        let doubled = FIRST_PAUSE.checked_mul(1 << self.attempts.saturating_sub(1).min(8));
-        let pause = doubled.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
-        self.at.timestamp().checked_add(pause).unwrap_or(self.at.timestamp())
-    }
+/// The last order that was refused.
+pub(super) fn refused_order(meta: &ObjectMeta) -> Option<Refusal> {
+    Refusal::of(meta, annotation::ORDER_REFUSED)
 }
 
-/// How many orders of a machine failed before.
-fn attempt(look: &Look<CloudStackMachines>) -> u32 {
-    FailedDeployment::of(&look.object.metadata).map_or(0, |failed| failed.attempts)
+/// The next order is not due yet.
+pub(super) fn is_pausing(meta: &ObjectMeta, now: Timestamp) -> bool {
+    [failed_deployment(meta), refused_order(meta)].iter().flatten().any(|last| now < last.next(PAUSES))
 }
 
 /// What CloudStack said when it took the order that is under way. The order itself may look different by now: what it
 /// was chosen from has changed, or another release wrote it.
 pub(super) fn taken(look: &Look<CloudStackMachines>) -> Option<&Value> {
-    let (own, now) = (&look.object.metadata.name, attempt(look));
+    let (meta, now) = (&look.object.metadata, naming::attempt(&look.object.metadata));
     look.concluded.iter().rev().find_map(|known| match &known.call {
-        MachineCall::Deploy { name, attempt, .. } if name == own && *attempt == now => known.result.as_ref(),
+        MachineCall::Deploy { name, attempt, .. } if *attempt == now && naming::is_of(meta, name) => {
+            known.result.as_ref()
+        }
         _ => None,
     })
 }
@@ -125,7 +113,7 @@ pub(super) fn waiting(look: &Look<CloudStackMachines>, decision: &mut Decision, 
 
 fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, decision: &mut Decision) {
     decision.add_finalizer(FINALIZER);
-    let provisioned = look.object.status.initialization.provisioned == Some(true);
+    let ran = naming::ran(&look.object, Some(machine));
     if let Some(result) = taken(look).filter(|_| look.object.spec.instance_id.is_none()) {
         return ordered(look, result, decision);
     }
@@ -142,11 +130,17 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
             set_state(look, &mut decision.object.status.conditions, condition::READY, verdict, None);
         }
         Instance::Failed(why) => remove_failed(look, why, decision),
-        Instance::There { machine: vm, .. } if !provisioned && vm.state == Some(MachineState::Error) => {
+        Instance::There { machine: vm, .. } if !ran && vm.state == Some(MachineState::Error) => {
             remove_failed(look, "it ended in state Error", decision);
         }
-        Instance::There { machine: vm, age } => tell(look, vm, *age, decision),
-        Instance::Gone if provisioned => {
+        // Those who see it see it for days; it never comes back.
+        Instance::There { machine: vm, .. }
+            if !ran && matches!(vm.state, Some(MachineState::Destroyed | MachineState::Expunging)) =>
+        {
+            retry_later(look, decision);
+        }
+        Instance::There { machine: vm, age } => tell(look, vm, (*age, ran), decision),
+        Instance::Gone if ran => {
             told_state(look, decision, "Gone");
             let message =
                 "the virtual machine was there and is gone; it is not made again: delete the Machine";
@@ -159,6 +153,7 @@ fn keep(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, d
 /// The order was taken: what it is known by goes on the object before anything else.
 fn ordered(look: &Look<CloudStackMachines>, result: &serde_json::Value, decision: &mut Decision) {
     decision.object.spec.instance_id = result["id"].as_str().map(str::to_owned);
+    decision.object.metadata.annotations.remove(annotation::ORDER_REFUSED);
     if let Some(job) = result["job"].as_str() {
         decision.object.metadata.annotations.insert(annotation::DEPLOY_JOB.to_owned(), job.to_owned());
     }
@@ -188,17 +183,25 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
     if let Some(group) = &seen.group {
         decision.object.spec.cloudstack_affinity_ref = Some(placement::reference(group));
     }
-    if let Some(failed) = FailedDeployment::of(&look.object.metadata) {
-        let next = failed.next();
-        let message = format!("{}: {}; next try at {next:.0}", code::DEPLOY, failed.message);
-        ready(look, decision, False, "DeployFailed", message);
-        if look.now < next {
-            decision.again_at(look.now, next);
-            let mut wait = Wait::on("DeployFailed", failed.message).code(code::DEPLOY);
-            wait.next = Some(next);
-            decision.wait(wait);
-            return;
+    let refused_before = refused_order(&look.object.metadata);
+    if let Some(refused) = refused_before.as_ref().filter(|refused| look.now < refused.next(PAUSES)) {
+        return pause(look, refused, ORDER_FAILED, &refused.message, None, decision);
+    }
+    if let Some(refused) = refused_before {
+        // Why stays visible, and what it was is looked at before the next order.
+        ready(look, decision, False, ORDER_FAILED, refused.message);
+    } else if let Some(failed) = failed_deployment(&look.object.metadata) {
+        let why = format!("{}: {}", code::DEPLOY, failed.message);
+        if look.now < failed.next(PAUSES) {
+            return pause(look, &failed, "DeployFailed", &why, Some(code::DEPLOY), decision);
         }
+        ready(
+            look,
+            decision,
+            False,
+            "DeployFailed",
+            format!("{why}; next try at {:.0}", failed.next(PAUSES)),
+        );
     } else {
         ready(look, decision, False, "Ordering", "");
     }
@@ -214,34 +217,84 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
             return;
         }
     };
-    let (name, attempt) = (object.metadata.name.clone(), attempt(look));
+    let mut attempt = naming::attempt(&object.metadata);
+    match &seen.namesake {
+        Some(Ok(Namesake::Ours { id, job })) => {
+            return ordered(look, &json!({"id": id, "job": job}), decision);
+        }
+        Some(Ok(Namesake::Another(id))) => {
+            let cause = not_ours(&naming::current(&object.metadata), id);
+            cause.wait(decision);
+            return ready(look, decision, False, ORDER_FAILED, cause.text());
+        }
+        // One that was destroyed has the name, and keeps it for days.
+        Some(Ok(Namesake::Nobody)) => attempt = attempt.saturating_add(1),
+        Some(Err(cause)) => {
+            cause.wait(decision);
+            return ready(look, decision, False, cause.reason, cause.text());
+        }
+        None => {}
+    }
+    let name = naming::name(&object.metadata.name, attempt);
+    let note = Note::normal("Ordered", "Create", format!("virtual machine {name} is ordered"));
     let call = MachineCall::Deploy { name, attempt, order: Some(order) };
     if let Some(failure) = failure_of(look, &call) {
-        ready(look, decision, False, ORDER_FAILED, failure.error.to_string());
+        return refused(look, &failure.error.to_string(), decision);
     }
-    let note = Note::normal(
-        "Ordered",
-        "Create",
-        format!("virtual machine {} is ordered", look.object.metadata.name),
-    );
+    // Before the order is sent: whatever becomes of it, its machine is looked for, and no other gets its name.
+    decision.object.metadata.annotations.insert(annotation::ORDERS.to_owned(), attempt.to_string());
     decision.then_noting(Effect::Call(call), note);
+}
+
+/// A virtual machine of the name that an order needs is somebody else's.
+pub(super) fn not_ours(name: &str, id: &VirtualMachineId) -> CloudError {
+    let message = format!(
+        "virtual machine {id} is called {name} and does not boot with the data of this Machine: it is left alone; rename or \
+         delete it in CloudStack"
+    );
+    CloudError::new(code::NOT_OURS, "NotOurs", message)
+}
+
+/// CloudStack refused the order: the next one is sent after a pause, each longer than the one before.
+fn refused(look: &Look<CloudStackMachines>, why: &str, decision: &mut Decision) {
+    let before = refused_order(&look.object.metadata);
+    let refused = Refusal::after(before.as_ref(), look.now, why);
+    refused.put(&mut decision.object.metadata, annotation::ORDER_REFUSED);
+    pause(look, &refused, ORDER_FAILED, why, None, decision);
+}
+
+/// Waits until the next try.
+fn pause(
+    look: &Look<CloudStackMachines>,
+    failed: &Refusal,
+    reason: &str,
+    why: &str,
+    code: Option<Code>,
+    decision: &mut Decision,
+) {
+    let next = failed.next(PAUSES);
+    decision.again_at(look.now, next);
+    let mut wait = Wait::on(reason, failed.message.as_str());
+    if let Some(code) = code {
+        wait = wait.code(code);
+    }
+    wait.next = Some(next);
+    decision.wait(wait);
+    ready(look, decision, False, reason, format!("{why}; next try at {next:.0}"));
 }
 
 /// The machine never came up: it goes, and another is ordered later.
 fn remove_failed(look: &Look<CloudStackMachines>, why: &str, decision: &mut Decision) {
     let Some(id) = look.object.spec.instance_id.clone() else { return };
-    let before = FailedDeployment::of(&look.object.metadata);
+    let before = failed_deployment(&look.object.metadata);
     let annotations = &mut decision.object.metadata.annotations;
     // The job goes from the object when its failure is written down: it is counted once.
     let counted = annotations.remove(annotation::DEPLOY_JOB).is_none() && before.is_some();
-    let attempts = before.as_ref().map_or(0, |before| before.attempts);
-    let failed = match before.filter(|_| counted) {
-        Some(before) => before,
-        None => FailedDeployment { attempts: attempts + 1, at: look.now.into(), message: why.to_owned() },
+    let failed = match &before {
+        Some(before) if counted => before.clone(),
+        _ => Refusal::after(before.as_ref(), look.now, why),
     };
-    if let Ok(text) = serde_json::to_string(&failed) {
-        annotations.insert(annotation::DEPLOY_FAILED.to_owned(), text);
-    }
+    failed.put(&mut decision.object.metadata, annotation::DEPLOY_FAILED);
     let text = format!("{}: {}", code::DEPLOY, failed.message);
     let Some(call) = destroy_call(look, id, decision) else {
         return ready(look, decision, False, "DeployFailed", text);
@@ -275,17 +328,20 @@ pub(super) fn destroy_call(
 
 /// The machine that never came up is gone.
 fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
-    let failed = FailedDeployment::of(&look.object.metadata).unwrap_or_else(|| FailedDeployment {
-        attempts: 1,
-        at: look.now.into(),
-        message: "the virtual machine vanished before it ran".to_owned(),
-    });
+    if let Some(note) = delete::leaving(look) {
+        decision.then(note);
+        return;
+    }
+    let failed = failed_deployment(&look.object.metadata)
+        .unwrap_or_else(|| Refusal::after(None, look.now, "the virtual machine vanished before it ran"));
     let object = &mut decision.object;
     object.spec.instance_id = None;
     object.metadata.annotations.remove(annotation::DEPLOY_JOB);
-    if let Ok(text) = serde_json::to_string(&failed) {
-        object.metadata.annotations.insert(annotation::DEPLOY_FAILED.to_owned(), text);
-    }
+    let ordered = u32::from(naming::was_ordered(&look.object.metadata));
+    let next = naming::attempt(&look.object.metadata).saturating_add(ordered);
+    // Orders of releases that did not number them were all for one name.
+    object.metadata.annotations.insert(annotation::ORDERS.to_owned(), next.max(1).to_string());
+    failed.put(&mut object.metadata, annotation::DEPLOY_FAILED);
     decision.again_in(SOON);
     ready(look, decision, False, "DeployFailed", format!("{}: {}", code::DEPLOY, failed.message));
 }
@@ -299,10 +355,14 @@ pub(super) fn told_state(look: &Look<CloudStackMachines>, decision: &mut Decisio
 }
 
 /// The machine is there: what it is like.
-fn tell(look: &Look<CloudStackMachines>, vm: &VirtualMachine, age: Duration, decision: &mut Decision) {
+fn tell(
+    look: &Look<CloudStackMachines>,
+    vm: &VirtualMachine,
+    (age, ran): (Duration, bool),
+    decision: &mut Decision,
+) {
     let known = vm.state.as_ref().map_or("Unknown", MachineState::as_str);
     told_state(look, decision, known);
-    let provisioned = look.object.status.initialization.provisioned == Some(true);
     if vm.state == Some(MachineState::Running) {
         let object = &mut decision.object;
         object.metadata.annotations.remove(annotation::DEPLOY_JOB);
@@ -320,7 +380,7 @@ fn tell(look: &Look<CloudStackMachines>, vm: &VirtualMachine, age: Duration, dec
         ready(look, decision, True, "Running", "");
         attach(look, vm, decision);
         ssh::keep(look, vm, decision);
-    } else if provisioned {
+    } else if ran {
         decision.again_in(SETTLED.saturating_sub(age));
         let mend = "start it in CloudStack, or delete the Machine to have it replaced";
         ready(look, decision, False, known, format!("the virtual machine is {known} in CloudStack; {mend}"));

@@ -1,5 +1,7 @@
 //! The end of a CloudStackMachine.
 
+use std::time::Duration;
+
 use capstan_capi_core::conditions::{ConditionState, set_state};
 use capstan_capi_types::core::reason;
 use capstan_cloudstack_client::model::{MachineState, VirtualMachine};
@@ -8,12 +10,18 @@ use capstan_controller::{Effect, Look, Note, ObjectRef};
 use capstan_object::ConditionStatus::{False, True};
 use capstan_object::Conditions;
 
-use super::decide::{Decision, SOON, destroy_call, failure_of, ready, rule, taken, told_state, waiting};
+use super::decide::{
+    Decision, SOON, destroy_call, failure_of, not_ours, ready, rule, taken, told_state, waiting,
+};
 use super::ssh::Ending;
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, ssh};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, naming, ssh};
 use crate::balancers::{self, Balancer};
 use crate::code;
 use crate::error::CloudError;
+use crate::leaving;
+
+/// The longest pause between looks at a machine that is being expunged.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     if !look.object.metadata.finalizers.iter().any(|name| name == FINALIZER) {
@@ -22,17 +30,10 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     if look.object.spec.instance_id.is_none() {
         // An order whose end nobody had heard of turned out to have been taken.
         let ordered = taken(look).and_then(|result| result["id"].as_str());
-        match ordered {
-            Some(id) => {
-                decision.object.spec.instance_id = Some(id.to_owned());
-                decision.again_in(SOON);
-                ready(look, decision, False, reason::DELETING, "");
-            }
-            None => {
-                decision.remove_finalizer(FINALIZER);
-            }
-        }
-        return;
+        return match ordered {
+            Some(id) => found(look, id, decision),
+            None => unrecorded(look, decision),
+        };
     }
     match &look.seen.instance {
         Instance::None => {
@@ -43,9 +44,7 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
             cause.wait(decision);
             ready(look, decision, False, cause.reason, cause.text());
         }
-        Instance::Gone => {
-            decision.remove_finalizer(FINALIZER);
-        }
+        Instance::Gone => gone(look, decision),
         Instance::There { machine, .. } => remove(look, machine, decision),
         Instance::Deploying(_) | Instance::Failed(_) => {
             decision.again_in(SOON);
@@ -53,9 +52,67 @@ pub(super) fn delete(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     }
 }
 
+/// The virtual machine of an order turned up.
+fn found(look: &Look<CloudStackMachines>, id: &str, decision: &mut Decision) {
+    decision.object.spec.instance_id = Some(id.to_owned());
+    decision.again_in(SOON);
+    ready(look, decision, False, reason::DELETING, "");
+}
+
+/// No virtual machine is on record. One may be there all the same: CloudStack can leave one behind where it refuses an
+/// order.
+fn unrecorded(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    match &look.seen.namesake {
+        Some(Ok(Namesake::Ours { id, .. })) => found(look, id.as_str(), decision),
+        Some(Ok(Namesake::Another(id))) => {
+            let cause = not_ours(&naming::current(&look.object.metadata), id);
+            cause.wait(decision);
+            ready(look, decision, False, cause.reason, cause.text());
+        }
+        Some(Err(cause)) => {
+            cause.wait(decision);
+            ready(look, decision, False, cause.reason, cause.text());
+        }
+        None if naming::was_ordered(&look.object.metadata) && look.seen.domain.is_some() => {
+            decision.again_in(SOON);
+        }
+        Some(Ok(Namesake::Nobody)) | None => {
+            decision.remove_finalizer(FINALIZER);
+        }
+    }
+}
+
+/// Nothing more can be done about the machine by this account.
+fn gone(look: &Look<CloudStackMachines>, decision: &mut Decision) {
+    match leaving(look) {
+        Some(note) => {
+            ready(
+                look,
+                decision,
+                False,
+                reason::DELETING,
+                "its network has to wait for CloudStack to expunge it",
+            );
+            decision.then(note);
+        }
+        None => {
+            decision.remove_finalizer(FINALIZER);
+        }
+    }
+}
+
+/// Has the network know of a machine that is destroyed and that CloudStack keeps for a while, unless it does.
+pub(super) fn leaving(look: &Look<CloudStackMachines>) -> Option<Effect<MachineCall>> {
+    let id = look.object.spec.instance_id.as_deref()?;
+    let kept = matches!(&look.seen.teardown, Some(Ok(teardown)) if !teardown.expunge);
+    let network =
+        look.seen.network.as_ref().filter(|network| kept && !leaving::is_noted(&network.metadata, id))?;
+    Some(Effect::merge(ObjectRef::to(&**network), leaving::noted(id, look.now)))
+}
+
 fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut Decision) {
     told_state(look, decision, vm.state.as_ref().map_or("Unknown", MachineState::as_str));
-    if vm.name.as_deref() != Some(look.object.metadata.name.as_str()) {
+    if !naming::is_of(&look.object.metadata, vm.name.as_deref().unwrap_or_default()) {
         let message = format!(
             "{}: spec.instanceID is virtual machine {}, which is called {:?}: it is left alone; give it the name of this object to have it destroyed, or take the finalizer off",
             code::NOT_OURS,
@@ -66,13 +123,20 @@ fn remove(look: &Look<CloudStackMachines>, vm: &VirtualMachine, decision: &mut D
     }
     match &vm.state {
         // Nothing more can be done about it by this account.
-        Some(MachineState::Destroyed) if matches!(&look.seen.teardown, Some(Ok(teardown)) if !teardown.expunge) =>
+        Some(MachineState::Destroyed | MachineState::Expunging) if matches!(&look.seen.teardown, Some(Ok(teardown)) if !teardown.expunge) =>
         {
-            decision.remove_finalizer(FINALIZER);
-            return;
+            return gone(look, decision);
         }
         Some(MachineState::Expunging) => {
-            decision.again_in(SOON);
+            // Seconds as a rule; where it takes longer, nobody gains by asking every few of them.
+            let since = look
+                .object
+                .status
+                .instance_state_last_updated
+                .filter(|_| look.object.status.instance_state == MachineState::Expunging.as_str());
+            let since = since.map_or(look.now, |since| since.timestamp());
+            let waited = Duration::try_from(look.now.duration_since(since)).unwrap_or_default();
+            decision.again_in((waited / 4).clamp(SOON, LONGEST));
             return waiting(look, decision, reason::DELETING, "CloudStack to expunge the virtual machine");
         }
         _ => {}

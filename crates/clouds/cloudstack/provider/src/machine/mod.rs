@@ -1,12 +1,12 @@
 //! `CloudStackMachine`: a virtual machine.
 //!
-//! Owns: CloudStackMachines, their finalizer, ids and status; the virtual machine of their name, its membership in the
+//! Owns: CloudStackMachines, their finalizer, ids and status; the virtual machine of a name that they gave, its membership in the
 //! load balancer, the port that is forwarded to it, the data disk it was ordered with; the CloudStackAffinityGroup it asks for. Reads: the Machine that
 //! owns it, its Cluster, failure domain and network, the Secret with its boot data, the cloud.
 //!
 //! ```text
 //! placed ─▶ order decided ─▶ intent with the order, deployVirtualMachine ─▶ {id, job} on the object ─▶ job ends ─▶ runs ─▶ looked at each minute
-//!              │ nobody heard: looked up by name and boot data              └─ failed: removed, ordered again later
+//!              │ nobody heard: looked up by name and boot data              └─ failed: removed, ordered again later by another name
 //! ```
 //!
 //! A machine that ran once and has gone is told, never made again: whoever manages the Machine replaces it.
@@ -16,6 +16,8 @@ mod catalog;
 mod decide;
 mod delete;
 mod forwarding;
+mod namesake;
+pub(crate) mod naming;
 mod observe;
 mod order;
 #[cfg(test)]
@@ -51,10 +53,12 @@ use capstan_provider_kit::SecretOutline;
 
 use crate::clouds::Clouds;
 use forwarding::AddressRules;
+use placement::Placements;
 use recent::Recent;
 
 pub use call::MachineCall;
 pub(crate) use catalog::{fits, service_offering};
+pub use namesake::Namesake;
 pub use observe::{Instance, Seen};
 pub use order::Order;
 pub use ssh::FORWARDED;
@@ -68,13 +72,15 @@ pub struct CloudStackMachines {
     answers: Answers,
 }
 
-/// Answers of the cloud that several looks share.
+/// What several looks share: answers of the cloud, and choices.
 #[derive(Default)]
 struct Answers {
     /// Rules by the id of their address.
     rules: Recent<AddressRules>,
     /// Disks by the id of their machine.
     disks: Recent<Vec<VolumeId>>,
+    /// Where machines go that are being placed.
+    placements: Placements,
 }
 
 impl CloudStackMachines {
@@ -160,6 +166,10 @@ impl Controller for CloudStackMachines {
         view: &View,
     ) -> Result<Resolution, ObserveError> {
         resolve::resolve(intent, object, view, &self.clouds, &self.answers).await
+    }
+
+    fn gone(&self, key: &Key) {
+        self.answers.placements.forget(key);
     }
 }
 

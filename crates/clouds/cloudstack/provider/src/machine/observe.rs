@@ -20,9 +20,14 @@ use capstan_provider_kit::{BootData, BootDataError};
 
 use super::catalog::Catalog;
 use super::decide::{ATTACH_FAILED, ORDER_FAILED};
+use super::namesake::NAME_TAKEN;
+use super::placement::Placements;
+use super::resolve::Sign;
 use super::ssh::SshRules;
 use super::teardown::{self, Teardown};
-use super::{ATTACHED, Answers, decide, forwarding, placement, prerequisites, ssh};
+use super::{
+    ATTACHED, Answers, Namesake, Order, decide, forwarding, namesake, naming, placement, prerequisites, ssh,
+};
 use crate::account_cache::{MOVING, SETTLED};
 use crate::annotation;
 use crate::balancers::Balancer;
@@ -74,6 +79,9 @@ pub struct Seen {
     pub group: Option<Arc<CloudStackAffinityGroup>>,
     /// The machine in the cloud.
     pub instance: Instance,
+    /// Who has the name of the order; asked if CloudStack said that the name is taken, and before an object without a
+    /// machine on record goes.
+    pub namesake: Option<Result<Namesake, CloudError>>,
     /// Load balancers of a cluster that goes, on a network that stays, as far as they lead to this machine.
     pub balancers: Vec<Balancer>,
     /// What an order is chosen from; `None` while none is to be made.
@@ -107,13 +115,19 @@ pub(super) async fn observe(
     clouds: &Clouds,
     answers: &Answers,
 ) -> Result<Seen, ObserveError> {
-    let mut seen = surroundings(object, view)?;
+    let mut seen = surroundings(object, view, &answers.placements)?;
     let Some(domain) = seen.domain.clone() else { return Ok(seen) };
     let ordered = object.spec.instance_id.as_deref();
-    if ordered.is_none() && !prerequisites::may_order(object, &seen, view.now()) {
+    let forgotten =
+        ordered.is_none() && object.metadata.is_deleting() && naming::was_ordered(&object.metadata);
+    if ordered.is_none() && !forgotten && !prerequisites::may_order(object, &seen, view.now()) {
         return Ok(seen);
     }
     match (clouds.access(&domain.spec, view).await, ordered) {
+        (Ok(access), None) if forgotten => {
+            seen.namesake = Some(namesake(object, None, &access, view).await?);
+        }
+        (Err(cause), None) if forgotten => seen.namesake = Some(Err(cause)),
         (Ok(access), Some(id)) => existing(object, &id.into(), &mut seen, &access, view, answers).await?,
         (Ok(access), None) => {
             let told = object.status.conditions.condition(condition::READY);
@@ -123,11 +137,27 @@ pub(super) async fn observe(
             let secret = machine.and_then(|machine| machine.spec.bootstrap.data_secret_name.clone());
             let secret = Key::new(object.metadata.namespace.as_str(), secret.unwrap_or_default());
             seen.boot_data = Some(BootData::observe(&secret, view).await);
+            if refused && told.is_some_and(|told| told.message.contains(NAME_TAKEN)) {
+                let order = Order::of(object, &seen).and_then(Result::ok);
+                seen.namesake = Some(namesake(object, order.as_ref(), &access, view).await?);
+            }
         }
         (Err(cause), Some(_)) => seen.instance = Instance::Unknown(cause),
         (Err(cause), None) => seen.catalog = Some(Err(cause)),
     }
     Ok(seen)
+}
+
+/// Who has the name of the order that is under way or next.
+async fn namesake(
+    object: &CloudStackMachine,
+    order: Option<&Order>,
+    access: &Access,
+    view: &View,
+) -> Result<Result<Namesake, CloudError>, ObserveError> {
+    let sign = Sign::of(order, object, view).await?;
+    let found = namesake::look_up(&naming::current(&object.metadata), &sign, access).await;
+    Ok(found.map_err(|error| access.explain(&error)))
 }
 
 /// What the cloud says about a machine that was ordered.
@@ -139,7 +169,8 @@ async fn existing(
     view: &View,
     answers: &Answers,
 ) -> Result<(), ObserveError> {
-    seen.instance = match instance(object, id, access).await {
+    let ran = naming::ran(object, seen.machine.as_deref());
+    seen.instance = match instance(object, id, ran, access).await {
         Ok(instance) => instance,
         Err(cause) => Instance::Unknown(cause),
     };
@@ -148,7 +179,7 @@ async fn existing(
             balancers(id, access).await.map_err(|cause| ObserveError::outside(cause.code, cause.message))?;
     }
     if let Some(due) = teardown::due(object, seen) {
-        seen.teardown = Some(teardown::observe(due, object, access, &answers.disks).await);
+        seen.teardown = Some(teardown::observe(due, object, &seen.instance, access, &answers.disks).await);
     }
     let Instance::There { machine: vm, .. } = &seen.instance else { return Ok(()) };
     let told = object.status.conditions.condition(ATTACHED);
@@ -215,7 +246,11 @@ pub(super) fn domain_of(
 }
 
 /// Everything but the cloud.
-fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, ObserveError> {
+fn surroundings(
+    object: &CloudStackMachine,
+    view: &View,
+    placements: &Placements,
+) -> Result<Seen, ObserveError> {
     let meta = &object.metadata;
     let mut seen = Seen {
         machine: owners::of::<Machine>(meta, view)?,
@@ -231,7 +266,14 @@ fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, Observe
         return Ok(seen);
     };
     if object.spec.failure_domain_name.is_empty() && machine.spec.failure_domain.is_empty() {
-        seen.placed = placed(object, machine, cluster, view)?;
+        let owner = machine.metadata.controller().map_or("", |owner| owner.uid.as_str());
+        let (mut counts, recorded) = placed(object, machine, cluster, view)?;
+        placements.choose((&meta.key(), owner), &mut counts, &recorded, |counts| {
+            placement::failure_domain(object, machine, infrastructure, counts)
+        });
+        seen.placed = counts;
+    } else {
+        placements.forget(&meta.key());
     }
     let place = placement::failure_domain(object, machine, infrastructure, &seen.placed);
     let Some(place) = place else { return Ok(seen) };
@@ -246,24 +288,26 @@ fn surroundings(object: &CloudStackMachine, view: &View) -> Result<Seen, Observe
     Ok(seen)
 }
 
-/// How many machines of the same owner are in each failure domain.
+/// How many machines of the same owner are in each failure domain by their record, and which have one.
 fn placed(
     object: &CloudStackMachine,
     machine: &Machine,
     cluster: &Cluster,
     view: &View,
-) -> Result<BTreeMap<String, usize>, ObserveError> {
+) -> Result<(BTreeMap<String, usize>, Vec<Key>), ObserveError> {
     let (own, cluster) = (&object.metadata, &cluster.metadata.name);
     let owner = machine.metadata.controller().map(|owner| owner.uid.as_str());
-    let mut placed = BTreeMap::new();
+    let (mut placed, mut recorded) = (BTreeMap::new(), Vec::new());
     for other in view.labelled::<CloudStackMachine>(&own.namespace, label::CLUSTER_NAME, cluster)? {
         let theirs = owners::of::<Machine>(&other.metadata, view)?;
         let theirs = theirs.as_ref().and_then(|machine| machine.metadata.controller());
-        if other.metadata.uid != own.uid && theirs.map(|owner| owner.uid.as_str()) == owner {
+        let is_placed = !other.spec.failure_domain_name.is_empty();
+        if is_placed && other.metadata.uid != own.uid && theirs.map(|owner| owner.uid.as_str()) == owner {
+            recorded.push(other.metadata.key());
             *placed.entry(other.spec.failure_domain_name.clone()).or_default() += 1;
         }
     }
-    Ok(placed)
+    Ok((placed, recorded))
 }
 
 fn domain(
@@ -278,11 +322,11 @@ fn domain(
 async fn instance(
     object: &CloudStackMachine,
     id: &VirtualMachineId,
+    ran: bool,
     access: &Access,
 ) -> Result<Instance, CloudError> {
     let explain = |error: capstan_cloudstack_client::Error| access.explain(&error);
     let deleting = object.metadata.is_deleting();
-    let provisioned = object.status.initialization.provisioned == Some(true);
     if let Some(job) = object.metadata.annotations.get(annotation::DEPLOY_JOB).filter(|_| !deleting) {
         let job: JobId = job.as_str().into();
         match access.cache.deployment(&access.client, &access.scope(), &job, id).await {
@@ -294,7 +338,7 @@ async fn instance(
             Err(error) => return Err(explain(error)),
         }
     }
-    let most = if provisioned && !deleting { SETTLED } else { MOVING };
+    let most = if ran && !deleting { SETTLED } else { MOVING };
     let snapshot = access.cache.machine(&access.client, &access.scope(), id, most).await.map_err(explain)?;
     Ok(match snapshot.machine {
         Some(machine) => Instance::There { machine, age: snapshot.age },

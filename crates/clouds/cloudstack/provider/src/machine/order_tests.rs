@@ -309,8 +309,12 @@ fn why_an_order_failed_stays_visible_while_another_is_made() {
     again.failures.push(Failure { effect, call: Some(call), error, since: now(), attempts: 1 });
     again.seen.catalog = Some(Ok(Catalog { owner: Owner::project("p1".into()), ..catalog() }));
     let decision = decide(&again);
-    assert_eq!(calls(&decision), ["deploy-vm m"]);
-    assert_eq!(ready(&decision).message, "E-CS-QUOTA: 20 of 20 used");
+    assert!(decision.effects.is_empty(), "the next order comes after a pause");
+    assert!(ready(&decision).message.starts_with("E-CS-QUOTA: 20 of 20 used; next try at "));
+    let mut later = look(decision.object, observed());
+    later.now = now() + jiff::SignedDuration::from_secs(30);
+    assert_eq!(calls(&decide(&later)), ["deploy-vm m"]);
+    assert_eq!(ready(&decide(&later)).message, "E-CS-QUOTA: 20 of 20 used");
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use capstan_capi_core::owners;
 use capstan_capi_types::core::Machine;
-use capstan_cloudstack_client::commands::{GetVirtualMachineUserData, ListVirtualMachines};
-use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_client::commands::ListVirtualMachines;
 use capstan_cloudstack_client::{Error, UserData, VirtualMachineId};
 use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use capstan_controller::{Intent, ObserveError, Resolution, View};
@@ -14,8 +13,8 @@ use capstan_provider_kit::boot_data;
 use serde_json::json;
 
 use super::forwarding::Question;
-use super::{Answers, MachineCall, Order, call, forwarding, user_data};
-use crate::clouds::{Access, Clouds};
+use super::{Answers, MachineCall, Namesake, Order, call, forwarding, namesake, user_data};
+use crate::clouds::Clouds;
 use crate::error::CloudError;
 use crate::isolated_network::SETTLE;
 
@@ -32,8 +31,9 @@ pub(super) async fn resolve(
     match &intent.call {
         MachineCall::Deploy { name, order, .. } => {
             let sign = Sign::of(order.as_deref(), object, view).await?;
-            if let Some(machine) = taken(name, &sign, &access).await.map_err(lost)? {
-                return Ok(Resolution::Happened(json!({"id": machine.id, "job": machine.jobid})));
+            let found = namesake::look_up(name, &sign, &access).await.map_err(lost)?;
+            if let Namesake::Ours { id, job } = found {
+                return Ok(Resolution::Happened(json!({"id": id, "job": job})));
             }
             let young = view.now().duration_since(intent.at.timestamp()) < SETTLE;
             Ok(match young {
@@ -68,7 +68,7 @@ pub(super) async fn resolve(
 }
 
 /// What the machine of an order is known by, beside its name: names are not unique, the boot data of a machine is.
-struct Sign {
+pub(super) struct Sign {
     /// Its user data, as far as that can be made again.
     user_data: Option<UserData>,
     /// The boot data is that of the order: other user data is another machine's.
@@ -78,7 +78,7 @@ struct Sign {
 }
 
 impl Sign {
-    async fn of(
+    pub(super) async fn of(
         order: Option<&Order>,
         object: &CloudStackMachine,
         view: &View,
@@ -108,30 +108,12 @@ impl Sign {
     }
 
     /// A machine of the order's name is the order's.
-    fn fits(&self, machine: &VirtualMachine, theirs: Option<&str>) -> bool {
+    pub(super) fn fits(&self, display_name: Option<&str>, theirs: Option<&str>) -> bool {
         let ours = self.user_data.as_ref().and_then(|data| serde_json::to_value(data).ok());
         match (ours.as_ref().and_then(|data| data.as_str()), theirs) {
             (Some(ours), Some(theirs)) if ours == theirs => true,
             (Some(_), Some(_)) if self.certain => false,
-            _ => machine.displayname == self.display_name,
+            _ => display_name.is_some() && display_name == self.display_name.as_deref(),
         }
     }
-}
-
-/// The machine that an order made.
-async fn taken(name: &str, sign: &Sign, access: &Access) -> Result<Option<VirtualMachine>, Error> {
-    let question = ListVirtualMachines {
-        name: Some(name.to_owned()),
-        scope: access.scope(),
-        ..ListVirtualMachines::default()
-    };
-    let found = access.client.list(&question).await?;
-    for machine in found.into_iter().filter(|machine| machine.name.as_deref() == Some(name)) {
-        let question = GetVirtualMachineUserData { virtualmachineid: machine.id.clone() };
-        let theirs = access.client.call(&question).await?.userdata;
-        if sign.fits(&machine, theirs.as_ref().map(|data| data.expose())) {
-            return Ok(Some(machine));
-        }
-    }
-    Ok(None)
 }

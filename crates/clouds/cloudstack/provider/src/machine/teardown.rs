@@ -7,7 +7,7 @@ use capstan_cloudstack_types::v1beta3::CloudStackMachine;
 use tokio::time::Instant;
 
 use super::recent::Recent;
-use super::{Instance, Seen};
+use super::{Instance, Seen, naming};
 use crate::clouds::Access;
 use crate::error::CloudError;
 
@@ -23,13 +23,17 @@ pub struct Teardown {
 /// The machine that may have to be destroyed, and whether it is destroyed already.
 pub(super) fn due(object: &CloudStackMachine, seen: &Seen) -> Option<(VirtualMachineId, bool)> {
     let deleting = object.metadata.is_deleting();
-    let provisioned = object.status.initialization.provisioned == Some(true);
+    let ran = naming::ran(object, seen.machine.as_deref());
     match &seen.instance {
         Instance::There { machine, .. } => {
             let is = |state: MachineState| machine.state == Some(state);
-            let failed = !provisioned && is(MachineState::Error);
-            let asked = (deleting || failed) && !is(MachineState::Expunging);
-            asked.then(|| (machine.id.clone(), is(MachineState::Destroyed)))
+            let destroyed = is(MachineState::Destroyed) || is(MachineState::Expunging);
+            let asked = deleting || !ran && (destroyed || is(MachineState::Error));
+            asked.then(|| (machine.id.clone(), destroyed))
+        }
+        // Accounts that may not expunge do not see it any more.
+        Instance::Gone if (deleting || !ran) && seen.network.is_some() => {
+            Some((object.spec.instance_id.as_deref()?.into(), true))
         }
         Instance::Failed(_) if !deleting => Some((object.spec.instance_id.as_deref()?.into(), false)),
         _ => None,
@@ -39,6 +43,7 @@ pub(super) fn due(object: &CloudStackMachine, seen: &Seen) -> Option<(VirtualMac
 pub(super) async fn observe(
     (id, destroyed): (VirtualMachineId, bool),
     object: &CloudStackMachine,
+    seen: &Instance,
     access: &Access,
     recent: &Recent<Vec<VolumeId>>,
 ) -> Result<Teardown, CloudError> {
@@ -47,7 +52,8 @@ pub(super) async fn observe(
     let disk = &object.spec.disk_offering;
     let has_disk = !disk.id.is_empty() || !disk.name.is_empty();
     // Nothing more is done about a machine that is destroyed and cannot be expunged.
-    if !has_disk || destroyed && !expunge {
+    let gone = matches!(seen, Instance::Gone);
+    if !has_disk || gone || destroyed && !expunge {
         return Ok(Teardown { expunge, disks: Vec::new() });
     }
     if let Some(disks) = recent.get(id.as_str()) {

@@ -11,7 +11,7 @@ use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
     CloudStackIsolatedNetwork, CloudStackMachine,
 };
-use capstan_controller::{Concluded, Decision, Look};
+use capstan_controller::{Concluded, Decision, Failure, Look};
 use capstan_object::{Condition, ConditionStatus, Conditions, ObjectMeta, OwnerReference};
 pub(super) use capstan_provider_kit::testing::{effects as calls, now};
 use capstan_provider_kit::{BootData, BootDataRef};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::catalog::Catalog;
 use super::decide::decide;
 use super::teardown::Teardown;
-use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Seen, placement};
+use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, Seen, placement};
 use crate::annotation;
 use crate::code;
 use crate::error::CloudError;
@@ -258,8 +258,139 @@ fn a_machine_that_never_came_up_is_removed_and_ordered_again_after_a_pause() {
     let decision = decide(&again);
     assert!(decision.effects.is_empty() && decision.look_again == Some(Duration::from_secs(30)));
     again.now = now() + jiff::SignedDuration::from_secs(30);
-    assert_eq!(calls(&decide(&again)), ["deploy-vm m"]);
+    assert_eq!(calls(&decide(&again)), ["deploy-vm m-r1"], "CloudStack keeps the old name for days");
     assert!(ready(&decide(&again)).message.contains("no room"), "why it failed stays visible");
+    // One that vanishes, or that only the operator still sees, has had its name too.
+    for instance in [Instance::Gone, vm("Expunging"), vm("Destroyed")] {
+        let mut second = decide(&again).object;
+        second.spec.instance_id = Some("v2".to_owned());
+        let decision = decide(&look(second, seen(instance)));
+        assert_eq!(decision.object.metadata.annotations[annotation::ORDERS], "2");
+        assert_eq!(decision.object.spec.instance_id, None);
+    }
+}
+
+#[test]
+fn a_machine_that_ran_is_never_ordered_again_though_its_status_is_lost() {
+    // What `clusterctl move` and a restore without status leave of one that ran.
+    let mut moved = ordered();
+    moved.spec.provider_id = Some("cloudstack:///v1".to_owned());
+    let mut of_machine = owner(false);
+    of_machine.spec.provider_id = "cloudstack:///v1".to_owned();
+    let by_machine = Seen { machine: Some(Arc::new(of_machine)), ..seen(Instance::Gone) };
+    for (object, seen) in [(moved.clone(), seen(Instance::Gone)), (ordered(), by_machine)] {
+        let decision = decide(&look(object, seen));
+        assert!(decision.effects.is_empty());
+        assert_eq!(decision.object.spec.instance_id.as_deref(), Some("v1"), "it is not forgotten");
+        assert_eq!(ready(&decision).reason, "Gone");
+    }
+    for state in ["Error", "Stopped", "Destroyed", "Expunging"] {
+        let decision = decide(&look(moved.clone(), seen(vm(state))));
+        assert!(decision.effects.is_empty(), "{state}");
+        assert_eq!(ready(&decision).reason, state);
+    }
+}
+
+#[test]
+fn refused_orders_pause_from_the_first_on() {
+    let mut first = look(object(), seen(Instance::None));
+    let [planned] = decide(&first).effects.try_into().expect("one call");
+    let error = capstan_controller::Error { code: code::REFUSED, message: "no such key".to_owned() };
+    let effect = capstan_controller::Effect::summary(&planned.effect);
+    first.failures.push(Failure { effect, call: None, error, since: now(), attempts: 1 });
+    let mut object = decide(&first).object;
+    for (pause, second) in [(30, 30), (60, 90), (120, 210)] {
+        let decision = decide(&look(object.clone(), seen(Instance::None)));
+        let at = now() + jiff::SignedDuration::from_secs(second - pause);
+        let mut paused = look(object.clone(), seen(Instance::None));
+        paused.now = at;
+        let decision = if pause == 30 { decision } else { decide(&paused) };
+        assert!(decision.effects.is_empty());
+        assert_eq!(decision.look_again, Some(Duration::from_secs(u64::try_from(pause).expect("seconds"))));
+        assert!(ready(&decision).reason == "OrderFailed" && ready(&decision).message.contains("no such key"));
+        let mut due = look(object.clone(), seen(Instance::None));
+        due.now = now() + jiff::SignedDuration::from_secs(second);
+        assert_eq!(calls(&decide(&due)), ["deploy-vm m"]);
+        due.failures.clone_from(&first.failures);
+        object = decide(&due).object;
+    }
+    let mut taken = look(object, seen(Instance::None));
+    taken.concluded.push(Concluded { call: deploy_without_order(), result: Some(json!({"id": "v1"})) });
+    assert!(!decide(&taken).object.metadata.annotations.contains_key(annotation::ORDER_REFUSED));
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_ordered_by_again() {
+    let refused = |namesake: Namesake| {
+        let mut object = object();
+        object.metadata.annotations.insert(annotation::ORDERS.to_owned(), "0".to_owned());
+        decide(&look(object, Seen { namesake: Some(Ok(namesake)), ..seen(Instance::None) }))
+    };
+    let hidden = refused(Namesake::Nobody);
+    assert_eq!(calls(&hidden), ["deploy-vm m-r1"], "one that only the operator sees has the name");
+    assert_eq!(hidden.object.metadata.annotations[annotation::ORDERS], "1");
+    let ours = refused(Namesake::Ours { id: "v7".into(), job: None });
+    assert!(ours.effects.is_empty());
+    assert_eq!(ours.object.spec.instance_id.as_deref(), Some("v7"));
+    let another = refused(Namesake::Another("v7".into()));
+    assert!(another.effects.is_empty() && ready(&another).message.starts_with("E-CS-NOT-OURS"));
+}
+
+#[test]
+fn a_virtual_machine_of_the_name_without_a_record_is_found_before_the_object_goes() {
+    let ordered = || {
+        let mut object = object();
+        object.metadata.annotations.insert(annotation::ORDERS.to_owned(), "0".to_owned());
+        deleted(object)
+    };
+    let found = |namesake| {
+        let namesake = Some(namesake);
+        decide(&look(ordered(), Seen { namesake, ..seen(Instance::None) }))
+    };
+    let ours = found(Ok(Namesake::Ours { id: "v7".into(), job: None }));
+    assert_eq!(ours.object.spec.instance_id.as_deref(), Some("v7"));
+    let unreachable = CloudError::new(code::UNREACHABLE, "CloudUnreachable", "no answer");
+    for (namesake, held) in [
+        (Ok(Namesake::Nobody), false),
+        (Ok(Namesake::Ours { id: "v7".into(), job: None }), true),
+        (Ok(Namesake::Another("v7".into())), true),
+        (Err(unreachable), true),
+    ] {
+        let decision = found(namesake);
+        assert_eq!(!decision.object.metadata.finalizers.is_empty(), held, "{:?}", ready(&decision));
+    }
+}
+
+#[test]
+fn a_machine_that_is_being_expunged_is_looked_at_ever_less_often() {
+    for (seconds, wanted) in [(0, 3), (8, 3), (400, 100), (172_800, 3600)] {
+        let mut leaving = deleted(provisioned());
+        leaving.status.instance_state = "Expunging".to_owned();
+        leaving.status.instance_state_last_updated = Some(now().into());
+        let teardown = Some(Ok(Teardown { expunge: true, ..Teardown::default() }));
+        let mut look = look(leaving, Seen { teardown, ..seen(vm("Expunging")) });
+        look.now = now() + jiff::SignedDuration::from_secs(seconds);
+        assert_eq!(decide(&look).look_again, Some(Duration::from_secs(wanted)), "after {seconds} s");
+    }
+}
+
+#[test]
+fn a_network_hears_of_machines_that_hold_it_after_they_are_destroyed() {
+    let may_not = || Some(Ok(Teardown { expunge: false, ..Teardown::default() }));
+    let gone = |noted: bool| {
+        let mut seen = Seen { teardown: may_not(), ..balanced(seen(Instance::Gone)) };
+        let mut network = seen.network.as_deref().cloned().expect("a network");
+        if noted {
+            let key = "leaving.capstan.dev/v1".to_owned();
+            network.metadata.annotations.insert(key, "2026-01-01T00:00:00Z".to_owned());
+        }
+        seen.network = Some(Arc::new(network));
+        seen
+    };
+    let first = decide(&look(deleted(provisioned()), gone(false)));
+    assert!(first.effects.len() == 1 && !first.object.metadata.finalizers.is_empty());
+    let then = decide(&look(deleted(provisioned()), gone(true)));
+    assert!(then.effects.is_empty() && then.object.metadata.finalizers.is_empty());
 }
 
 #[test]
@@ -295,7 +426,8 @@ fn the_finalizer_stays_until_nothing_is_left_that_can_be_removed() {
         ("running", provisioned(), vm("Running"), None, vec!["destroy-vm v1"], true),
         ("in error", ordered(), vm("Error"), None, vec!["destroy-vm v1"], true),
         ("gone", provisioned(), Instance::Gone, None, vec![], false),
-        ("expunging", provisioned(), vm("Expunging"), None, vec![], true),
+        ("expunging", provisioned(), vm("Expunging"), Some(true), vec![], true),
+        ("expunging for days", provisioned(), vm("Expunging"), Some(false), vec![], false),
         ("destroyed, and nobody may do more", provisioned(), vm("Destroyed"), Some(false), vec![], false),
         (
             "destroyed, and it can be expunged",

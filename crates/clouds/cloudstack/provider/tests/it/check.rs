@@ -30,6 +30,12 @@ impl Checker for NoneTwice {
     }
 }
 
+/// A virtual machine has a name that an object gave: its own, or with the number of a later attempt.
+fn is_named_by(object: &str, vm: &str) -> bool {
+    let attempt = vm.strip_prefix(object).map(|rest| rest.strip_prefix("-r").unwrap_or(rest));
+    attempt.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
 /// S4: a machine that is switched on has an object that knows of it or is about to.
 struct NoOrphans(Cloud);
 
@@ -42,7 +48,7 @@ impl Checker for NoOrphans {
         let known = objects.list(&KindName::of::<CloudStackMachine>());
         for vm in self.0.site.vms().into_iter().filter(|vm| vm.phase != Phase::Off) {
             let has = |object: &serde_json::Value| {
-                object["metadata"]["name"] == vm.name.as_str()
+                is_named_by(object["metadata"]["name"].as_str().unwrap_or_default(), &vm.name)
                     && object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
             };
             if !known.iter().any(has) {
@@ -61,7 +67,7 @@ impl Checker for KeepsKeys {
         "S13"
     }
 
-    fn at_rest(&mut self, objects: &Objects) -> Result<(), String> {
+    fn idle(&mut self, objects: &Objects) -> Result<(), String> {
         let keys = self.0.simulator.credentials("capstan").expect("keys");
         let events = KindName::namespaced("", "v1", "Event", "events");
         for kind in [KindName::of::<CloudStackMachine>(), events] {

@@ -71,7 +71,7 @@ impl Cloud {
         let size = Size { cores: 64, mhz: 2000, memory_mib: 1 << 20 };
         layout.service_offerings.push(("Huge Instance".to_owned(), OfferedSize::Fixed(size)));
         layout.zones.push(ZoneLayout::new("zone-2", 8, Ipv4Addr::new(198, 51, 100, 2), 64));
-        let simulator = Simulator::new(env.clone(), &layout, settings, Some(site.clone()));
+        let simulator = Simulator::new(env.clone(), &layout, settings, Some(Arc::new(site.clone())));
         let driven = simulator.clone();
         tokio::spawn(async move { driven.drive().await });
         Self { simulator, site, env: env.clone(), calls: Calls::default() }

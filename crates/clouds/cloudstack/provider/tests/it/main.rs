@@ -10,6 +10,7 @@ mod orders;
 mod outlook;
 mod removal;
 mod scenarios;
+mod sharing;
 mod stories;
 mod story;
 mod templates;

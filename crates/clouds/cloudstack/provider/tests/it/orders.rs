@@ -36,7 +36,7 @@ async fn forget_order(world: &mut World<'_>, cloud: &Cloud, call: Value) -> Resu
         json!({"metadata": {"annotations": {annotation.as_str(): intent}}, "spec": {"instanceID": null}});
     let running = cloud.names("virtualmachine");
     patch::<CloudStackMachine>(world, name, change).await?;
-    world.rest().await?;
+    world.run_until_idle().await?;
     let after = worker(world)?;
     if after["spec"]["instanceID"] != before["spec"]["instanceID"] {
         return Err(wrong(format!("{} became {}", before["spec"], after["spec"])));
@@ -81,8 +81,8 @@ fn another_plane_ordered<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told
 #[test]
 fn an_order_that_another_release_or_plane_made_is_found_and_not_made_again() {
     let acts = [Create, Check(the_release_before_ordered), Check(another_plane_ordered), Delete];
-    let report = run(&Story { bare: true, ..Story::of(&acts) }, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    let report = run(&Story { bare: true, ..Story::of(&acts) }.expunging_soon(), 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 /// What a cluster of one and one takes, looks at running machines aside: 19 calls until it is Available, and two for its
@@ -117,7 +117,7 @@ fn the_calls_are_these<'a>(_: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 #[test]
 fn a_cluster_asks_for_what_it_names_once_and_makes_each_thing_with_one_call() {
     let report = run(&Story::of(&[Create, Check(the_calls_are_these)]), 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 /// Machines with a disk that some may reach by SSH.
@@ -141,8 +141,9 @@ fn with_disk_and_ssh(body: &mut Value) {
 #[test]
 fn ports_for_ssh_and_disks_are_made_once_and_removed_when_the_process_dies_or_an_answer_is_lost() {
     let story = Story { bare: true, change: Some(with_disk_and_ssh), ..Story::of(&[Create, Delete]) };
+    let story = story.expunging_soon();
     let reference = run(&story, 1, &[]);
-    assert!(reference.violation.is_none(), "{}", reference.story());
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb| first(&reference.trace.text(), verb);
     for fault in [
         Fault::CrashAfter(number("forward-ssh")),
@@ -154,6 +155,6 @@ fn ports_for_ssh_and_disks_are_made_once_and_removed_when_the_process_dies_or_an
         Fault::CrashAfter(number("destroy-vm")),
     ] {
         let report = run(&story, 1, &[fault]);
-        assert!(report.violation.is_none(), "{}", report.story());
+        assert!(report.violation.is_none(), "{}", report.transcript());
     }
 }

@@ -61,5 +61,5 @@ fn orders_are_judged_and_sized_and_what_is_left_is_told_without_any_being_made()
         })
     }
     let report = run(&Story { mishap_at_end: Some(ask), bare: true, ..Story::of(&[Create]) }, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }

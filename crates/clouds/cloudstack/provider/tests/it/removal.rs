@@ -109,7 +109,7 @@ fn only_what_carries_the_mark_is_removed_whoever_asks() {
         })
     }
     let report = run(&Story { mishap_at_end: Some(clear), bare: true, ..Story::of(&[Create]) }, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 /// A network where another is, and of its kind, without the mark.

@@ -1,6 +1,6 @@
 //! Stories as they should go, and with a misfortune.
 
-use capstan_harness::{Fault, Sample, run, survey};
+use capstan_harness::{Fault, Sample, inject_faults, run};
 use capstan_sim_cloudstack::Settings;
 
 use crate::manifests::Shape;
@@ -9,7 +9,7 @@ use crate::story::Story;
 
 fn goes_well(story: &Story) {
     let report = run(story, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]
@@ -26,7 +26,8 @@ fn an_account_that_may_expunge_does_not_wait_for_the_server() {
 #[test]
 fn a_worker_that_somebody_destroyed_is_replaced_and_both_failure_domains_go_without_a_trace() {
     let shape = Shape { workers: 2, domains: 2, ..Shape::EXAMPLE };
-    goes_well(&Story { shape, ..Story::of(&[Create, Destroy { control_plane: false }, Delete]) });
+    let acts = [Create, Destroy { control_plane: false }, Delete];
+    goes_well(&Story { shape, ..Story::of(&acts) }.expunging_soon());
 }
 
 /// A cluster of 3+3 in two failure domains with everything that may befall it.
@@ -63,9 +64,9 @@ const FAULTS: [fn(usize) -> Fault; 2] = [Fault::CrashAfter, Fault::LoseReply];
 
 #[test]
 fn nothing_is_made_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lost() {
-    let story = Story { bare: true, ..Story::of(&[Create, Delete]) };
+    let story = Story { bare: true, ..Story::of(&[Create, Delete]) }.expunging_soon();
     let reference = run(&story, 1, &[]);
-    assert!(reference.violation.is_none(), "{}", reference.story());
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
     let number = |verb| first(&reference.trace.text(), verb);
     for fault in [
         Fault::CrashAfter(number("create-network")),
@@ -74,7 +75,7 @@ fn nothing_is_made_twice_or_left_behind_when_the_process_dies_or_an_answer_is_lo
         Fault::LoseReply(number("destroy-vm")),
     ] {
         let report = run(&story, 1, &[fault]);
-        assert!(report.violation.is_none(), "{}", report.story());
+        assert!(report.violation.is_none(), "{}", report.transcript());
     }
 }
 
@@ -95,7 +96,7 @@ fn part() -> (usize, usize) {
 /// Plays a story once for every call to the cloud and every fault at it.
 fn survives_at_every_call(story: &Story) {
     let reference = run(story, 1, &[]);
-    assert!(reference.violation.is_none(), "{}", reference.story());
+    assert!(reference.violation.is_none(), "{}", reference.transcript());
     let (one, of) = part();
     let (mut runs, mut broken) = (0, Vec::new());
     for call in calls(&reference.trace.text()).into_iter().skip(one).step_by(of) {
@@ -130,8 +131,8 @@ fn nothing_is_made_twice_or_left_behind_whatever_call_of_a_life_is_disturbed() {
 fn nothing_is_made_twice_or_left_behind_whatever_effect_is_disturbed() {
     let faults = [FAULTS[0], FAULTS[1], Fault::CrashBefore];
     let story = Story { bare: true, ..Story::of(&[Create, Delete]) };
-    let survey = survey(&story, 1, &faults, Sample::ALL);
-    assert!(survey.reference.violation.is_none(), "{}", survey.reference.story());
-    let stories: Vec<String> = survey.broken.iter().map(capstan_harness::Report::story).collect();
+    let survey = inject_faults(&story, 1, &faults, Sample::ALL);
+    assert!(survey.reference.violation.is_none(), "{}", survey.reference.transcript());
+    let stories: Vec<String> = survey.broken.iter().map(capstan_harness::Report::transcript).collect();
     assert!(stories.is_empty(), "{} of {} runs:\n{}", stories.len(), survey.runs, stories.join("\n"));
 }

@@ -119,7 +119,7 @@ fn lost(sent: &Value, stored: &Value, at: &str) -> Option<String> {
 #[test]
 fn every_template_with_its_variables_filled_in_is_admitted_whole() {
     let report = run(&Story { mishap_at_end: Some(all_are_admitted), ..Story::of(&[]) }, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }
 
 #[test]

@@ -308,5 +308,5 @@ fn all_are_told<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
 #[test]
 fn everything_that_is_wrong_with_a_manifest_is_told_by_code_and_field_and_can_be_deleted() {
     let report = run(&Story { mishap_at_end: Some(all_are_told), ..Story::of(&[]) }, 1, &[]);
-    assert!(report.violation.is_none(), "{}", report.story());
+    assert!(report.violation.is_none(), "{}", report.transcript());
 }

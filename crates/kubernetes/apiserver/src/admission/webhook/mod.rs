@@ -11,6 +11,8 @@
 mod conditions;
 mod form;
 mod hooks;
+#[cfg(test)]
+mod identity_tests;
 mod review;
 mod rules;
 #[cfg(test)]
@@ -20,6 +22,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use capstan_env::Env;
 use capstan_schema::memory::{self, MemoryBudget};
 use capstan_schema::patch::json::Patch;
 use conditions::Input;
@@ -32,7 +35,6 @@ use super::{
     Admission, AdmissionAttributes, GroupVersionKind, GroupVersionResource, Operation, Representations,
 };
 use crate::auth::{ObjectSource, bucket};
-use crate::env::Env;
 use crate::status::{Result, Status};
 use crate::webhook_client::WebhookClient;
 
@@ -160,7 +162,10 @@ impl Webhooks {
         }
         let patched = patch.apply(object.clone()).map_err(|error| internal(error.to_string()))?;
         let changed = patched != *object;
-        let settled = forms.settle(patched, &form.kind).map_err(|status| internal(status.message))?;
+        let settled = forms.settle(patched, &form.kind).map_err(|status| match status.code {
+            422 => Failure::Refused(status),
+            _ => internal(status.message),
+        })?;
         form.replace(settled);
         Ok(changed)
     }
@@ -223,7 +228,7 @@ impl Webhooks {
         let uid = self.env.uuid();
         let request = review::request(attributes, &invocation.resource, &invocation.kind);
         let question = review::Question::new(version, &uid, request, form.object(), form.old_object());
-        let answer = self.client.post(client, &question, hook.timeout).await;
+        let answer = self.client.post_within(client, &question, hook.timeout, memory::MAX_DECODED).await;
         let answer = answer.map_err(|error| Failure::Calling(error.to_string()))?;
         if let Some(why) = review::unreadable(version, &answer) {
             return Err(Failure::Calling(format!("failed to call webhook: {why}")));

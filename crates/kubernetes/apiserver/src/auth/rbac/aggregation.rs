@@ -1,5 +1,6 @@
 //! Aggregated ClusterRoles: their rules are gathered from the ClusterRoles their selectors match.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use capstan_schema::selector::LabelSelector;
@@ -22,6 +23,7 @@ pub fn aggregated_rules(role: &Value, cluster_roles: &[Arc<Value>]) -> Option<Va
     by_name.sort_by_key(|role| name(role));
 
     let mut rules: Vec<PolicyRule> = Vec::new();
+    let mut known: HashSet<PolicyRule> = HashSet::new();
     for selector in selectors {
         let selector = LabelSelector::from_object(selector).ok()?;
         for other in &by_name {
@@ -29,7 +31,7 @@ pub fn aggregated_rules(role: &Value, cluster_roles: &[Arc<Value>]) -> Option<Va
                 continue;
             }
             for rule in PolicyRule::list_from_json(other) {
-                if !rules.contains(&rule) {
+                if known.insert(rule.clone()) {
                     rules.push(rule);
                 }
             }

@@ -1,12 +1,12 @@
 //! TokenReview and SelfSubjectReview.
 
+use capstan_env::Env;
 use serde_json::{Map, Value, json};
 
 use super::user_info;
 use crate::admission::Warnings;
 use crate::auth::User;
 use crate::auth::authenticator::Authenticator;
-use crate::env::Env;
 use crate::status::{Result, Status};
 
 /// Answers whose token it is.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use capstan_env::Env;
+use capstan_pki::Pki;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,8 +11,6 @@ use super::*;
 use crate::auth::rbac::{Rbac, bootstrap_policy};
 use crate::auth::testing::Objects;
 use crate::auth::{Authenticator, ServiceAccountTokens, User, bucket};
-use crate::env::Env;
-use crate::pki::Pki;
 
 fn env() -> Env {
     Env::simulated(|| Timestamp::from_second(1_800_000_000).unwrap(), 1)

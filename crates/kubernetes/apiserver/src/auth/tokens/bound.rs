@@ -1,12 +1,12 @@
 //! Tokens of the TokenRequest API: bound to a time, an audience, a ServiceAccount and perhaps an object.
 
+use capstan_pki::PkiError;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{LEEWAY, ServiceAccountTokens, deleted_before, uid};
 use crate::auth::service_account::{self, CREDENTIAL_ID, NODE_NAME, NODE_UID, POD_NAME, POD_UID};
 use crate::auth::{User, bucket, jwt, key};
-use crate::pki::PkiError;
 
 /// What a token is bound to besides its ServiceAccount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

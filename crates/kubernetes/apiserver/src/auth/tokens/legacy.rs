@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use capstan_pki::PkiError;
 use serde_json::{Map, Value, json};
 
 use super::{ServiceAccountTokens, uid};
 use crate::admission::Warnings;
 use crate::auth::{User, bucket, jwt, key, service_account};
-use crate::pki::PkiError;
 
 /// Issuer of tokens in Secrets.
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";

@@ -10,6 +10,8 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use capstan_env::Env;
+use capstan_pki::{Pki, PkiError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -18,8 +20,6 @@ use sha2::{Digest, Sha256};
 use super::jwt::Unverified;
 use super::{ObjectSource, User};
 use crate::admission::Warnings;
-use crate::env::Env;
-use crate::pki::{Pki, PkiError};
 
 pub use legacy::TokenSecret;
 

@@ -370,7 +370,7 @@ fn a_certificate_wins_over_a_token_and_a_bad_one_does_not_stop_a_good_token() {
     let plane = plane();
     let ours = plane.tokens.pki.client("ada", &["devs"]).unwrap();
     let stranger = Pki::ephemeral(plane.tokens.env.clone()).client("eve", &[]).unwrap();
-    let authenticate = |credential: &crate::pki::Credential, token: Option<&str>| {
+    let authenticate = |credential: &capstan_pki::Credential, token: Option<&str>| {
         let mut headers = HeaderMap::new();
         if let Some(token) = token {
             headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {token}")).unwrap());

@@ -1,5 +1,5 @@
-//! Pods and pod templates: the rules that clients meet. Cloud-specific volumes, Windows options, resource
-//! claims and security profiles are accepted as they are.
+//! Pods and pod templates: the common rules. Cloud-specific volumes, Windows options, resource claims and security
+//! profiles are not validated.
 
 mod container;
 mod scheduling;
@@ -26,7 +26,7 @@ const INT32: &str = "must be between 1 and 2147483647, inclusive";
 pub(super) fn pod(subject: &Subject<'_>, report: &mut Report) {
     match (subject.old, subject.subresource) {
         (Some(old), "status") => return status(subject.new, old, report),
-        // Who binds a Pod changes nothing but its Node.
+        // A binding changes only the Node.
         (Some(_), "ephemeralcontainers" | "resize" | "binding") => return,
         (Some(_), _) => subject.metadata(report),
         (None, _) => {}
@@ -54,7 +54,6 @@ pub(super) fn pod(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// A pod template, as workloads have it.
 pub(super) fn template(template: &Value, path: &Path<'_>, report: &mut Report) {
     let metadata = &template["metadata"];
     report.extend(meta::validate_labels(metadata.get("labels"), &path.field("labels")));
@@ -234,7 +233,7 @@ fn status(new: &Value, old: &Value, report: &mut Report) {
         report.invalid(path.field("qosClass"), class(new).unwrap_or_default(), meta::IMMUTABLE);
     }
     for (key, always) in [("containerStatuses", true), ("initContainerStatuses", false)] {
-        // A container that has ended does not start again unless the pod says so.
+        // A container that has ended is not restarted unless the policy says so.
         if always && text(&old["spec"], "restartPolicy") != "Always" {
             let field = path.field(key);
             for before in list(&old["status"], key) {

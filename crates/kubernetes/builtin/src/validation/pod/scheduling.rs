@@ -1,6 +1,6 @@
-//! Where pods may run: selectors, affinity, tolerations, spreading, gates.
+//! Scheduling of pods: selectors, affinity, tolerations, spreading, gates.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use capstan_schema::meta;
 use capstan_schema::path::Path;
@@ -135,7 +135,7 @@ pub(super) fn tolerations(spec: &Value, path: &Path<'_>, report: &mut Report) {
                 );
             }
             "Exists" => {}
-            // The comparing operators are behind a feature gate that is off.
+            // Comparison operators are behind a feature gate that is off.
             "Lt" | "Gt" => {
                 report.not_supported(item.field("operator"), operator, &["Equal", "Exists", "Lt", "Gt"]);
             }
@@ -154,7 +154,7 @@ pub(super) fn tolerations_update(new: &Value, old: &Value, path: &Path<'_>, repo
         out["tolerationSeconds"] = Value::Null;
         out
     };
-    let after: Vec<Value> = list(new, "tolerations").iter().map(timeless).collect();
+    let after: HashSet<Value> = list(new, "tolerations").iter().map(timeless).collect();
     if list(old, "tolerations").iter().any(|o| !after.contains(&timeless(o))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         report.forbidden(*path, detail);
@@ -177,6 +177,9 @@ pub(super) fn gates_update(new: &Value, old: &Value, path: &Path<'_>, report: &m
 pub(super) fn topology_spread(spec: &Value, path: &Path<'_>, report: &mut Report) {
     let all = list(spec, "topologySpreadConstraints");
     let pair = |c: &Value| (text(c, "topologyKey").to_owned(), text(c, "whenUnsatisfiable").to_owned());
+    // The last of those that are the same is the one that is not reported.
+    let last: HashMap<(String, String), usize> =
+        all.iter().enumerate().map(|(index, constraint)| (pair(constraint), index)).collect();
     for (index, constraint) in all.iter().enumerate() {
         let item = path.index(index);
         let skew = int(constraint, "maxSkew");
@@ -191,7 +194,7 @@ pub(super) fn topology_spread(spec: &Value, path: &Path<'_>, report: &mut Report
         }
         let when = text(constraint, "whenUnsatisfiable");
         report.one_of(item.field("whenUnsatisfiable"), when, &["DoNotSchedule", "ScheduleAnyway"]);
-        if all[index + 1..].iter().any(|later| pair(later) == pair(constraint)) {
+        if last.get(&pair(constraint)).is_some_and(|last| *last > index) {
             let shown = format!("{{{topology}, {when}}}");
             report.duplicate(item.field("{topologyKey, whenUnsatisfiable}"), shown);
         }

@@ -10,7 +10,7 @@ use crate::validation::quantities::amount;
 use crate::validation::report::{Report, get, list, maybe_int, text};
 use crate::validation::storage_claims;
 
-/// Names that mounts may refer to: those of sound volumes.
+/// Names that mounts may refer to: those of valid volumes.
 pub(super) type Volumes<'a> = BTreeSet<&'a str>;
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -86,7 +86,7 @@ fn source(volume: &Value, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// Keys of a config map or secret, as files.
+/// Keys of a ConfigMap or Secret, as files.
 fn items(value: &Value, name: Option<&str>, path: &Path<'_>, report: &mut Report) {
     if let Some(key) = name.filter(|key| text(value, key).is_empty()) {
         report.required(path.field(key), "");

@@ -129,8 +129,8 @@ impl Cloud {
     fn guest_address(&self, network: Key<Network>, wanted: Option<Ipv4Addr>) -> Result<Option<Ipv4Addr>> {
         let row = &self.networks[network];
         let Some(cidr) = row.cidr else { return Ok(None) };
-        // Machines of one site share one address space.
-        let one_space = self.site.is_some();
+        // Machines of one hypervisor share one address space.
+        let one_space = self.hypervisor.is_some();
         let taken = |address: Ipv4Addr| {
             row.gateway == Some(address)
                 || self.vms.iter().any(|vm| {

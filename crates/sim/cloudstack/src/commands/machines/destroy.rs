@@ -50,7 +50,7 @@ impl Cloud {
         expunge: bool,
         view: VmView,
     ) -> Next {
-        // What never ran goes at once.
+        // What never ran is not kept for recovery, but holds its name and network until the background task runs.
         let failed = self.vms[vm].state == VmState::Error;
         self.leave_balancers(vm);
         for volume in self.volumes.iter_mut().filter(|volume| volume.vm == Some(vm)) {
@@ -76,13 +76,16 @@ impl Cloud {
             self.set_state(vm, VmState::Destroyed);
             self.sweep_later(vm);
         }
-        if !expunge && !failed {
+        if failed && !expunge {
+            self.set_state(vm, VmState::Expunging);
+            self.sweep_later(vm);
+        }
+        if !expunge {
             return Next::Done(Ok(json!({"virtualmachine": self.show_vm(vm, view).done()})));
         }
         self.vms[vm].busy = Some(job);
         self.set_state(vm, VmState::Expunging);
-        let shown =
-            if expunge { nothing() } else { json!({"virtualmachine": self.show_vm(vm, view).done()}) };
+        let shown = nothing();
         let wait = self.settings.timings.expunge;
         Next::After(
             wait,

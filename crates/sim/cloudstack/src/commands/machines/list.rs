@@ -118,6 +118,9 @@ pub(super) fn user_data(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = call.the(&cloud.vms, "virtualmachineid")?;
     let row = &cloud.vms[key];
     cloud.allow(call.caller, row.account)?;
+    if row.removed {
+        return Err(super::expunged(key));
+    }
     let data = row.user_data.as_deref().unwrap_or_default();
     Ok(Answer::Object("virtualmachineuserdata", json!({"virtualmachineid": row.uuid, "userdata": data})))
 }
@@ -126,6 +129,9 @@ pub(super) fn list_nics(cloud: &mut Cloud, call: &Call) -> Result<Answer> {
     let key = call.the(&cloud.vms, "virtualmachineid")?;
     let row = &cloud.vms[key];
     cloud.allow(call.caller, row.account)?;
+    if row.removed {
+        return Err(super::expunged(key));
+    }
     let network = call.key(&cloud.networks, "networkid");
     let shown = (0..row.nics.len())
         .filter(|at| {

@@ -75,11 +75,13 @@ fn own(cloud: &Cloud, call: &Call) -> Result<Key<Vm>> {
     let key = call.the(&cloud.vms, "id")?;
     let row = &cloud.vms[key];
     if row.removed {
-        return Err(ApiError::invalid(format!(
-            "Unable to find UUID for id [{}] of type [VirtualMachine]",
-            key.number()
-        )));
+        return Err(expunged(key));
     }
     cloud.allow(call.caller, row.account)?;
     Ok(key)
+}
+
+/// What is said of a machine that is gone and whose record is not.
+fn expunged(vm: Key<Vm>) -> ApiError {
+    ApiError::invalid(format!("Unable to find UUID for id [{}] of type [VirtualMachine]", vm.number()))
 }

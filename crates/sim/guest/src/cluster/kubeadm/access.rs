@@ -6,13 +6,13 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const NODES: &str = "system:nodes";
 const BOOTSTRAPPERS: &str = "system:bootstrappers:kubeadm:default-node-token";
 
-/// Users of `admin.conf` are in a group that is bound to all rights.
+/// Binds the group of `admin.conf` to cluster-admin.
 pub(super) fn administrators() -> Vec<Value> {
     let name = "kubeadm:cluster-admins";
     vec![cluster_role_binding(name, "cluster-admin", json!([group(name)]))]
 }
 
-/// What bootstrap tokens may do.
+/// Permissions of bootstrap tokens.
 pub(super) fn bootstrap_tokens() -> Vec<Value> {
     let tokens = || json!([group(BOOTSTRAPPERS)]);
     let csr = "system:certificates.k8s.io:certificatesigningrequests";
@@ -33,17 +33,17 @@ pub(super) fn bootstrap_tokens() -> Vec<Value> {
     ]
 }
 
-/// A ConfigMap that nodes and those about to become nodes may read.
+/// A ConfigMap that nodes and joining nodes may read.
 pub(super) fn readable_by_nodes(role: &str, config_map: &str) -> Vec<Value> {
     reading("kube-system", role, config_map, json!([group(BOOTSTRAPPERS), group(NODES)]))
 }
 
-/// A ConfigMap that those about to become nodes may read.
+/// A ConfigMap that joining nodes may read.
 pub(super) fn readable_by_tokens(role: &str, config_map: &str) -> Vec<Value> {
     reading("kube-system", role, config_map, json!([group(BOOTSTRAPPERS)]))
 }
 
-/// A ConfigMap that everybody may read.
+/// A ConfigMap that anonymous users may read.
 pub(super) fn readable_by_anybody(role: &str, config_map: &str) -> Vec<Value> {
     let anonymous = json!([{"kind": "User", "apiGroup": RBAC, "name": "system:anonymous"}]);
     reading("kube-public", role, config_map, anonymous)

@@ -85,7 +85,7 @@ fn proxy_config(configuration: &Value, server: &str) -> Value {
     map
 }
 
-/// CoreDNS: two replicas that wait for a network.
+/// CoreDNS: two replicas; they are pending until there is a CNI.
 pub(super) fn coredns(configuration: &Value) -> Vec<Value> {
     if configuration["dns"]["disabled"] == true {
         return Vec::new();
@@ -178,7 +178,7 @@ fn dns_service(configuration: &Value) -> Value {
     })
 }
 
-/// kubeadm's Corefile. Whoever upgrades CoreDNS tells by its text whether a user has changed it.
+/// kubeadm's Corefile. Upgrades of CoreDNS compare the text to detect user changes.
 fn corefile(configuration: &Value) -> String {
     let domain = configuration["networking"]["dnsDomain"].as_str().unwrap_or("cluster.local");
     let block = |name: &str, lines: &[String]| {

@@ -1,4 +1,4 @@
-//! ConfigMaps that kubeadm keeps the configuration of a cluster in.
+//! ConfigMaps with the configuration of a cluster.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::access;
 
-/// Name and namespace of the ConfigMap that anybody may find the cluster by.
+/// Name of the public ConfigMap for discovery.
 pub(in crate::cluster) const CLUSTER_INFO: &str = "cluster-info";
 
-/// The service network unless the configuration names another.
+/// Default service network.
 const DEFAULT_SERVICES: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 
-/// Where clients of the cluster find it: its endpoint, or its first machine.
+/// URL of the API server: the cluster's endpoint, or its first machine.
 pub(super) fn server(configuration: &Value, first: Ipv4Addr) -> String {
     let endpoint = configuration["controlPlaneEndpoint"].as_str().filter(|endpoint| !endpoint.is_empty());
     match endpoint {
@@ -25,7 +25,7 @@ pub(super) fn server(configuration: &Value, first: Ipv4Addr) -> String {
     }
 }
 
-/// `kubeadm-config` and who reads it.
+/// `kubeadm-config` and its readers.
 pub(super) fn kubeadm_config(configuration: &Value) -> Vec<Value> {
     let data = json!({"ClusterConfiguration": yaml(configuration)});
     let mut all = vec![config_map("kube-system", "kubeadm-config", data)];
@@ -33,7 +33,7 @@ pub(super) fn kubeadm_config(configuration: &Value) -> Vec<Value> {
     all
 }
 
-/// `kubelet-config` and who reads it.
+/// `kubelet-config` and its readers.
 pub(super) fn kubelet_config(configuration: &Value) -> Vec<Value> {
     let networking = &configuration["networking"];
     let zero = "0s";
@@ -59,7 +59,7 @@ pub(super) fn kubelet_config(configuration: &Value) -> Vec<Value> {
     all
 }
 
-/// `cluster-info`, still without signatures, and that anybody may read it.
+/// `cluster-info`, not signed yet, readable by anyone.
 pub(super) fn cluster_info(server: &str, ca: &str) -> Vec<Value> {
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config",
@@ -74,7 +74,7 @@ pub(super) fn cluster_info(server: &str, ca: &str) -> Vec<Value> {
     all
 }
 
-/// What the API server creates itself: its Service, and the classes of what must run.
+/// Objects that the API server creates itself: its Service and the system priority classes.
 pub(super) fn api_server(configuration: &Value) -> Vec<Value> {
     let address = service_address(configuration, 1);
     let class = |name: &str, value: u32, what: &str| {
@@ -104,12 +104,12 @@ pub(super) fn api_server(configuration: &Value) -> Vec<Value> {
     ]
 }
 
-/// The cluster's DNS has the tenth address of the service network.
+/// DNS has the tenth address of the service network.
 pub(super) fn dns_address(configuration: &Value) -> String {
     service_address(configuration, 10)
 }
 
-/// An address of the service network, by its number.
+/// The nth address of the service network.
 pub(in crate::cluster) fn service_address(configuration: &Value, number: u32) -> String {
     let subnets = configuration["networking"]["serviceSubnet"].as_str().unwrap_or_default();
     let first = subnets.split(',').next().and_then(|subnet| subnet.split('/').next());
@@ -128,7 +128,7 @@ pub(super) fn config_map(namespace: &str, name: &str, data: Value) -> Value {
     })
 }
 
-/// Marks a component's configuration as kubeadm's own: the sum no longer fits once a user has changed it.
+/// Records a hash of a component's configuration, with which kubeadm detects user changes.
 pub(super) fn sign(map: &mut Value) {
     let mut hash = Sha256::new();
     // Keys are in order: serde_json's map is sorted here.
@@ -140,7 +140,7 @@ pub(super) fn sign(map: &mut Value) {
         format!("sha256:{sum}").into();
 }
 
-/// YAML, as kubeadm stores it. What cannot be written so is JSON, which is YAML too.
+/// YAML as kubeadm stores it; falls back to JSON, which is valid YAML.
 pub(super) fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_comes_back_from_yaml_as_it_went() {
+    fn a_configuration_survives_a_round_trip_through_yaml() {
         let configuration = json!({
             "apiVersion": "kubeadm.k8s.io/v1beta4", "kubernetesVersion": "v1.36.0",
             "apiServer": {"certSANs": ["a", "10.0.0.1"], "extraArgs": [{"name": "v", "value": "2"}]},

@@ -1,4 +1,4 @@
-//! What `kubeadm init` leaves in a new cluster.
+//! The objects that `kubeadm init` creates.
 //!
 //! ```text
 //!   config.rs   kubeadm-config, kubelet-config, cluster-info
@@ -19,42 +19,46 @@ use serde_json::Value;
 use super::kinds;
 use crate::request::{InitRequest, KubeadmError};
 
-/// An object that kubeadm creates, and the phase that does it.
-pub(super) struct Leaves {
+/// An object that kubeadm creates, and its phase.
+pub(super) struct CreatedObject {
     pub(super) phase: &'static str,
     pub(super) kind: KindName,
     pub(super) object: Value,
 }
 
-/// Everything that `kubeadm init` creates, in its order.
-pub(super) fn objects(request: &InitRequest, ca: &str, now: Timestamp) -> Result<Vec<Leaves>, KubeadmError> {
+/// All objects of `kubeadm init`, in order.
+pub(super) fn objects(
+    request: &InitRequest,
+    ca: &str,
+    now: Timestamp,
+) -> Result<Vec<CreatedObject>, KubeadmError> {
     let configuration = &request.cluster_configuration;
     let skips = |phase: &str| {
         let outer = phase.split('/').next().unwrap_or(phase);
         request.skipped_phases.iter().any(|skipped| skipped == phase || skipped == outer)
     };
     let mut all = Vec::new();
-    let mut leave = |phase: &'static str, objects: Vec<Value>| {
+    let mut create = |phase: &'static str, objects: Vec<Value>| {
         if !skips(phase) {
             all.extend(objects.into_iter().filter_map(|object| {
                 let kind = kinds::named(object["kind"].as_str()?)?;
-                Some(Leaves { phase, kind, object })
+                Some(CreatedObject { phase, kind, object })
             }));
         }
     };
-    leave("wait-control-plane", config::api_server(configuration));
-    leave("kubeconfig/admin", access::administrators());
-    leave("upload-config/kubeadm", config::kubeadm_config(configuration));
-    leave("upload-config/kubelet", config::kubelet_config(configuration));
+    create("wait-control-plane", config::api_server(configuration));
+    create("kubeconfig/admin", access::administrators());
+    create("upload-config/kubeadm", config::kubeadm_config(configuration));
+    create("upload-config/kubelet", config::kubelet_config(configuration));
     let mut tokens = Vec::new();
     for token in &request.bootstrap_tokens {
         tokens.push(token::secret(token, now)?);
     }
     let server = config::server(configuration, request.node.address);
-    leave("bootstrap-token", tokens);
-    leave("bootstrap-token", access::bootstrap_tokens());
-    leave("bootstrap-token", config::cluster_info(&server, ca));
-    leave("addon/coredns", addons::coredns(configuration));
-    leave("addon/kube-proxy", addons::kube_proxy(configuration, &server));
+    create("bootstrap-token", tokens);
+    create("bootstrap-token", access::bootstrap_tokens());
+    create("bootstrap-token", config::cluster_info(&server, ca));
+    create("addon/coredns", addons::coredns(configuration));
+    create("addon/kube-proxy", addons::kube_proxy(configuration, &server));
     Ok(all)
 }

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: the Secrets, and the signatures by which those who hold a token know their cluster.
+//! Bootstrap tokens: the Secrets, and the signatures by which holders of a token verify their cluster.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::request::KubeadmError;
 
-/// How long a token lives if its configuration does not say.
+/// Default lifetime of a token.
 const DEFAULT_TTL: SignedDuration = SignedDuration::from_hours(24);
 
-/// A token in its two parts; `None` if the text is none.
+/// The two parts of a token; `None` if the text is not a token.
 pub(crate) fn parts(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let fits = |text: &str, length: usize| {
@@ -70,7 +70,7 @@ pub(super) fn secret(token: &Value, now: Timestamp) -> Result<Value, KubeadmErro
     }))
 }
 
-/// A signature of a text by a token: a JSON Web Signature without its content.
+/// Signs a text with a token: a detached JSON Web Signature.
 pub(crate) fn sign(id: &str, secret: &str, content: &str) -> String {
     let header = URL_SAFE_NO_PAD.encode(json!({"alg": "HS256", "kid": id}).to_string());
     let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(content));
@@ -78,7 +78,7 @@ pub(crate) fn sign(id: &str, secret: &str, content: &str) -> String {
     format!("{header}..{}", URL_SAFE_NO_PAD.encode(hmac::sign(&key, message.as_bytes())))
 }
 
-/// Whether a signature of a text was made with a token.
+/// Verifies a signature of a text with a token.
 pub(crate) fn verifies(id: &str, secret: &str, content: &str, signature: &str) -> bool {
     let mut parts = signature.split('.');
     let (Some(header), Some(""), Some(mac), None) = (parts.next(), parts.next(), parts.next(), parts.next())
@@ -86,8 +86,8 @@ pub(crate) fn verifies(id: &str, secret: &str, content: &str, signature: &str) -
         return false;
     };
     let read = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-    let says = read(header).and_then(|header| serde_json::from_slice::<Value>(&header).ok());
-    if !says.is_some_and(|says| says["alg"] == "HS256" && says["kid"] == id) {
+    let claims = read(header).and_then(|header| serde_json::from_slice::<Value>(&header).ok());
+    if !claims.is_some_and(|claims| claims["alg"] == "HS256" && claims["kid"] == id) {
         return false;
     }
     let Some(mac) = read(mac) else { return false };
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_a_day_unless_its_configuration_says_otherwise() {
+    fn a_token_expires_after_a_day_by_default() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let text = "abcdef.0123456789abcdef";
         for (token, expires) in [

@@ -35,7 +35,7 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Partitions and file systems: only what they are asked for is checked, as there is no disk to write to.
+/// Partitions and file systems: only validated, as there is no disk.
 pub(super) fn disk_setup(_: &mut Guest<'_>, config: &Config) -> Result<(), Failed> {
     match config.get("disk_setup") {
         None | Some(Value::Null) => {}

@@ -5,7 +5,7 @@ use capstan_user_data::{File, files};
 use super::{Config, Failed, modules, warn};
 use crate::machine::Guest;
 
-/// Writes the files that are deferred, or those that are not. The first that cannot be written ends it.
+/// Writes the deferred files, or the others. The first failure ends the module.
 pub(super) fn run(guest: &mut Guest<'_>, config: &Config, deferred: bool) -> Result<(), Failed> {
     files(config, deferred, |file| match file {
         Ok(file) => write(guest, &file),
@@ -19,7 +19,7 @@ pub(super) fn run(guest: &mut Guest<'_>, config: &Config, deferred: bool) -> Res
 fn write(guest: &mut Guest<'_>, file: &File) -> Result<(), Failed> {
     let (path, content) = (&file.path, &file.content);
     let text = String::from_utf8_lossy(content);
-    // The lines of a script are no secret, and their errors quote them.
+    // The lines of a script are not secret, and its errors quote them.
     if file.mode & 0o077 == 0 && !text.starts_with("#!") {
         guest.screen.hide(&text);
     }

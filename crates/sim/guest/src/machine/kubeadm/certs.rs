@@ -1,8 +1,8 @@
-//! The phase `certs`: what lies in `/etc/kubernetes/pki` is checked, what is missing is made.
+//! The phase `certs`: checks `/etc/kubernetes/pki` and generates what is missing.
 
 use std::net::IpAddr;
 
-use capstan_apiserver::pki::{Authority, Credential, Leaf, PrivateKey};
+use capstan_pki::{Authority, Credential, Leaf, PrivateKey};
 use capstan_x509::pem;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::config::{Cluster, of_api_service};
 use super::{Abort, Kubeadm};
 
-/// An authority: its files without their ends, its name in kubeadm, its common name.
+/// A CA: its file name without extension, its name in kubeadm, its common name.
 struct Ca {
     base: &'static str,
     name: &'static str,
@@ -22,7 +22,7 @@ const CA: Ca = Ca { base: "ca", name: "ca", common_name: "kubernetes" };
 const FRONT_PROXY: Ca = Ca { base: "front-proxy-ca", name: "front-proxy-ca", common_name: "front-proxy-ca" };
 const ETCD: Ca = Ca { base: "etcd/ca", name: "etcd-ca", common_name: "etcd-ca" };
 
-/// Who the certificates are for.
+/// The subject of the certificates.
 pub(super) struct Subject<'a> {
     pub(super) node: &'a str,
     pub(super) address: IpAddr,
@@ -30,10 +30,10 @@ pub(super) struct Subject<'a> {
 }
 
 impl Kubeadm<'_, '_> {
-    /// Checks and makes everything that a control plane needs.
+    /// Checks and generates everything that a control plane needs.
     pub(super) fn certs(&mut self, subject: &Subject<'_>) -> Result<(), Abort> {
         let directory = subject.cluster.certificates_dir().to_owned();
-        self.say(&format!("[certs] Using certificateDir folder {directory:?}"));
+        self.print(&format!("[certs] Using certificateDir folder {directory:?}"));
         let cluster_admins =
             if self.version.at_least(29) { "kubeadm:cluster-admins" } else { "system:masters" };
         let client = |name: &str, groups: &[&str]| Leaf::Client {
@@ -81,7 +81,7 @@ impl Kubeadm<'_, '_> {
                 ],
             ));
         } else {
-            self.say("[certs] External etcd mode: Skipping etcd/ca certificate authority generation");
+            self.print("[certs] External etcd mode: Skipping etcd/ca certificate authority generation");
         }
         for (ca, leaves) in tree {
             let phase = format!("certs/{}", ca.name);
@@ -95,7 +95,7 @@ impl Kubeadm<'_, '_> {
         self.service_account(&directory, subject).map_err(|why| Abort::phase("certs/sa", why))
     }
 
-    /// The authority, given or new; `None` if its key is kept elsewhere.
+    /// The CA, existing or generated; `None` if its key is not on this machine.
     fn authority(
         &mut self,
         directory: &str,
@@ -112,7 +112,7 @@ impl Kubeadm<'_, '_> {
                 if !is_authority(&credential.certificate) {
                     return Err(format!("certificate {base} is not a CA"));
                 }
-                self.say(&format!("[certs] Using existing {base} certificate authority"));
+                self.print(&format!("[certs] Using existing {base} certificate authority"));
                 Ok(Some(Authority::new(credential)))
             }
             (true, false) => {
@@ -120,7 +120,7 @@ impl Kubeadm<'_, '_> {
                 if !is_authority(&certificate) {
                     return Err(format!("certificate {base} is not a CA"));
                 }
-                self.say(&format!("[certs] Using existing {base} keyless certificate authority"));
+                self.print(&format!("[certs] Using existing {base} keyless certificate authority"));
                 Ok(None)
             }
             (false, true) => Err(format!(
@@ -128,7 +128,7 @@ impl Kubeadm<'_, '_> {
                  such file or directory"
             )),
             (false, false) => {
-                self.say(&format!("[certs] Generating {base:?} certificate and key"));
+                self.print(&format!("[certs] Generating {base:?} certificate and key"));
                 let made = subject.cluster.algorithm().key().and_then(|key| {
                     Authority::named(self.guest.env, ca.common_name, key, subject.cluster.validity(true))
                 });
@@ -157,7 +157,7 @@ impl Kubeadm<'_, '_> {
             if !is_signed_by(&credential.certificate, &issuer) {
                 return Err(format!("certificate {base} is not signed by corresponding CA"));
             }
-            self.say(&format!("[certs] Using existing {base} certificate and key on disk"));
+            self.print(&format!("[certs] Using existing {base} certificate and key on disk"));
             return Ok(());
         }
         let Some(authority) = authority else {
@@ -167,7 +167,7 @@ impl Kubeadm<'_, '_> {
                 ca.name, ca.base, ca.base, ca.base
             ));
         };
-        self.say(&format!("[certs] Generating {base:?} certificate and key"));
+        self.print(&format!("[certs] Generating {base:?} certificate and key"));
         let made =
             subject.cluster.algorithm().key().and_then(|key| {
                 authority.issue_for(self.guest.env, leaf, key, subject.cluster.validity(false))
@@ -178,7 +178,7 @@ impl Kubeadm<'_, '_> {
                 names.iter().partition(|name| name.parse::<IpAddr>().is_ok());
             let joined =
                 |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
-            self.say(&format!(
+            self.print(&format!(
                 "[certs] {base} serving cert is signed for DNS names [{}] and IPs [{}]",
                 joined(&hosts),
                 joined(&addresses)
@@ -193,10 +193,10 @@ impl Kubeadm<'_, '_> {
             PrivateKey::from_pem(&text).map_err(|error| {
                 format!("file sa.key existed but it could not be loaded properly: {error}")
             })?;
-            self.say("[certs] Using the existing \"sa\" key");
+            self.print("[certs] Using the existing \"sa\" key");
             return Ok(());
         }
-        self.say("[certs] Generating \"sa\" key and public key");
+        self.print("[certs] Generating \"sa\" key and public key");
         let key = subject.cluster.algorithm().key().map_err(|error| error.to_string())?;
         self.save_file(&path, key.to_pem().as_bytes(), 0o600)?;
         let public = pem("PUBLIC KEY", &key.public_key_info());
@@ -235,7 +235,7 @@ impl Kubeadm<'_, '_> {
             .map_err(|error| format!("unable to write file {path}: {}", error.lower()))
     }
 
-    /// What is missing or broken of the files that control planes share, as a joining machine finds it.
+    /// Errors in the certificates that control plane machines share, as a joining machine reports them.
     pub(super) fn shared_certificates(&self, directory: &str) -> Vec<String> {
         let mut errors = Vec::new();
         for (base, name) in [("ca", "CA"), ("front-proxy-ca", "front-proxy CA"), ("etcd/ca", "etcd CA")] {
@@ -269,7 +269,7 @@ impl Kubeadm<'_, '_> {
     }
 }
 
-/// Whether a certificate is an authority's.
+/// Whether a certificate is a CA's.
 fn is_authority(certificate: &CertificateDer<'_>) -> bool {
     X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| parsed.is_ca())
 }
@@ -295,7 +295,7 @@ fn is_signed_by(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) -
     certificate.issuer().as_raw() == issuer.subject().as_raw() && same_key
 }
 
-/// Under which names the API server may be reached.
+/// Names in the certificate of the API server.
 fn api_names(subject: &Subject<'_>) -> Result<Vec<String>, Abort> {
     let cluster = subject.cluster;
     let domain = cluster.text("/networking/dnsDomain");

@@ -1,11 +1,11 @@
-//! Files that kubeadm reads and writes beside certificates.
+//! Other files that kubeadm reads and writes.
 
 use serde_json::Value;
 
 use super::Kubeadm;
 use crate::request::Files;
 
-/// A value as YAML. JSON is YAML too, should it not be possible otherwise.
+/// YAML; falls back to JSON, which is valid YAML.
 pub(super) fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Flags with a value, and whether they may stand beside `--config`.
+/// Flags with a value, and whether they may be combined with `--config`.
 const VALUES: [(&str, bool); 28] = [
     ("apiserver-advertise-address", false),
     ("apiserver-bind-port", false),
@@ -34,7 +34,7 @@ const VALUES: [(&str, bool); 28] = [
     ("v", true),
 ];
 
-/// Flags without.
+/// Flags without a value.
 const SWITCHES: [(&str, bool); 9] = [
     ("control-plane", false),
     ("discovery-token-unsafe-skip-ca-verification", false),
@@ -47,12 +47,12 @@ const SWITCHES: [(&str, bool); 9] = [
     ("help", true),
 ];
 
-/// Flags as they were given; several of one name keep their order.
+/// Flags by name; repeated ones keep their order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(BTreeMap<&'static str, Vec<String>>);
 
 impl Flags {
-    /// Words and flags of a command line.
+    /// Positional arguments and flags of a command line.
     pub(super) fn parse(arguments: &[String]) -> Result<(Vec<String>, Self), String> {
         let (mut words, mut flags) = (Vec::new(), Self::default());
         let mut rest = arguments.iter();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_read_in_all_their_forms() {
+    fn flags_are_parsed_in_all_forms() {
         let line =
             "init --config /a --skip-phases=x,y -v=5 --v 6 --ignore-preflight-errors all --upload-certs";
         let (words, flags) = parse(line).expect("flags");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubeadm_does_not_take_is_refused() {
+    fn unknown_flags_are_rejected() {
         for (line, why) in [
             ("init --foo", "unknown flag: --foo"),
             ("init --config", "flag needs an argument: --config"),

@@ -12,7 +12,7 @@ use super::kubeconfig::Servers;
 use super::{Abort, Kubeadm, preflight};
 use crate::request::InitRequest;
 
-/// How long clients try before they give up.
+/// How long clients retry.
 const API_CALLS: Duration = Duration::from_secs(60);
 
 const PHASES: [&str; 14] = [
@@ -32,7 +32,7 @@ const PHASES: [&str; 14] = [
     "show-join-command",
 ];
 
-/// Phases that are left out, checked against those there are.
+/// Skipped phases, validated.
 pub(super) fn skipped_phases(
     flags: &Flags,
     configured: &[String],
@@ -51,7 +51,7 @@ pub(super) fn skipped_phases(
     Ok(skipped)
 }
 
-/// Whether a phase is left out, itself or with those around it.
+/// Whether a phase is skipped, itself or with its parent.
 pub(super) fn is_skipped(skipped: &[String], phase: &str) -> bool {
     skipped.iter().any(|held| phase == held || phase.starts_with(&format!("{held}/")))
 }
@@ -72,18 +72,15 @@ impl Kubeadm<'_, '_> {
         let skipped = skipped_phases(flags, &init.skip_phases, &PHASES)?;
         let runs = |phase: &str| !is_skipped(&skipped, phase);
         if flags.is_set("upload-certs") && runs("upload-certs") {
-            return Err(Abort::phase(
-                "upload-certs",
-                "the simulator does not keep certificates in the cluster",
-            ));
+            return Err(Abort::phase("upload-certs", "upload-certs is not simulated"));
         }
         let version = cluster.text("/kubernetesVersion").to_owned();
-        self.say(&format!("[init] Using Kubernetes version: {version}"));
+        self.print(&format!("[init] Using Kubernetes version: {version}"));
         if runs("preflight") {
-            self.say("[preflight] Running pre-flight checks");
+            self.print("[preflight] Running pre-flight checks");
             let checks = self.check_init(&cluster, &init.node_registration);
             self.conclude(checks, &ignored)?;
-            self.say("[preflight] Pulling images required for setting up a Kubernetes cluster");
+            self.print("[preflight] Pulling images required for setting up a Kubernetes cluster");
         }
         let node = init.node_registration.name.clone();
         let endpoint = &init.local_api_endpoint;
@@ -98,7 +95,7 @@ impl Kubeadm<'_, '_> {
         }
         self.read_patches(init.patches.as_ref(), "etcd/local")?;
         if runs("etcd") && cluster.has_local_etcd() {
-            self.say("[etcd] Creating static Pod manifest for local etcd in \"/etc/kubernetes/manifests\"");
+            self.print("[etcd] Creating static Pod manifest for local etcd in \"/etc/kubernetes/manifests\"");
             self.etcd_manifest(&cluster, &node, endpoint)?;
         }
         if runs("control-plane") {
@@ -108,7 +105,7 @@ impl Kubeadm<'_, '_> {
         if runs("kubelet-start") {
             self.start_kubelet(&kubelet.flags)?;
         }
-        self.say(
+        self.print(
             "[wait-control-plane] Waiting for the kubelet to boot up the control plane as static Pods from directory \
              \"/etc/kubernetes/manifests\"",
         );
@@ -159,7 +156,7 @@ impl Kubeadm<'_, '_> {
         self.complete_init(init, cluster)
     }
 
-    /// Behind a load balancer that cannot be reached, a control plane that runs is of no use to kubeadm.
+    /// kubeadm fails if the load balancer of the control plane is not reachable.
     async fn reach(&mut self, server: &str) -> Result<(), Abort> {
         let host = server.trim_start_matches("https://").rsplit_once(':').map_or(server, |(host, _)| host);
         if self.guest.has_network() || host == self.guest.address.to_string() {
@@ -177,7 +174,7 @@ impl Kubeadm<'_, '_> {
         ))
     }
 
-    /// The tokens of the configuration with their defaults, or one that nobody knows.
+    /// The configured tokens with defaults, or a random one.
     fn bootstrap_tokens(&mut self, init: &Init) -> Vec<Value> {
         let mut tokens = init.bootstrap_tokens.clone();
         if tokens.is_empty() {
@@ -201,24 +198,24 @@ impl Kubeadm<'_, '_> {
         tokens
     }
 
-    /// What kubeadm says of the phases that the cluster has carried out.
+    /// Prints the output of the phases that the cluster has executed.
     fn finish(&mut self, cluster: &Cluster, node: &str, runs: &dyn Fn(&str) -> bool) {
         if runs("upload-config") {
-            self.say(
+            self.print(
                 "[upload-config] Storing the configuration used in ConfigMap \"kubeadm-config\" in the \"kube-system\" Namespace",
             );
         }
         if runs("mark-control-plane") {
-            self.say(&format!("[mark-control-plane] Marking the node {node} as control-plane"));
+            self.print(&format!("[mark-control-plane] Marking the node {node} as control-plane"));
         }
         if runs("bootstrap-token") {
-            self.say("[bootstrap-token] Configuring bootstrap tokens, cluster-info ConfigMap, RBAC Roles");
-            self.say(
+            self.print("[bootstrap-token] Configuring bootstrap tokens, cluster-info ConfigMap, RBAC Roles");
+            self.print(
                 "[bootstrap-token] Creating the \"cluster-info\" ConfigMap in the \"kube-public\" namespace",
             );
         }
         if runs("kubelet-finalize") {
-            self.say(
+            self.print(
                 "[kubelet-finalize] Updating \"/etc/kubernetes/kubelet.conf\" to point to a rotatable kubelet client certificate \
                  and key",
             );
@@ -227,12 +224,12 @@ impl Kubeadm<'_, '_> {
             cluster.value.pointer(&format!("/{section}/disabled")) != Some(&Value::Bool(true))
         };
         if runs("addon/coredns") && enabled("dns") {
-            self.say("[addons] Applied essential addon: CoreDNS");
+            self.print("[addons] Applied essential addon: CoreDNS");
         }
         if runs("addon/kube-proxy") && enabled("proxy") {
-            self.say("[addons] Applied essential addon: kube-proxy");
+            self.print("[addons] Applied essential addon: kube-proxy");
         }
-        self.say("");
-        self.say("Your Kubernetes control-plane has initialized successfully!");
+        self.print("");
+        self.print("Your Kubernetes control-plane has initialized successfully!");
     }
 }

@@ -12,9 +12,9 @@ use super::kubeconfig::Servers;
 use super::{Abort, DIRECTORY, Kubeadm, preflight};
 use crate::request::{Discovery, JoinRequest};
 
-/// How long a joining machine looks for its cluster, unless it is told otherwise.
+/// Default discovery timeout.
 const DISCOVERY: Duration = Duration::from_secs(5 * 60);
-/// Where certificates lie: a joining machine knows no other place before it has found its cluster.
+/// Certificate directory: before discovery a joining machine knows only the default.
 const PKI: &str = "/etc/kubernetes/pki";
 
 const PHASES: [&str; 9] = [
@@ -45,7 +45,7 @@ impl Kubeadm<'_, '_> {
         let skipped = skipped_phases(flags, &join.skip_phases, &PHASES)?;
         let runs = |phase: &str| !is_skipped(&skipped, phase);
         if runs("preflight") {
-            self.say("[preflight] Running pre-flight checks");
+            self.print("[preflight] Running pre-flight checks");
             let checks = self.check_join(&join);
             self.conclude(checks, &ignored)?;
         }
@@ -67,7 +67,7 @@ impl Kubeadm<'_, '_> {
             self.start_kubelet(&kubelet.flags)?;
         }
         self.wait_for_kubelet(&kubelet, "kubelet-start").await?;
-        self.say("[kubelet-start] Waiting for the kubelet to perform the TLS Bootstrap");
+        self.print("[kubelet-start] Waiting for the kubelet to perform the TLS Bootstrap");
         let token = &join.discovery.tls_bootstrap_token;
         let node = kubelet.request.name.clone();
         let is_control_plane = control_plane.is_some();
@@ -85,16 +85,16 @@ impl Kubeadm<'_, '_> {
         }
         self.guest.node = Some(node.clone());
         if is_control_plane {
-            self.say("[etcd] Waiting for the new etcd member to join the cluster. This can take up to 40s");
-            self.say(&format!("[mark-control-plane] Marking the node {node} as control-plane"));
-            self.say("");
-            self.say("This node has joined the cluster and a new control plane instance was created:");
+            self.print("[etcd] Waiting for the new etcd member to join the cluster. This can take up to 40s");
+            self.print(&format!("[mark-control-plane] Marking the node {node} as control-plane"));
+            self.print("");
+            self.print("This node has joined the cluster and a new control plane instance was created:");
         } else {
-            self.say("");
-            self.say("This node has joined the cluster:");
+            self.print("");
+            self.print("This node has joined the cluster:");
         }
-        self.say("* Certificate signing request was sent to apiserver and a response was received.");
-        self.say("* The Kubelet was informed of the new secure connection details.");
+        self.print("* Certificate signing request was sent to apiserver and a response was received.");
+        self.print("* The Kubelet was informed of the new secure connection details.");
         self.keep_kubelet_kubeconfig(&node)
     }
 
@@ -167,15 +167,15 @@ impl Kubeadm<'_, '_> {
         Ok(Discovery::File { kubeconfig })
     }
 
-    /// Without a network the cluster is not found, however long it is looked for.
+    /// Without a network, discovery fails after its timeout.
     async fn look_for(&mut self, discovery: &Discovery, join: &Join) -> Result<(), Abort> {
         if self.guest.has_network() {
             return Ok(());
         }
         let endpoint = endpoint_of(discovery);
-        let told = join.timeouts["discovery"].as_str().or(join.discovery.timeout.as_deref());
-        let told = told.and_then(go_duration).and_then(|duration| Duration::try_from(duration).ok());
-        tokio::time::sleep(told.unwrap_or(DISCOVERY)).await;
+        let timeout = join.timeouts["discovery"].as_str().or(join.discovery.timeout.as_deref());
+        let timeout = timeout.and_then(go_duration).and_then(|duration| Duration::try_from(duration).ok());
+        tokio::time::sleep(timeout.unwrap_or(DISCOVERY)).await;
         Err(Abort::phase(
             "preflight",
             format!(
@@ -197,7 +197,7 @@ impl Kubeadm<'_, '_> {
         }
         let errors = self.shared_certificates(PKI);
         if errors.is_empty() {
-            self.say(
+            self.print(
                 "[preflight] Running pre-flight checks before initializing the new control plane instance",
             );
             return Ok(());
@@ -211,7 +211,7 @@ impl Kubeadm<'_, '_> {
         ))
     }
 
-    /// Writes what a new control plane is started from.
+    /// Writes the files of a new control plane.
     fn prepare(
         &mut self,
         control_plane: &JoinControlPlane,
@@ -220,20 +220,20 @@ impl Kubeadm<'_, '_> {
     ) -> Result<(), Abort> {
         let endpoint = &control_plane.local_api_endpoint;
         let local = format!("{}:{}", endpoint.advertise_address, endpoint.bind_port);
-        // What else the cluster is configured with stays with the cluster: nothing on this machine reads it.
+        // The rest of the configuration is in the cluster: nothing on this machine reads it.
         let cluster = Cluster::of_endpoint(endpoint_of(discovery), &self.version)?;
         let servers = Servers { cluster: cluster.server(&local), local: format!("https://{local}") };
         let node = &join.node_registration.name;
         if self.guest.files.exists(&format!("{PKI}/ca.key")) {
-            self.say("[kubeconfig] Generating kubeconfig files");
+            self.print("[kubeconfig] Generating kubeconfig files");
             self.kubeconfigs("control-plane-prepare/kubeconfig", &cluster, node, &servers)?;
         }
         self.component_manifests(&cluster, endpoint)?;
-        self.say("[check-etcd] Checking that the etcd cluster is healthy");
+        self.print("[check-etcd] Checking that the etcd cluster is healthy");
         self.etcd_manifest(&cluster, node, endpoint)
     }
 
-    /// What the kubelet keeps after its certificate was signed.
+    /// Writes the kubelet's kubeconfig after TLS bootstrap.
     fn keep_kubelet_kubeconfig(&mut self, node: &str) -> Result<(), Abort> {
         let user = format!("system:node:{node}");
         let certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem";
@@ -249,7 +249,7 @@ impl Kubeadm<'_, '_> {
     }
 }
 
-/// `host:port` that a discovery leads to.
+/// `host:port` of a discovery.
 fn endpoint_of(discovery: &Discovery) -> String {
     match discovery {
         Discovery::Token { endpoint, .. } => endpoint.clone(),

@@ -1,21 +1,21 @@
-//! Private keys of the algorithm that a configuration asks for.
+//! Private keys of the configured algorithm.
 
-use capstan_apiserver::pki::{PkiError, PrivateKey};
+use capstan_pki::{PkiError, PrivateKey};
 use capstan_x509::{Stream, pem, rsa_key};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair};
 
-/// How keys are made.
+/// Key algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
-    /// Also where kubeadm would make RSA keys because nothing is said: they cost a hundred times as much.
+    /// Also the default, where kubeadm uses RSA: RSA keys cost a hundred times as much.
     EcdsaP256,
     EcdsaP384,
     Rsa(usize),
 }
 
 impl Algorithm {
-    /// The algorithm of a name in `encryptionAlgorithm`.
+    /// Parses `encryptionAlgorithm`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "" | "ECDSA-P256" => Self::EcdsaP256,
@@ -27,7 +27,7 @@ impl Algorithm {
         })
     }
 
-    /// A fresh key.
+    /// Generates a key.
     pub(super) fn key(self) -> Result<PrivateKey, PkiError> {
         let failed = || PkiError::Key("cannot be made");
         match self {

@@ -1,8 +1,8 @@
-//! The phase `kubeconfig`: how parts of the control plane reach the API server.
+//! The phase `kubeconfig`: kubeconfigs of the control plane components.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capstan_apiserver::pki::{Authority, Leaf};
+use capstan_pki::{Authority, Leaf};
 use serde_json::{Value, json};
 
 use super::config::Cluster;
@@ -17,14 +17,14 @@ struct Entry<'a> {
     server: &'a str,
 }
 
-/// What kubeconfigs lead to: a cluster, or this machine's own API server.
+/// Servers in kubeconfigs: the cluster's endpoint, or this machine's own API server.
 pub(super) struct Servers {
     pub(super) cluster: String,
     pub(super) local: String,
 }
 
 impl Kubeadm<'_, '_> {
-    /// Writes the kubeconfigs of a control plane that are not there yet.
+    /// Writes missing kubeconfigs of a control plane.
     pub(super) fn kubeconfigs(
         &mut self,
         phase: &str,
@@ -32,7 +32,7 @@ impl Kubeadm<'_, '_> {
         node: &str,
         servers: &Servers,
     ) -> Result<(), Abort> {
-        self.say(&format!("[kubeconfig] Using kubeconfig folder {DIRECTORY:?}"));
+        self.print(&format!("[kubeconfig] Using kubeconfig folder {DIRECTORY:?}"));
         let has_super_admin = self.version.at_least(29);
         let admins: &[&str] = if has_super_admin { &["kubeadm:cluster-admins"] } else { &["system:masters"] };
         let mut entries = vec![Entry {
@@ -70,13 +70,13 @@ impl Kubeadm<'_, '_> {
         for entry in entries {
             let path = format!("{DIRECTORY}/{}", entry.file);
             if self.guest.files.exists(&path) {
-                self.say(&format!("[kubeconfig] Using existing kubeconfig file: {path:?}"));
+                self.print(&format!("[kubeconfig] Using existing kubeconfig file: {path:?}"));
                 continue;
             }
             let failed =
                 |why: String| Abort::phase(&format!("{phase}/{}", entry.file.trim_end_matches(".conf")), why);
             let config = self.kubeconfig(directory, cluster, &entry).map_err(&failed)?;
-            self.say(&format!("[kubeconfig] Writing {:?} kubeconfig file", entry.file));
+            self.print(&format!("[kubeconfig] Writing {:?} kubeconfig file", entry.file));
             self.put(&path, yaml(&config).as_bytes(), 0o600).map_err(|error| {
                 failed(format!("failed to save kubeconfig file {path}: {}", error.lower()))
             })?;

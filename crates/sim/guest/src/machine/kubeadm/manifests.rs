@@ -1,4 +1,4 @@
-//! Static Pods of a control plane, and what the kubelet is started with.
+//! Static Pods of a control plane, and the kubelet's configuration.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl Kubeadm<'_, '_> {
         cluster: &Cluster,
         endpoint: &Endpoint,
     ) -> Result<(), Abort> {
-        self.say(&format!("[control-plane] Using manifest folder {MANIFESTS:?}"));
+        self.print(&format!("[control-plane] Using manifest folder {MANIFESTS:?}"));
         let services = cluster.text("/networking/serviceSubnet").to_owned();
         let pods = cluster.text("/networking/podSubnet").to_owned();
         let mut manager = vec![
@@ -82,7 +82,7 @@ impl Kubeadm<'_, '_> {
             ),
         ];
         for (name, extra, flags) in components {
-            self.say(&format!("[control-plane] Creating static Pod manifest for {name:?}"));
+            self.print(&format!("[control-plane] Creating static Pod manifest for {name:?}"));
             let flags = with_extra(flags, cluster.value.pointer(extra));
             self.write_manifest(name, name, cluster, flags)?;
         }
@@ -134,10 +134,10 @@ impl Kubeadm<'_, '_> {
         })
     }
 
-    /// Writes what the kubelet is started with, and starts it.
+    /// Writes the kubelet's configuration and starts it.
     pub(super) fn start_kubelet(&mut self, flags: &[(String, String)]) -> Result<(), Abort> {
         let environment = "/var/lib/kubelet/kubeadm-flags.env";
-        self.say(&format!(
+        self.print(&format!(
             "[kubelet-start] Writing kubelet environment file with flags to file {environment:?}"
         ));
         let flags: Vec<String> = flags.iter().map(|(name, value)| format!("--{name}={value}")).collect();
@@ -148,7 +148,7 @@ impl Kubeadm<'_, '_> {
         self.put(environment, text.as_bytes(), 0o644)
             .map_err(|error| failed("error writing a dynamic environment file for the kubelet", error))?;
         let config = "/var/lib/kubelet/config.yaml";
-        self.say(&format!("[kubelet-start] Writing kubelet configuration to file {config:?}"));
+        self.print(&format!("[kubelet-start] Writing kubelet configuration to file {config:?}"));
         let kubelet = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "clusterDomain": "cluster.local", "rotateCertificates": true, "staticPodPath": MANIFESTS,
@@ -156,13 +156,13 @@ impl Kubeadm<'_, '_> {
         let kubelet = self.patched("kubeletconfiguration", "kubelet-start", kubelet)?;
         self.put(config, yaml(&kubelet).as_bytes(), 0o644)
             .map_err(|error| failed("error writing kubelet configuration to disk", error))?;
-        self.say("[kubelet-start] Starting the kubelet");
+        self.print("[kubelet-start] Starting the kubelet");
         self.guest.services.insert("kubelet.service".to_owned());
         Ok(())
     }
 }
 
-/// Flags with those of the user's, which win.
+/// Flags merged with extra arguments, which take precedence.
 fn with_extra(mut flags: Vec<String>, extra: Option<&Value>) -> Vec<String> {
     let extra: Option<Arguments> = extra.and_then(|extra| serde_json::from_value(extra.clone()).ok());
     for (name, value) in extra.iter().flat_map(Arguments::pairs) {

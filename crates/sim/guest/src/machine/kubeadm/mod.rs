@@ -1,11 +1,11 @@
-//! kubeadm on one machine: reads its configuration, checks the machine, makes what is missing, and asks the cluster
-//! for the rest.
+//! kubeadm on one machine: reads its configuration, checks the machine, generates what is missing, and sends a
+//! request to the cluster.
 //!
 //! ```text
 //!   flags ─▶ config/ (documents, shapes, defaults, validation) ─▶ preflight ─▶ certs, kubeconfig, manifests ─▶ init │ join
 //! ```
 //!
-//! What it prints is what kubeadm prints, in the order of its phases.
+//! It prints kubeadm's output, in the order of its phases.
 
 mod certs;
 mod config;
@@ -29,11 +29,11 @@ use flags::Flags;
 use patches::PatchSet;
 use version::Version;
 
-/// Where kubeadm puts what it makes.
+/// Directory of kubeadm's files.
 const DIRECTORY: &str = "/etc/kubernetes";
 const MANIFESTS: &str = "/etc/kubernetes/manifests";
 
-/// Why kubeadm ends: what it prints after `error: `.
+/// Why kubeadm failed: printed after `error: `.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Abort(String);
 
@@ -54,10 +54,10 @@ impl From<KubeadmError> for Abort {
     }
 }
 
-/// Runs a command of kubeadm and answers its exit status.
+/// Runs a kubeadm command and returns its exit status.
 pub(super) async fn run(guest: &mut Guest<'_>, arguments: &[String], io: &Io) -> i32 {
     let Some(version) = guest.kubernetes().and_then(|text| Version::parse(&text)) else {
-        guest.say(&io.err, "kubeadm: the image names a version of Kubernetes that cannot be read");
+        guest.print(&io.err, "kubeadm: the Kubernetes version of the image is invalid");
         return 1;
     };
     let (words, flags) = match Flags::parse(arguments) {
@@ -73,13 +73,13 @@ pub(super) async fn run(guest: &mut Guest<'_>, arguments: &[String], io: &Io) ->
         ["version"] => {
             let version = format!("v{}", kubeadm.version);
             let short = flags.get("output").is_some_and(|output| output == "short");
-            kubeadm.say(&if short { version } else { format!("kubeadm version: {version}") });
+            kubeadm.print(&if short { version } else { format!("kubeadm version: {version}") });
             return 0;
         }
         ["config", "images", "list" | "pull"] => {
             let images = manifests::images(&serde_json::Value::Null, &format!("v{}", kubeadm.version));
             for image in images {
-                kubeadm.say(&image);
+                kubeadm.print(&image);
             }
             return 0;
         }
@@ -98,17 +98,16 @@ pub(super) async fn run(guest: &mut Guest<'_>, arguments: &[String], io: &Io) ->
     }
 }
 
-/// Prints why kubeadm ended.
+/// Prints why kubeadm failed.
 fn ended(guest: &mut Guest<'_>, io: &Io, Abort(why): Abort) -> i32 {
     let first = format!("error: {}", why.lines().next().unwrap_or_default());
-    guest.say(&io.err, &format!("error: {why}"));
-    guest.say(&io.err, "To see the stack trace of this error execute with --v=5 or higher");
+    guest.print(&io.err, &format!("error: {why}"));
+    guest.print(&io.err, "To see the stack trace of this error execute with --v=5 or higher");
     let shown = guest.screen.masked(&first);
     guest.kubeadm_failure.get_or_insert(shown);
     1
 }
 
-/// kubeadm while it runs.
 struct Kubeadm<'k, 'a> {
     guest: &'k mut Guest<'a>,
     out: Sink,
@@ -118,14 +117,14 @@ struct Kubeadm<'k, 'a> {
 }
 
 impl Kubeadm<'_, '_> {
-    fn say(&mut self, line: &str) {
-        self.guest.say(&self.out, line);
+    fn print(&mut self, line: &str) {
+        self.guest.print(&self.out, line);
     }
 
-    /// A warning, as klog writes it.
+    /// Prints a warning in klog's format.
     fn warn(&mut self, line: &str) {
         let stamp = self.guest.env.now().strftime("W%m%d %H:%M:%S%.6f").to_string();
-        self.guest.say(&self.err, &format!("{stamp}    1000 kubeadm] {line}"));
+        self.guest.print(&self.err, &format!("{stamp}    1000 kubeadm] {line}"));
     }
 
     /// Writes a file of kubeadm's.
@@ -140,7 +139,7 @@ impl Kubeadm<'_, '_> {
     }
 
     fn reset(&mut self) {
-        self.say("[reset] Deleting contents of directories: [/etc/kubernetes/manifests /var/lib/kubelet /etc/kubernetes/pki]");
+        self.print("[reset] Deleting contents of directories: [/etc/kubernetes/manifests /var/lib/kubelet /etc/kubernetes/pki]");
         for directory in [MANIFESTS, "/var/lib/kubelet", "/etc/kubernetes/pki", "/var/lib/etcd"] {
             for name in self.guest.files.list(directory).unwrap_or_default() {
                 // It was listed a moment ago.
@@ -155,7 +154,7 @@ impl Kubeadm<'_, '_> {
             "controller-manager.conf",
             "scheduler.conf",
         ] {
-            // Those that are not there need not go.
+            // Missing ones need not be removed.
             let _ = self.guest.files.remove(&format!("{DIRECTORY}/{file}"), false);
         }
     }

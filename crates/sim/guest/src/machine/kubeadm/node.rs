@@ -1,4 +1,4 @@
-//! The Node that a machine becomes: what the kubelet is told.
+//! The Node of a machine: arguments of its kubelet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::request::NodeRequest;
 /// How long kubeadm waits for a kubelet.
 const KUBELET: Duration = Duration::from_secs(4 * 60);
 
-/// Labels of Kubernetes that kubelets may set on their own Nodes.
+/// Kubernetes labels that kubelets may set on their own Nodes.
 const ALLOWED: [&str; 11] = [
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",
@@ -27,7 +27,7 @@ const ALLOWED: [&str; 11] = [
     "topology.kubernetes.io/zone",
 ];
 
-/// What the kubelet is told, and why it would not start with it.
+/// Arguments of the kubelet, and why it would not start with them.
 pub(super) struct Kubelet {
     pub(super) request: NodeRequest,
     pub(super) flags: Vec<(String, String)>,
@@ -38,7 +38,7 @@ impl Kubeadm<'_, '_> {
     /// The Node of this machine.
     pub(super) fn kubelet(&self, node: &Node, control_plane: bool) -> Kubelet {
         let given: Vec<(&str, &str)> = node.kubelet_extra_args.iter().flat_map(Arguments::pairs).collect();
-        // The last of a name wins.
+        // The last value wins.
         let argument =
             |name: &str| given.iter().rev().find(|(held, _)| *held == name).map(|(_, value)| unquoted(value));
         let mut refusal = None;
@@ -85,14 +85,14 @@ impl Kubeadm<'_, '_> {
         }
     }
 
-    /// A kubelet that does not start is waited for in vain.
+    /// A kubelet that does not start: kubeadm fails after its timeout.
     pub(super) async fn wait_for_kubelet(&mut self, kubelet: &Kubelet, phase: &str) -> Result<(), Abort> {
         let Some(why) = &kubelet.refusal else { return Ok(()) };
         self.guest.services.remove("kubelet.service");
         self.guest.screen.line(&format!("kubelet: E run.go:72] \"command failed\" err=\"{why}\""));
-        self.say("[kubelet-check] Waiting for a healthy kubelet at http://127.0.0.1:10248/healthz. This can take up to 4m0s");
+        self.print("[kubelet-check] Waiting for a healthy kubelet at http://127.0.0.1:10248/healthz. This can take up to 4m0s");
         tokio::time::sleep(KUBELET).await;
-        self.say("[kubelet-check] The kubelet is not healthy after 4m0s");
+        self.print("[kubelet-check] The kubelet is not healthy after 4m0s");
         Err(Abort::phase(
             phase,
             "failed while waiting for the kubelet to start: The HTTP call equal to 'curl -sSL http://127.0.0.1:10248/healthz' \
@@ -101,13 +101,13 @@ impl Kubeadm<'_, '_> {
     }
 }
 
-/// A flag as the kubelet sees it: systemd takes the quotes out of the environment that kubeadm writes, on which
-/// templates that say `cloudstack:///'…'` rely.
+/// A flag as the kubelet gets it: systemd removes the quotes in the environment file that kubeadm writes. Templates
+/// with `cloudstack:///'…'` rely on it.
 fn unquoted(text: &str) -> String {
     text.replace(['\'', '"'], "")
 }
 
-/// `a=b,c=d`; labels of Kubernetes itself are not for kubelets to set.
+/// Parses `a=b,c=d`; kubelets may not set reserved labels.
 fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -133,7 +133,7 @@ fn may_set(key: &str) -> bool {
     ALLOWED.contains(&key) || within("kubelet.kubernetes.io") || within("node.kubernetes.io")
 }
 
-/// `key=value:Effect,…`.
+/// Parses `key=value:Effect,…`.
 fn parse_taints(text: &str) -> Result<Vec<Value>, String> {
     let mut taints = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubelets_set_only_labels_that_are_theirs() {
+    fn kubelets_set_only_allowed_labels() {
         for (key, allowed) in [
             ("zone", true),
             ("example.com/a", true),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_read_from_their_flag() {
+    fn taints_are_parsed_from_the_flag() {
         assert_eq!(
             parse_taints("a=b:NoSchedule,c:NoExecute"),
             Ok(vec![

@@ -1,4 +1,4 @@
-//! Patches of the user's to what kubeadm writes: files named `target[suffix][+type].yaml` in a directory.
+//! User patches to kubeadm's files: files named `target[suffix][+type].yaml` in a directory.
 
 use capstan_schema::patch::{json, merge, strategic};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::config::Patches;
 use super::{Abort, Kubeadm};
 
-/// What can be patched. The Deployment of CoreDNS is the cluster's: its patches are read and not applied here.
+/// Patch targets. The CoreDNS Deployment is in the cluster: its patches are read but not applied here.
 const TARGETS: [&str; 6] = [
     "etcd",
     "kube-apiserver",
@@ -16,7 +16,7 @@ const TARGETS: [&str; 6] = [
     "corednsdeployment",
 ];
 
-/// How a patch is written.
+/// Type of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Json,
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Patches of one file.
+/// The patches of one file.
 #[derive(Debug, Clone)]
 pub(super) struct PatchSet {
     target: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct PatchSet {
     documents: Vec<Value>,
 }
 
-/// What the name of a file says: what it is for and how it is written.
+/// Target and type, from the name of a file.
 fn named(name: &str) -> Option<(&'static str, Kind)> {
     let base = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".json"))?;
     let (base, kind) = match base.split_once('+') {
@@ -55,7 +55,7 @@ fn named(name: &str) -> Option<(&'static str, Kind)> {
 }
 
 impl Kubeadm<'_, '_> {
-    /// Reads the directory of patches: it must be there, and what it holds must be YAML.
+    /// Reads the patch directory, which must exist and contain YAML.
     pub(super) fn read_patches(&mut self, patches: Option<&Patches>, phase: &str) -> Result<(), Abort> {
         let directory = patches.map(|patches| patches.directory.clone()).unwrap_or_default();
         if directory.is_empty() {
@@ -68,11 +68,11 @@ impl Kubeadm<'_, '_> {
                 format!("could not list patch files for path {directory:?}: open {directory}: {why}"),
             )
         })?;
-        self.say(&format!("[patches] Reading patches from path {directory:?}"));
+        self.print(&format!("[patches] Reading patches from path {directory:?}"));
         let mut found = Vec::new();
         for name in names {
             let Some((target, kind)) = named(&name) else {
-                self.say(&format!("[patches] Ignored file {name:?}: unknown target, type or extension"));
+                self.print(&format!("[patches] Ignored file {name:?}: unknown target, type or extension"));
                 continue;
             };
             let text = self.guest.files.text(&format!("{directory}/{name}")).unwrap_or_default();
@@ -82,11 +82,11 @@ impl Kubeadm<'_, '_> {
             self.patches.push(PatchSet { target, kind, documents });
             found.push(name);
         }
-        self.say(&format!("[patches] Found the following patch files: [{}]", found.join(" ")));
+        self.print(&format!("[patches] Found the following patch files: [{}]", found.join(" ")));
         Ok(())
     }
 
-    /// What kubeadm is about to write, with the patches to it.
+    /// Applies the patches to a file.
     pub(super) fn patched(&mut self, target: &str, phase: &str, mut value: Value) -> Result<Value, Abort> {
         let sets: Vec<PatchSet> = self.patches.iter().filter(|set| set.target == target).cloned().collect();
         for set in sets {
@@ -94,7 +94,7 @@ impl Kubeadm<'_, '_> {
                 let done = match set.kind {
                     Kind::Json => json::Patch::decode(patch, false).and_then(|patch| patch.apply(value)),
                     Kind::Merge => merge::apply(value, patch),
-                    // Lists of a Pod have keys; what else can be patched has none, and merges.
+                    // Lists of a Pod have merge keys; other targets use merge patches.
                     Kind::Strategic => {
                         match capstan_builtin::schema("", "v1", "Pod").filter(|_| value["kind"] == "Pod") {
                             Some(schema) => strategic::apply(value, patch, &schema),
@@ -107,7 +107,7 @@ impl Kubeadm<'_, '_> {
                 })?;
             }
             let kind = set.kind.media_type();
-            self.say(&format!("[patches] Applied patch of type {kind:?} to target {target:?}"));
+            self.print(&format!("[patches] Applied patch of type {kind:?} to target {target:?}"));
         }
         Ok(value)
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_say_what_they_patch() {
+    fn file_names_determine_target_and_type() {
         for (name, expected) in [
             ("kube-apiserver0+merge.yaml", Some(("kube-apiserver", Kind::Merge))),
             ("etcd.json", Some(("etcd", Kind::Strategic))),

@@ -1,15 +1,15 @@
-//! Checks of the machine before anything is changed.
+//! Preflight checks of the machine.
 
 use std::collections::BTreeSet;
 
 use super::config::{Cluster, Join, Node};
 use super::{Abort, Kubeadm, MANIFESTS};
 
-/// What a control plane needs.
+/// Requirements of a control plane.
 const CORES: u32 = 2;
 const MEMORY_MIB: u64 = 1700;
 
-/// Results of checks: name, what it found, and whether it is an error.
+/// Results of checks: name, message, and whether it is an error.
 #[derive(Default)]
 pub(super) struct Checks {
     found: Vec<(String, String, bool)>,
@@ -25,7 +25,7 @@ impl Checks {
     }
 }
 
-/// A path as it stands in the name of a check.
+/// A path in the name of a check.
 fn in_name(path: &str) -> String {
     path.replace(['/', '.'], "-")
 }
@@ -143,35 +143,35 @@ impl Kubeadm<'_, '_> {
         }
     }
 
-    /// Says what the checks found; errors that are not ignored end kubeadm.
+    /// Prints the results; errors that are not ignored end kubeadm.
     pub(super) fn conclude(&mut self, checks: Checks, ignored: &BTreeSet<String>) -> Result<(), Abort> {
         let mut fatal = Vec::new();
         for (name, what, is_error) in checks.found {
             if is_error && !ignored.contains("all") && !ignored.contains(&name.to_lowercase()) {
                 fatal.push(format!("\t[ERROR {name}]: {what}"));
             } else {
-                self.guest.say(&self.err, &format!("\t[WARNING {name}]: {what}"));
+                self.guest.print(&self.err, &format!("\t[WARNING {name}]: {what}"));
             }
         }
         if fatal.is_empty() {
             return Ok(());
         }
-        self.guest.say(&self.err, "[preflight] Some fatal errors occurred:");
+        self.guest.print(&self.err, "[preflight] Some fatal errors occurred:");
         for line in &fatal {
-            self.guest.say(&self.err, line);
+            self.guest.print(&self.err, line);
         }
-        self.guest.say(
+        self.guest.print(
             &self.err,
             "[preflight] If you know what you are doing, you can make a check non-fatal with `--ignore-preflight-errors=...`",
         );
-        // kubeadm's last line says only that there were some: the first is what a reader of that line needs.
+        // kubeadm's last line does not name the errors: the first one is reported instead.
         let first = fatal[0].trim().to_owned();
         self.guest.kubeadm_failure.get_or_insert(format!("error execution phase preflight: {first}"));
         Err(Abort::phase("preflight", "preflight checks failed"))
     }
 }
 
-/// Checks that are only warned of, in lower case.
+/// Checks that are only warnings, in lower case.
 pub(super) fn ignored(flag: &[String], configured: &[String]) -> Result<BTreeSet<String>, Abort> {
     let ignored: BTreeSet<String> = flag.iter().chain(configured).map(|name| name.to_lowercase()).collect();
     if ignored.contains("all") && ignored.len() > 1 {

@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) struct Version(semver::Version);
 
 impl Version {
-    /// A whole version with or without `v`.
+    /// Parses a full version, with or without `v`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut version = semver::Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()?;
         version.build = semver::BuildMetadata::EMPTY;
@@ -23,7 +23,7 @@ impl Version {
         self.0.major
     }
 
-    /// Whether it is at least 1.`minor`, release candidates included.
+    /// Whether it is at least 1.`minor`, including release candidates.
     pub(super) fn at_least(&self, minor: u64) -> bool {
         (self.major(), self.minor()) >= (1, minor)
     }

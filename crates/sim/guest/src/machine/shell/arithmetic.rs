@@ -1,9 +1,9 @@
-//! `$(( … ))`: whole numbers, as shells count.
+//! `$(( … ))`: integer arithmetic.
 
-/// Signs within signs.
+/// Maximum nesting.
 const DEPTH: usize = 32;
 
-/// The value of an expression; `variable` gives the values of names.
+/// The value of an expression; `variable` returns the values of names.
 pub(super) fn evaluate(text: &str, variable: &dyn Fn(&str) -> i64) -> Result<i64, String> {
     let mut parser = Parser { text: text.as_bytes(), at: 0, depth: 0, variable };
     let value = parser.level(0)?;
@@ -18,7 +18,7 @@ struct Parser<'a> {
     variable: &'a dyn Fn(&str) -> i64,
 }
 
-/// Signs between two values, loosest first. Longer signs stand before their beginnings.
+/// Binary operators, lowest precedence first. Longer operators precede their prefixes.
 const LEVELS: [&[&str]; 6] =
     [&["||"], &["&&"], &["==", "!="], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/", "%"]];
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_have_their_values() {
+    fn expressions_are_evaluated() {
         let variable = |name: &str| if name == "n" { 3 } else { 0 };
         for (text, value) in [
             ("1 + 2 * n", Ok(7)),

@@ -1,17 +1,17 @@
-//! Carrying commands out.
+//! Execution of commands.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::syntax::{AndOr, Command, Form, Joint, List, Part, Pipeline, Redirect, Target, Word};
+use super::syntax::{AndOr, Command, Connector, Form, List, Part, Pipeline, Redirect, Target, Word};
 use super::{Flow, Input, Io, Shell, Sink, commands, parser, pattern};
 use crate::machine::files::FileError;
 
-/// Commands that all scripts of one boot may run: a loop that waits for what never comes ends.
+/// Maximum commands of one boot: ends loops that wait forever.
 const STEPS: usize = 20_000;
-/// Scripts and functions that call each other.
+/// Maximum call depth of scripts and functions.
 const DEPTH: usize = 32;
 
 impl Shell<'_, '_> {
@@ -24,7 +24,7 @@ impl Shell<'_, '_> {
             }
             if let Some(error) = error {
                 self.state.line = error.line;
-                self.complain(io, &error.why);
+                self.print_error(io, &error.why);
                 self.state.status = 2;
                 return Flow::Exit;
             }
@@ -32,7 +32,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// Runs a script of the disk with a shell of its own.
+    /// Runs a script file in a new shell.
     pub(super) async fn run_script(&mut self, path: &str, text: &str, arguments: &[String], io: &Io) {
         if self.too_deep(io) {
             return;
@@ -62,14 +62,14 @@ impl Shell<'_, '_> {
 
     fn too_deep(&mut self, io: &Io) -> bool {
         if self.depth >= DEPTH {
-            self.complain(io, "maximum nesting level exceeded");
+            self.print_error(io, "maximum nesting level exceeded");
             self.state.status = 1;
             return true;
         }
         false
     }
 
-    /// Runs commands with a copy of the shell.
+    /// Runs commands in a subshell.
     pub(super) async fn subshell(&mut self, list: &List, io: &Io) {
         let saved = self.state.clone();
         self.list(list, io).await;
@@ -92,7 +92,7 @@ impl Shell<'_, '_> {
 
     async fn and_or(&mut self, and_or: &AndOr, io: &Io) -> Flow {
         if and_or.background {
-            // At once instead of beside: what it changes in the shell stays its own.
+            // Synchronously instead of in the background: its changes to the shell are discarded.
             let saved = self.state.clone();
             self.pipeline(&and_or.first, io, false).await;
             self.state = saved;
@@ -105,7 +105,7 @@ impl Shell<'_, '_> {
             if flow != Flow::Next {
                 return flow;
             }
-            if (*joint == Joint::And) == (self.state.status == 0) {
+            if (*joint == Connector::And) == (self.state.status == 0) {
                 flow = self.pipeline(pipeline, io, index + 1 < last).await;
             }
         }
@@ -158,7 +158,7 @@ impl Shell<'_, '_> {
         Box::pin(async move {
             self.guest.steps += 1;
             if self.guest.steps > STEPS {
-                self.complain(io, "Killed");
+                self.print_error(io, "Killed");
                 self.state.status = 137;
                 return Flow::Exit;
             }
@@ -219,7 +219,7 @@ impl Shell<'_, '_> {
                     for (patterns, body) in arms {
                         for held in patterns {
                             let Ok(held) = self.pattern(held, &io).await else { return self.failed() };
-                            if pattern::fits(&held, &text) {
+                            if pattern::matches(&held, &text) {
                                 self.state.status = 0;
                                 return self.list(body, &io).await;
                             }
@@ -234,7 +234,7 @@ impl Shell<'_, '_> {
 
     fn failed(&mut self) -> Flow {
         self.state.status = 1;
-        // A shell that runs a script ends when a word cannot be expanded.
+        // A shell that runs a script exits if a word cannot be expanded.
         Flow::Exit
     }
 
@@ -273,10 +273,10 @@ impl Shell<'_, '_> {
         if self.state.trace {
             let shown: Vec<String> =
                 values.iter().map(|(name, value)| format!("{name}={value}")).chain(fields.clone()).collect();
-            self.guest.say(&io.err, &format!("+ {}", shown.join(" ")));
+            self.guest.print(&io.err, &format!("+ {}", shown.join(" ")));
         }
         if fields.is_empty() {
-            // The status is that of a command in the words, if one was there.
+            // The status is that of a command substitution, if there was one.
             let outputs = |word: &Word| word.iter().any(|part| matches!(part, Part::Output { .. }));
             if !assignments.iter().map(|(_, word)| word).chain(words).any(outputs) {
                 self.state.status = 0;
@@ -284,7 +284,7 @@ impl Shell<'_, '_> {
             self.state.variables.extend(values);
             return Flow::Next;
         }
-        // Variables before a command are the command's alone.
+        // Assignments before a command apply to that command only.
         let kept: Vec<_> = values
             .iter()
             .map(|(name, _)| {
@@ -338,7 +338,7 @@ impl Shell<'_, '_> {
                     let path = self.path(&name);
                     let bytes = match path.as_str() {
                         "/dev/null" => Ok(Vec::new()),
-                        // As much as any script takes of what has no end.
+                        // Enough for any script.
                         "/dev/urandom" | "/dev/random" => {
                             Ok((0..64).flat_map(|_| self.guest.env.uuid().into_bytes()).collect())
                         }
@@ -377,7 +377,7 @@ impl Shell<'_, '_> {
                         "-" => Sink::Nowhere,
                         "0" => continue,
                         other => {
-                            self.complain(&io, &format!("{other}: Bad file descriptor"));
+                            self.print_error(&io, &format!("{other}: Bad file descriptor"));
                             return Err(());
                         }
                     };
@@ -389,7 +389,7 @@ impl Shell<'_, '_> {
     }
 
     fn opened<T>(&mut self, name: &str, opened: Result<T, FileError>, io: &Io) -> Result<T, ()> {
-        opened.map_err(|error| self.complain(io, &format!("{name}: {error}")))
+        opened.map_err(|error| self.print_error(io, &format!("{name}: {error}")))
     }
 }
 
@@ -401,7 +401,7 @@ fn set(io: &mut Io, stream: u32, sink: Sink) {
     }
 }
 
-/// What a loop makes of what its body did: nothing, or it ends with a flow.
+/// How a loop continues after its body: `None` to continue, or the flow that ends it.
 fn left(flow: Flow) -> Option<Flow> {
     match flow {
         Flow::Next | Flow::Continue(1) => None,

@@ -1,4 +1,4 @@
-//! What words become: parameters and outputs filled in, split at blanks, file names found.
+//! Expansion of words: parameters, command substitution, field splitting, globs.
 
 use std::sync::Arc;
 
@@ -9,34 +9,33 @@ use super::pattern;
 use super::syntax::{Change, List, Part, Word};
 use super::{Io, Shell, Sink, arithmetic};
 
-/// Words that one word may become.
+/// Maximum fields of one word.
 const FIELDS: usize = 10_000;
 
 /// A piece of a word after expansion.
 enum Piece {
-    /// Text that stays as it is.
     Quoted(String),
-    /// Text of the script: file names are looked for, blanks cannot be in it.
+    /// Text of the script: globs apply, no splitting.
     Literal(String),
-    /// What came out of an expansion outside quotes.
+    /// Result of an unquoted expansion.
     Split(String),
-    /// Where `"$@"` begins its next argument.
+    /// Start of the next argument of `"$@"`.
     Break,
 }
 
-/// Why a word cannot be expanded; said already.
+/// Expansion failed; the error was printed.
 #[derive(Debug)]
 pub(super) struct Failed;
 
 impl Shell<'_, '_> {
-    /// The words that some words become.
+    /// Expands words to fields.
     pub(super) async fn fields(&mut self, words: &[Word], io: &Io) -> Result<Vec<String>, Failed> {
         let mut fields = Vec::new();
         for word in words {
             let pieces = self.pieces(word, io).await?;
             self.split(pieces, &mut fields);
             if fields.len() > FIELDS {
-                self.complain(io, "Argument list too long");
+                self.print_error(io, "Argument list too long");
                 return Err(Failed);
             }
         }
@@ -56,7 +55,7 @@ impl Shell<'_, '_> {
         Ok(out)
     }
 
-    /// A word as a pattern, in which what is quoted means itself.
+    /// A word as a pattern, in which quoted characters are literal.
     pub(super) async fn pattern(&mut self, word: &Word, io: &Io) -> Result<String, Failed> {
         let pieces = self.pieces(word, io).await?;
         let mut out = String::new();
@@ -94,7 +93,7 @@ impl Shell<'_, '_> {
                         match value {
                             Ok(value) => pieces.push(Piece::Quoted(value.to_string())),
                             Err(why) => {
-                                self.complain(io, &format!("{text}: {why}"));
+                                self.print_error(io, &format!("{text}: {why}"));
                                 return Err(Failed);
                             }
                         }
@@ -106,7 +105,7 @@ impl Shell<'_, '_> {
                             }
                             pieces.push(Piece::Quoted(argument));
                         }
-                        // Without arguments nothing is left of the quotes either.
+                        // Without arguments the quotes yield nothing either.
                         if self.state.arguments.is_empty() {
                             pieces.retain(|piece| !matches!(piece, Piece::Quoted(text) if text.is_empty()));
                         }
@@ -121,7 +120,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// What a list of commands writes, without the newlines at its end.
+    /// Output of a list of commands, without trailing newlines.
     async fn output(&mut self, list: &List, io: &Io) -> String {
         let buffer = Arc::new(Mutex::new(Vec::new()));
         let inner = Io { out: Sink::Buffer(buffer.clone()), ..io.clone() };
@@ -131,7 +130,6 @@ impl Shell<'_, '_> {
         text.trim_end_matches('\n').to_owned()
     }
 
-    /// The value of a parameter, if it is set.
     fn value(&self, name: &str) -> Option<String> {
         let arguments = &self.state.arguments;
         Some(match name {
@@ -155,7 +153,7 @@ impl Shell<'_, '_> {
         let value = self.value(name);
         let Some(change) = change else {
             if value.is_none() && self.state.nounset && name != "@" && name != "*" {
-                self.complain(io, &format!("{name}: unbound variable"));
+                self.print_error(io, &format!("{name}: unbound variable"));
                 return Err(Failed);
             }
             return Ok(value.unwrap_or_default());
@@ -194,7 +192,7 @@ impl Shell<'_, '_> {
                 if why.is_empty() {
                     why = "parameter null or not set".to_owned();
                 }
-                self.complain(io, &format!("{name}: {why}"));
+                self.print_error(io, &format!("{name}: {why}"));
                 return Err(Failed);
             }
             Change::WithoutPrefix { longest, pattern: word } => {
@@ -215,10 +213,10 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// Splits pieces into words and looks for the files that they name.
+    /// Splits pieces into fields and expands globs.
     fn split(&self, pieces: Vec<Piece>, fields: &mut Vec<String>) {
         let separators = self.state.variables.get("IFS").map_or(" \t\n", String::as_str).to_owned();
-        // The text of the word so far, and the same as a pattern.
+        // The current field, and the same as a pattern.
         let mut current: Option<(String, String)> = None;
         let mut finish = |current: &mut Option<(String, String)>| {
             let Some((text, pattern)) = current.take() else { return };
@@ -258,7 +256,7 @@ impl Shell<'_, '_> {
         finish(&mut current);
     }
 
-    /// Paths that fit a pattern, in order.
+    /// Paths that match a pattern, sorted.
     fn files_like(&self, pattern: &str) -> Vec<String> {
         let absolute = pattern.starts_with('/');
         let mut found = vec![if absolute { "/".to_owned() } else { String::new() }];
@@ -274,7 +272,7 @@ impl Shell<'_, '_> {
                 if pattern::is_pattern(part) {
                     let names = self.guest.files.list(&directory).unwrap_or_default();
                     let fitting = names.iter().filter(|name| {
-                        pattern::fits(part, name) && (part.starts_with('.') || !name.starts_with('.'))
+                        pattern::matches(part, name) && (part.starts_with('.') || !name.starts_with('.'))
                     });
                     next.extend(fitting.map(|name| join(name)));
                 } else {
@@ -291,7 +289,7 @@ impl Shell<'_, '_> {
     }
 }
 
-/// A text with what fits a pattern replaced.
+/// Replaces matches of a pattern in a text.
 fn replaced(text: &str, pattern: &str, with: &str, all: bool) -> String {
     let mut out = String::new();
     let mut at = 0;

@@ -1,19 +1,18 @@
-//! From the text of a script to words and signs.
+//! Lexer: script to tokens.
 
 use super::parser;
 use super::syntax::{Change, Part, SyntaxError, Word};
 
-/// Scripts within scripts.
+/// Maximum nesting of scripts.
 const DEPTH: usize = 24;
 
-/// A word or a sign.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     Word(Word),
     /// `&&`, `||`, `;;`, `;`, `|`, `&`, `(`, `)`.
     Sign(&'static str),
     Newline,
-    /// `>` and its kin; the target follows as a word.
+    /// `>` and similar; the target is the next word.
     Redirect {
         stream: Option<u32>,
         sign: &'static str,
@@ -29,11 +28,11 @@ pub(super) enum Token {
 pub(super) struct Tokens {
     pub(super) tokens: Vec<(Token, usize)>,
     pub(super) documents: Vec<Word>,
-    /// What ended the reading before the script did.
+    /// The error at which lexing stopped.
     pub(super) error: Option<SyntaxError>,
 }
 
-/// Reads a script; `depth` is how many scripts are around it.
+/// Lexes a script; `depth` is its nesting level.
 pub(super) fn tokens(script: &str, line: usize, depth: usize) -> Tokens {
     let mut lexer = Lexer { text: script.chars().collect(), at: 0, line, depth, pending: Vec::new() };
     let mut out = Tokens { tokens: Vec::new(), documents: Vec::new(), error: None };
@@ -54,7 +53,7 @@ pub(super) fn tokens(script: &str, line: usize, depth: usize) -> Tokens {
     }
 }
 
-/// A here-document whose text follows on the next lines.
+/// A here-document whose text starts on the next line.
 struct Pending {
     document: usize,
     delimiter: String,
@@ -174,7 +173,7 @@ impl Lexer {
         Ok(Token::Here { stream, document })
     }
 
-    /// Reads the here-documents that were announced on the line that has just ended.
+    /// Reads the here-documents announced on the previous line.
     fn read_documents(&mut self, documents: &mut [Word]) -> Result<(), SyntaxError> {
         for pending in std::mem::take(&mut self.pending) {
             let first = self.line;
@@ -238,7 +237,7 @@ impl Lexer {
                 '"' => {
                     self.at += 1;
                     let parts = self.quoted(Some('"'))?;
-                    // Quotes around nothing are a word too.
+                    // Empty quotes are a word too.
                     word.push(Part::Text { text: String::new(), quoted: true });
                     word.extend(parts);
                 }
@@ -257,7 +256,7 @@ impl Lexer {
         Ok(word)
     }
 
-    /// Text in double quotes up to its end, or a here-document up to the end of the text.
+    /// Text in double quotes, or a here-document.
     fn quoted(&mut self, end: Option<char>) -> Result<Word, SyntaxError> {
         let mut word = Word::new();
         loop {
@@ -376,7 +375,7 @@ impl Lexer {
         Ok(())
     }
 
-    /// Text up to the sign that closes what was opened, quotes respected.
+    /// Text up to the closing delimiter, respecting quotes.
     fn balanced(&mut self, open: char, close: char) -> Result<String, SyntaxError> {
         let mut text = String::new();
         let mut depth = 1;
@@ -462,7 +461,7 @@ impl Lexer {
         Ok(Part::Parameter { name, change, quoted })
     }
 
-    /// The whole text as one word, blanks included.
+    /// The whole text as one word, including blanks.
     fn words_joined(&mut self) -> Result<Word, SyntaxError> {
         let mut word = Word::new();
         while let Some(c) = self.peek() {
@@ -478,7 +477,7 @@ impl Lexer {
     }
 }
 
-/// Adds a character to the last part, if that is text of the same kind.
+/// Appends a character to the last part if it is text of the same kind.
 fn push(word: &mut Word, c: char, quoted: bool) {
     match word.last_mut() {
         Some(Part::Text { text, quoted: held }) if *held == quoted => text.push(c),

@@ -1,12 +1,12 @@
-//! A small shell: what user data is written in, no more. The machine's `/bin/sh` is bash, as on many images.
+//! A small shell for user data. The machine's `/bin/sh` is bash, as on many images.
 //!
 //! ```text
-//!   text ── lexer ──▶ words, signs ── parser ──▶ commands (syntax) ── exec ──▶ commands/, kubeadm, scripts on the disk
-//!                                                                      │ expand: parameters, outputs, globs
+//!   text ── lexer ──▶ tokens ── parser ──▶ commands (syntax) ── exec ──▶ commands/, kubeadm, script files
+//!                                                                 │ expand: parameters, substitution, globs
 //! ```
 //!
-//! Commands of a pipeline run one after the other, and what is put into the background runs at once. A program that
-//! is not simulated is not there: `command not found`, 127.
+//! Commands of a pipeline run one after the other, and background commands run synchronously. A program that is not
+//! simulated does not exist: `command not found`, 127.
 
 mod arithmetic;
 mod commands;
@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 use super::Guest;
 use syntax::Command;
 
-/// Bytes that a pipe or an output may hold.
+/// Maximum bytes of a pipe or a captured output.
 const BUFFER: usize = 1024 * 1024;
 
-/// Where what is written goes.
+/// Target of an output stream.
 #[derive(Debug, Clone)]
 pub(super) enum Sink {
     Console,
@@ -39,7 +39,7 @@ pub(super) enum Sink {
     File(String),
 }
 
-/// What can be read, by all who share it.
+/// An input stream, shared by its readers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Input(Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -48,7 +48,7 @@ impl Input {
         Self(Arc::new(Mutex::new((bytes, 0))))
     }
 
-    /// Everything that is left.
+    /// The rest of the input.
     fn take(&self) -> Vec<u8> {
         let mut held = self.0.lock();
         let from = held.1.min(held.0.len());
@@ -56,7 +56,7 @@ impl Input {
         held.0.split_off(from)
     }
 
-    /// The next line, without its end.
+    /// The next line, without the newline.
     fn line(&self) -> Option<String> {
         let mut held = self.0.lock();
         let rest = held.0.get(held.1..).filter(|rest| !rest.is_empty())?;
@@ -76,14 +76,14 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Nothing to read; everything is written on the console.
+    /// Empty input; output to the console.
     pub(super) fn console() -> Self {
         Self { input: Input::default(), out: Sink::Console, err: Sink::Console }
     }
 }
 
 impl Guest<'_> {
-    /// Writes to a stream. What does not fit into a pipe is lost.
+    /// Writes to a stream. Bytes that exceed a pipe's buffer are lost.
     pub(super) fn write(&mut self, sink: &Sink, bytes: &[u8]) -> bool {
         match sink {
             Sink::Console => self.screen.write(bytes),
@@ -99,15 +99,15 @@ impl Guest<'_> {
     }
 
     /// Writes a line to a stream.
-    pub(super) fn say(&mut self, sink: &Sink, line: &str) {
+    pub(super) fn print(&mut self, sink: &Sink, line: &str) {
         self.write(sink, format!("{line}\n").as_bytes());
     }
 }
 
-/// What a shell knows; a subshell has a copy.
+/// State of a shell; a subshell has a copy.
 #[derive(Debug, Clone)]
 struct State {
-    /// Name of the script, for its errors.
+    /// Name of the script, for error messages.
     script: Arc<str>,
     variables: BTreeMap<String, String>,
     exported: BTreeSet<String>,
@@ -122,7 +122,7 @@ struct State {
     trace: bool,
 }
 
-/// What comes after a command.
+/// Control flow after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -132,17 +132,16 @@ enum Flow {
     Continue(u32),
 }
 
-/// A shell on a machine.
 pub(super) struct Shell<'g, 'a> {
     pub(super) guest: &'g mut Guest<'a>,
     state: State,
-    /// Commands whose failure is looked at around this one.
+    /// Depth of conditions around this command, in which a failure does not exit.
     guarded: usize,
     depth: usize,
 }
 
 impl<'g, 'a> Shell<'g, 'a> {
-    /// A shell that runs a script of a name.
+    /// A shell for the script of this name.
     pub(super) fn new(guest: &'g mut Guest<'a>, script: &str) -> Self {
         let variables = [
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
@@ -171,13 +170,13 @@ impl<'g, 'a> Shell<'g, 'a> {
         Self { guest, state, guarded: 0, depth: 0 }
     }
 
-    /// Sets a variable that programs see too.
+    /// Sets an exported variable.
     pub(super) fn export(&mut self, name: &str, value: &str) {
         self.state.variables.insert(name.to_owned(), value.to_owned());
         self.state.exported.insert(name.to_owned());
     }
 
-    /// Runs a script and answers its exit status.
+    /// Runs a script and returns its exit status.
     pub(super) async fn run(&mut self, script: &str, io: &Io) -> i32 {
         self.run_text(script, io).await;
         self.state.status
@@ -192,14 +191,14 @@ impl<'g, 'a> Shell<'g, 'a> {
         }
     }
 
-    /// An error of the shell itself, with its place.
-    fn placed(&self, what: &str) -> String {
+    /// An error of the shell, with script and line.
+    fn located(&self, what: &str) -> String {
         format!("{}: line {}: {what}", self.state.script, self.state.line)
     }
 
-    /// Prints an error of the shell itself, with its place.
-    fn complain(&mut self, io: &Io, what: &str) {
-        let line = self.placed(what);
-        self.guest.say(&io.err, &line);
+    /// Prints an error of the shell, with script and line.
+    fn print_error(&mut self, io: &Io, what: &str) {
+        let line = self.located(what);
+        self.guest.print(&io.err, &line);
     }
 }

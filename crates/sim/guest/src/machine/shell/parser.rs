@@ -1,17 +1,19 @@
-//! From words and signs to commands.
+//! Parser: tokens to commands.
 
 use std::sync::Arc;
 
 use super::lexer::{self, Token, Tokens};
-use super::syntax::{AndOr, Command, Form, Joint, List, Part, Pipeline, Redirect, SyntaxError, Target, Word};
+use super::syntax::{
+    AndOr, Command, Connector, Form, List, Part, Pipeline, Redirect, SyntaxError, Target, Word,
+};
 
-/// Commands within commands.
+/// Maximum nesting of commands.
 const DEPTH: usize = 48;
-/// Characters of a script.
+/// Maximum length of a script.
 const LONGEST: usize = 1024 * 1024;
 
-/// A script: its commands, and the error that ends it if it has one. Shells read as they go, so that what stands
-/// before an error is carried out.
+/// Parses a script: its commands, and the error that ends it. Shells parse incrementally, so commands before an error
+/// run.
 pub(super) fn script(text: &str) -> (List, Option<SyntaxError>) {
     if text.len() > LONGEST {
         return (List::new(), Some(SyntaxError { line: 1, why: "the script is too long".to_owned() }));
@@ -33,7 +35,7 @@ struct Parser {
     depth: usize,
 }
 
-/// Words that end a list of commands.
+/// Keywords that end a list of commands.
 const ENDS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Parser {
@@ -73,7 +75,7 @@ impl Parser {
         token
     }
 
-    /// The error at this place: the reader's own if it stopped here.
+    /// The error at the current token: the lexer's if it stopped here.
     fn unexpected(&self) -> SyntaxError {
         let line = self.line();
         let near = match self.peek() {
@@ -105,7 +107,7 @@ impl Parser {
         there
     }
 
-    /// The word here, if nothing in it is quoted.
+    /// The current word, if nothing in it is quoted.
     fn keyword(&self) -> Option<&str> {
         match self.peek() {
             Some(Token::Word(word)) => plain(word),
@@ -123,7 +125,7 @@ impl Parser {
         if self.take_keyword(keyword) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// What ends a command: `;`, `&` was taken, a new line, or the end of what is around it.
+    /// The end of a command: `;`, a consumed `&`, a newline, or the end of the enclosing construct.
     fn separator(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             None if self.tokens.error.is_some() => Err(self.unexpected()),
@@ -133,13 +135,13 @@ impl Parser {
                 Ok(())
             }
             Some(Token::Sign(")" | ";;")) => Ok(()),
-            // After `&` the next command may follow at once.
+            // After `&` the next command may follow directly.
             Some(_) if self.at > 0 && self.tokens.tokens[self.at - 1].0 == Token::Sign("&") => Ok(()),
             Some(_) => Err(self.unexpected()),
         }
     }
 
-    /// Commands up to a word or sign that ends them, which is left where it is.
+    /// Commands up to a keyword or operator that ends them, which is not consumed.
     fn list(&mut self) -> Result<List, SyntaxError> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -164,8 +166,8 @@ impl Parser {
         let mut rest = Vec::new();
         loop {
             let joint = match self.peek() {
-                Some(Token::Sign("&&")) => Joint::And,
-                Some(Token::Sign("||")) => Joint::Or,
+                Some(Token::Sign("&&")) => Connector::And,
+                Some(Token::Sign("||")) => Connector::Or,
                 _ => break,
             };
             self.at += 1;
@@ -249,7 +251,7 @@ impl Parser {
                 redirects.extend(more);
                 continue;
             }
-            // In `[[ … ]]` signs are words.
+            // In `[[ … ]]` operators are words.
             let in_test = words.first().and_then(|word| plain(word)) == Some("[[")
                 && words.last().and_then(|word| plain(word)) != Some("]]");
             match self.peek() {
@@ -416,7 +418,7 @@ impl Parser {
     }
 }
 
-/// The text of a word in which nothing is quoted or expanded.
+/// The text of a word without quotes and expansions.
 fn plain(word: &[Part]) -> Option<&str> {
     match word {
         [Part::Text { text, quoted: false }] => Some(text),

@@ -1,11 +1,11 @@
-//! Patterns of file names and of `case`: `*`, `?`, `[…]`, and `\` before what is meant as it is.
+//! Patterns of file names and `case`: `*`, `?`, `[…]`, and `\` as escape.
 
-/// Whether a text fits a pattern as a whole.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+/// Whether a pattern matches the whole text.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last star does not fit: one more character for the star.
+    // Where to resume after a mismatch: the last star matches one more character.
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
         if pattern.get(p) == Some(&'*') {
@@ -26,7 +26,7 @@ pub(super) fn fits(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// Where the pattern goes on if its next part fits a character.
+/// The next position in the pattern if its element matches a character.
 fn one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     match *pattern.get(at)? {
         '?' => Some(at + 1),
@@ -39,7 +39,7 @@ fn one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     }
 }
 
-/// A set of characters: where it ends, and whether a character is in it.
+/// A character set: its end, and whether it contains a character.
 fn set(pattern: &[char], at: usize) -> Option<(usize, impl Fn(char) -> bool)> {
     let negated = matches!(pattern.get(at + 1), Some('!' | '^'));
     let start = at + 1 + usize::from(negated);
@@ -61,25 +61,25 @@ fn set(pattern: &[char], at: usize) -> Option<(usize, impl Fn(char) -> bool)> {
     }))
 }
 
-/// The shortest or longest beginning of a text that fits, as the length in bytes.
+/// Length in bytes of the shortest or longest matching prefix.
 pub(super) fn prefix(pattern: &str, text: &str, longest: bool) -> Option<usize> {
     let mut ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     if longest {
         ends.reverse();
     }
-    ends.into_iter().find(|end| fits(pattern, &text[..*end]))
+    ends.into_iter().find(|end| matches(pattern, &text[..*end]))
 }
 
-/// Where the shortest or longest end of a text that fits begins.
+/// Start of the shortest or longest matching suffix.
 pub(super) fn suffix(pattern: &str, text: &str, longest: bool) -> Option<usize> {
     let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     if !longest {
         starts.reverse();
     }
-    starts.into_iter().find(|start| fits(pattern, &text[*start..]))
+    starts.into_iter().find(|start| matches(pattern, &text[*start..]))
 }
 
-/// Whether a text has characters that mean something in patterns.
+/// Whether a text has special characters of patterns.
 pub(super) fn is_pattern(text: &str) -> bool {
     let mut escaped = false;
     text.chars().any(|c| {
@@ -89,7 +89,7 @@ pub(super) fn is_pattern(text: &str) -> bool {
     })
 }
 
-/// A text as a pattern that only it fits.
+/// Escapes a text so that the pattern matches only it.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_fit_what_they_say() {
+    fn patterns_match() {
         for (pattern, text, expected) in [
             ("*", "", true),
             ("*.yaml", "kube-vip.yaml", true),
@@ -121,14 +121,14 @@ mod tests {
             ("a*b*c", "a1b2b3c", true),
             ("a*b*c", "a1b2b3", false),
         ] {
-            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
         }
-        // Many stars cost no more than a product.
-        assert!(!fits(&"a*".repeat(40), &"a".repeat(30)));
+        // Many stars take polynomial time.
+        assert!(!matches(&"a*".repeat(40), &"a".repeat(30)));
         assert_eq!(prefix("*/", "a/b/c", false), Some(2));
         assert_eq!(prefix("*/", "a/b/c", true), Some(4));
         assert_eq!(suffix("/*", "a/b/c", false), Some(3));
         assert_eq!(suffix("/*", "a/b/c", true), Some(1));
-        assert!(fits(&escaped("[a]*?\\"), "[a]*?\\") && !is_pattern(&escaped("*")) && is_pattern("a*"));
+        assert!(matches(&escaped("[a]*?\\"), "[a]*?\\") && !is_pattern(&escaped("*")) && is_pattern("a*"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a script says, once it is read.
+//! Syntax tree of a script.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ pub(super) type List = Vec<AndOr>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AndOr {
     pub(super) first: Pipeline,
-    pub(super) rest: Vec<(Joint, Pipeline)>,
+    pub(super) rest: Vec<(Connector, Pipeline)>,
     pub(super) background: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joint {
+pub(super) enum Connector {
     And,
     Or,
 }
 
-/// Commands of which each reads what the one before it wrote.
+/// A pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pipeline {
     pub(super) negated: bool,
@@ -46,7 +46,7 @@ pub(super) enum Form {
     Function { name: String, body: Arc<Command> },
 }
 
-/// Where a stream of a command leads.
+/// A redirection.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Redirect {
     pub(super) stream: u32,
@@ -64,7 +64,7 @@ pub(super) enum Target {
     Text(Word),
 }
 
-/// A word: parts one after the other.
+/// A word: a sequence of parts.
 pub(super) type Word = Vec<Part>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ pub(super) enum Part {
     Arithmetic { expression: Word },
 }
 
-/// What is made of a parameter's value.
+/// Modification of a parameter's value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
     Length,
@@ -117,7 +117,6 @@ pub(super) enum Change {
     },
 }
 
-/// Why a script cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub(super) struct SyntaxError {

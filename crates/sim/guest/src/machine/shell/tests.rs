@@ -8,10 +8,10 @@ use crate::machine::Boot;
 use crate::request::{Control, InitRequest, JoinRequest, KubeadmError};
 use crate::vm::{Image, VmSpec};
 
-/// Nobody to ask.
-struct Nobody;
+/// A cluster that must not be called.
+struct NoCluster;
 
-impl Control for Nobody {
+impl Control for NoCluster {
     fn init<'a>(&'a self, _: InitRequest) -> futures::future::BoxFuture<'a, Result<(), KubeadmError>> {
         Box::pin(async { Ok(()) })
     }
@@ -21,7 +21,7 @@ impl Control for Nobody {
     }
 }
 
-/// What a script writes to its output, to its errors, and its exit status.
+/// Output, error output and exit status of a script.
 async fn run(script: &str) -> (String, String, i32) {
     let vm = VmSpec {
         id: "i-1".to_owned(),
@@ -35,14 +35,14 @@ async fn run(script: &str) -> (String, String, i32) {
         tags: BTreeMap::new(),
         faults: Vec::new(),
     };
-    let env = capstan_apiserver::env::Env::simulated(|| jiff::Timestamp::UNIX_EPOCH, 1);
+    let env = capstan_env::Env::simulated(|| jiff::Timestamp::UNIX_EPOCH, 1);
     let console = Console::default();
     let mut guest = Guest::new(Boot {
         vm: &vm,
         address: std::net::Ipv4Addr::new(172, 16, 0, 7),
         console: &console,
         env: &env,
-        control: &Nobody,
+        control: &NoCluster,
         powered: tokio::time::Instant::now(),
     });
     let (out, err) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
@@ -113,7 +113,7 @@ async fn scripts_write_what_bash_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_have_bashs_words_and_status() {
+async fn failures_have_bashs_messages_and_status() {
     for (script, message, code) in [
         ("nothing", "script: line 1: nothing: command not found\n", 127),
         ("\n/no/such", "script: line 2: /no/such: No such file or directory\n", 127),
@@ -155,7 +155,7 @@ async fn sleeping_takes_simulated_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_text_breaks_the_shell() {
+async fn no_input_panics_the_shell() {
     let pieces = [
         "$(", "`", "${", "}", "((", "))", "<<E\n", "if ", "then ", "fi", "case ", "esac", ";;", "|", "&&",
         "&", "'", "\"", "\\", "\n", "x=", "$x", "for ", "do ", "done", "{ ", "(", ")", ">", "<", "echo ",
@@ -165,7 +165,7 @@ async fn no_text_breaks_the_shell() {
     for _ in 0..2_000 {
         let mut script = String::new();
         for _ in 0..12 {
-            // A linear congruence: the same scripts in every run.
+            // A linear congruential generator: the same scripts in every run.
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             script.push_str(pieces[(seed >> 33) as usize % pieces.len()]);
         }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::kubeadm::{CLUSTER, WORKER, runs};
 use super::*;
 
-/// What the boot is said to have failed with.
+/// The failure of the boot.
 fn why(booted: &Booted) -> &str {
     booted.outcome.as_ref().expect_err(&booted.console)
 }
@@ -58,12 +58,12 @@ async fn user_data_that_cannot_be_used_fails_with_a_line_of_cloud_init() {
     ] {
         let booted = boot(vm(text)).await;
         assert!(why(&booted).contains(expected), "{text}\n{}", why(&booted));
-        booted.says(expected);
+        booted.prints(expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_kubeadm_does_not_take_ends_it_in_its_words() {
+async fn an_invalid_configuration_fails_with_kubeadms_message() {
     for (verb, config, expected) in [
         ("init", "kind: [".to_owned(), "error: error converting YAML to JSON: yaml: line"),
         ("init", "kind: ClusterConfiguration\n".to_owned(), "kind and apiVersion is mandatory information"),
@@ -122,13 +122,13 @@ async fn a_configuration_that_kubeadm_does_not_take_ends_it_in_its_words() {
     ] {
         let booted = boot(vm(runs(verb, &config))).await;
         assert!(why(&booted).contains(expected), "{expected}\n{}", why(&booted));
-        booted.says("To see the stack trace of this error execute with --v=5 or higher");
+        booted.prints("To see the stack trace of this error execute with --v=5 or higher");
         assert!(booted.control.inits.lock().is_empty() && booted.control.joins.lock().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_image_must_fit_what_is_asked_of_it() {
+async fn the_image_must_fit_the_configuration() {
     let on = |kubernetes: Option<&str>, verb: &str, config: &str| {
         let mut vm = vm(runs(verb, config));
         vm.image.kubernetes = kubernetes.map(str::to_owned);
@@ -136,7 +136,7 @@ async fn the_image_must_fit_what_is_asked_of_it() {
     };
     let none = on(None, "join", WORKER).await;
     assert_eq!(why(&none), "/var/lib/cloud/instance/scripts/runcmd: line 2: kubeadm: command not found");
-    none.says("/var/lib/cloud/instance/scripts/runcmd: line 2: kubeadm: command not found");
+    none.prints("/var/lib/cloud/instance/scripts/runcmd: line 2: kubeadm: command not found");
 
     let newer = on(Some("v1.35.0"), "init", CLUSTER).await;
     assert!(
@@ -145,7 +145,7 @@ async fn the_image_must_fit_what_is_asked_of_it() {
         "{}",
         why(&newer)
     );
-    newer.says("error: error execution phase preflight: preflight checks failed");
+    newer.prints("error: error execution phase preflight: preflight checks failed");
 
     let much_newer = on(Some("v1.36.0"), "init", CLUSTER).await;
     assert!(why(&much_newer).contains(
@@ -154,7 +154,7 @@ async fn the_image_must_fit_what_is_asked_of_it() {
 
     let older = on(Some("v1.33.2"), "init", CLUSTER).await;
     assert!(older.outcome.is_ok(), "kubeadm warns, and goes on\n{}", older.console);
-    older.says("[WARNING KubernetesVersion]: Kubernetes version is greater than kubeadm version.");
+    older.prints("[WARNING KubernetesVersion]: Kubernetes version is greater than kubeadm version.");
 
     let ancient = on(Some("v1.30.0"), "join", WORKER).await;
     assert!(
@@ -169,8 +169,8 @@ async fn preflight_checks_look_at_the_machine() {
     small.cpus = 1;
     small.memory_mib = 1024;
     let booted = boot(small.clone()).await;
-    booted.says("[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2");
-    booted.says("[ERROR Mem]: the system RAM (1024 MB) is less than the minimum 1700 MB");
+    booted.prints("[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2");
+    booted.prints("[ERROR Mem]: the system RAM (1024 MB) is less than the minimum 1700 MB");
     assert!(why(&booted).contains("[ERROR NumCPU]"));
     small.user_data = runs("init --ignore-preflight-errors=NumCPU,Mem", CLUSTER).into_bytes();
     assert!(boot(small).await.outcome.is_ok());
@@ -178,8 +178,8 @@ async fn preflight_checks_look_at_the_machine() {
     let twice = runs("init", CLUSTER)
         .replace("runcmd:\n", "runcmd:\n- kubeadm init --config /run/kubeadm/kubeadm.yaml\n");
     let booted = boot(vm(twice)).await;
-    booted.says("[ERROR FileAvailable--etc-kubernetes-manifests-kube-apiserver-yaml]: /etc/kubernetes/manifests/kube-apiserver.yaml already exists");
-    booted.says("[ERROR DirAvailable--var-lib-etcd]: /var/lib/etcd is not empty");
+    booted.prints("[ERROR FileAvailable--etc-kubernetes-manifests-kube-apiserver-yaml]: /etc/kubernetes/manifests/kube-apiserver.yaml already exists");
+    booted.prints("[ERROR DirAvailable--var-lib-etcd]: /var/lib/etcd is not empty");
     assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "it is a node all the same");
 }
 
@@ -198,7 +198,7 @@ async fn authorities_must_be_authorities_and_fit_their_keys() {
     };
     let given = boot(vm(written(&first["ca.crt"], &first["ca.key"]))).await;
     assert!(given.outcome.is_ok(), "{}", given.console);
-    given.says("[certs] Using existing ca certificate authority");
+    given.prints("[certs] Using existing ca certificate authority");
     for (certificate, key, expected) in [
         (&first["ca.crt"], &second["ca.key"], "certificate and key do not belong together"),
         (&first["apiserver.crt"], &first["apiserver.key"], "certificate ca is not a CA"),
@@ -227,7 +227,7 @@ async fn a_full_disk_stops_what_is_written_to_it() {
     let writes = "#cloud-config\nwrite_files:\n- {path: /etc/kubernetes/pki/ca.crt, content: x}\nruncmd: [kubeadm init]\n";
     let booted = boot(with_fault(vm(writes), GuestFault::DiskFull)).await;
     assert!(why(&booted).contains("Running module write_files (cc_write_files.py) failed: [Errno 28] No space left on device: '/etc/kubernetes/pki"), "{}", why(&booted));
-    booted.says("Running module runcmd (cc_runcmd.py) failed: [Errno 28] No space left on device");
+    booted.prints("Running module runcmd (cc_runcmd.py) failed: [Errno 28] No space left on device");
     let ignition = r#"{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/a","contents":{"source":"data:,x"}}]}}"#;
     let booted = boot(with_fault(vm(ignition), GuestFault::DiskFull)).await;
     assert!(why(&booted).contains("writing file \"/etc/a\": no space left on device"), "{}", why(&booted));
@@ -246,12 +246,12 @@ async fn without_a_network_clusters_are_not_reached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cluster_refuses_is_said_as_kubeadm_says_it() {
+async fn errors_of_the_cluster_are_printed_as_kubeadm_does() {
     let refusal = KubeadmError { phase: "etcd-join", why: "etcdserver: unhealthy cluster".to_owned() };
     let control = Recorder { refusal: Some(refusal), ..Recorder::default() };
     let booted = boot_with(vm(runs("join", WORKER)), control).await;
     assert_eq!(why(&booted), "error: error execution phase etcd-join: etcdserver: unhealthy cluster");
-    booted.says("error: error execution phase etcd-join: etcdserver: unhealthy cluster");
+    booted.prints("error: error execution phase etcd-join: etcdserver: unhealthy cluster");
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,12 +262,12 @@ async fn a_kubelet_with_labels_that_are_not_its_own_never_starts() {
     );
     let booted = boot(vm(runs("join", &config))).await;
     assert!(why(&booted).contains("failed while waiting for the kubelet to start"), "{}", why(&booted));
-    booted.says("unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [node-role.kubernetes.io/gpu]");
+    booted.prints("unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [node-role.kubernetes.io/gpu]");
     assert!(booted.control.joins.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_bytes_break_a_machine() {
+async fn no_user_data_panics_a_machine() {
     let mut seed = 7u64;
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -288,7 +288,7 @@ async fn no_bytes_break_a_machine() {
         }
         boot(vm(data)).await;
     }
-    // Whole user data with a few bytes changed reaches further.
+    // Valid user data with a few bytes changed reaches further.
     let good = runs("init", CLUSTER).into_bytes();
     for _ in 0..60 {
         let mut data = good.clone();

@@ -1,4 +1,4 @@
-use capstan_apiserver::pki::Credential;
+use capstan_pki::Credential;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn names(certificate: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn init_makes_what_is_missing_and_asks_for_a_cluster() {
+async fn init_generates_what_is_missing_and_requests_a_cluster() {
     let booted = boot(vm(runs("init", CLUSTER))).await;
     assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "{}", booted.console);
     let request = booted.init();
@@ -129,7 +129,7 @@ async fn init_makes_what_is_missing_and_asks_for_a_cluster() {
         Credential::from_pem(&pem(&format!("{pair}.crt")), &pem(&format!("{pair}.key"))).expect("a pair");
     }
     let config = &request.cluster_configuration;
-    assert_eq!(config["encryptionAlgorithm"], "RSA-2048", "what kubeadm writes when nothing is said");
+    assert_eq!(config["encryptionAlgorithm"], "RSA-2048", "the default of kubeadm");
     assert_eq!(config["etcd"], json!({"local": {"dataDir": "/var/lib/etcd"}}));
     assert_eq!(config["networking"]["dnsDomain"], "cluster.local");
     let token = &request.bootstrap_tokens[0];
@@ -144,34 +144,30 @@ async fn init_makes_what_is_missing_and_asks_for_a_cluster() {
     }
     assert!(booted.text("/etc/kubernetes/manifests/kube-apiserver.yaml").contains("--profiling=false"));
     assert!(booted.text("/etc/kubernetes/manifests/etcd.yaml").contains("--name=node-1"));
-    booted.says("[init] Using Kubernetes version: v1.34.1");
-    booted.says("Your Kubernetes control-plane has initialized successfully!");
+    booted.prints("[init] Using Kubernetes version: v1.34.1");
+    booted.prints("Your Kubernetes control-plane has initialized successfully!");
     assert!(!booted.console.contains("kube-proxy\n"), "it was skipped");
     assert!(!booted.console.contains("PRIVATE KEY"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sentinel_is_the_user_datas_own() {
+async fn the_sentinel_is_written_by_the_user_data() {
     let mkdir = runs("init", CLUSTER).replace("runcmd:\n", "runcmd:\n- mkdir -p /run/cluster-api\n");
     let booted = boot(vm(mkdir)).await;
     assert_eq!(booted.text("/run/cluster-api/bootstrap-success.complete"), "success\n");
     let without = boot(vm(runs("init", CLUSTER))).await;
     assert!(!without.files.exists("/run/cluster-api/bootstrap-success.complete"));
-    without.says("/run/cluster-api/bootstrap-success.complete: No such file or directory");
+    without.prints("/run/cluster-api/bootstrap-success.complete: No such file or directory");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_asks_to_join() {
+async fn a_worker_requests_to_join() {
     let booted = boot(vm(runs("join", WORKER))).await;
     assert_eq!(booted.outcome, Ok(Some("node-1".to_owned())), "{}", booted.console);
     let request = booted.join();
     assert_eq!(request.control_plane, None);
     assert_eq!(request.tls_bootstrap_token.as_deref(), Some("abcdef.0123456789abcdef"));
-    assert_eq!(
-        request.node.provider_id.as_deref(),
-        Some("sim://i-1"),
-        "the cloud's, as no flag says otherwise"
-    );
+    assert_eq!(request.node.provider_id.as_deref(), Some("sim://i-1"), "the cloud's by default");
     assert_eq!(
         request.node.taints,
         Some(vec![
@@ -183,13 +179,13 @@ async fn a_worker_asks_to_join() {
         panic!("{:?}", request.discovery)
     };
     assert_eq!(endpoint, "10.0.0.10:6443");
-    booted.says("This node has joined the cluster:");
+    booted.prints("This node has joined the cluster:");
     assert!(!booted.console.contains("0123456789abcdef"));
     assert!(booted.files.exists("/etc/kubernetes/kubelet.conf"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_join_by_flags_or_by_a_file_is_understood() {
+async fn join_works_with_flags_or_a_discovery_file() {
     let flags = "#cloud-config\nruncmd:\n- kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef \
                  --discovery-token-unsafe-skip-ca-verification --node-name other -v5\n";
     let booted = boot(vm(flags)).await;
@@ -205,7 +201,7 @@ async fn a_join_by_flags_or_by_a_file_is_understood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn v1beta3_is_read_and_kept_in_the_form_that_kubeadm_writes() {
+async fn v1beta3_is_converted_to_the_version_that_kubeadm_writes() {
     let config = "apiVersion: kubeadm.k8s.io/v1beta3
 kind: ClusterConfiguration
 kubernetesVersion: v1.30.4
@@ -222,7 +218,7 @@ nodeRegistration: {kubeletExtraArgs: {node-labels: a=b}, taints: []}
     assert_eq!(request.cluster_configuration["apiServer"]["extraArgs"], json!({"profiling": "false"}));
     assert_eq!((request.node.taints, request.node.labels["a"].as_str()), (Some(Vec::new()), "b"));
     let newer = boot(vm(runs("init", &config.replace("v1.30.4", "v1.34.1")))).await;
-    newer.says("your configuration file uses a deprecated API spec: \"kubeadm.k8s.io/v1beta3\"");
+    newer.prints("your configuration file uses a deprecated API spec: \"kubeadm.k8s.io/v1beta3\"");
     let config = newer.init().cluster_configuration;
     assert_eq!(config["apiVersion"], "kubeadm.k8s.io/v1beta4");
     assert_eq!(config["apiServer"]["extraArgs"], json!([{"name": "profiling", "value": "false"}]));
@@ -230,11 +226,11 @@ nodeRegistration: {kubeletExtraArgs: {node-labels: a=b}, taints: []}
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_are_warned_of_and_left_out() {
+async fn unknown_fields_are_dropped_with_a_warning() {
     let booted =
         boot(vm(runs("init", &CLUSTER.replace("clusterName: blue", "clusterName: blue\nfoo: {bar: 1}"))))
             .await;
-    booted.says(
+    booted.prints(
         "error unmarshaling configuration schema.GroupVersionKind{Group:\"kubeadm.k8s.io\", Version:\"v1beta4\", \
          Kind:\"ClusterConfiguration\"}: strict decoding error: unknown field \"foo\"",
     );
@@ -242,11 +238,11 @@ async fn unknown_fields_are_warned_of_and_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_have_the_algorithm_that_is_asked_for() {
+async fn keys_have_the_configured_algorithm() {
     let config = CLUSTER.replace("clusterName: blue", "clusterName: blue\nencryptionAlgorithm: ECDSA-P384");
     let request = boot(vm(runs("init", &config))).await.init();
     let key = String::from_utf8_lossy(&request.pki["apiserver.key"]).into_owned();
-    let key = capstan_apiserver::pki::PrivateKey::from_pem(&key).expect("a key");
+    let key = capstan_pki::PrivateKey::from_pem(&key).expect("a key");
     assert_eq!(key.token_algorithm(), "ES384");
 }
 
@@ -258,7 +254,7 @@ async fn the_same_seed_gives_the_same_console() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_init_by_flags_is_understood() {
+async fn init_works_with_flags() {
     let flags = "#cloud-config\nruncmd:\n- kubeadm init --control-plane-endpoint 10.0.0.10 --pod-network-cidr 10.244.0.0/16 \
                  --apiserver-cert-extra-sans a.example,b.example --token abcdef.0123456789abcdef\n";
     let booted = boot(vm(flags)).await;
@@ -267,7 +263,7 @@ async fn an_init_by_flags_is_understood() {
     assert_eq!(request.cluster_configuration["networking"]["podSubnet"], "10.244.0.0/16");
     assert_eq!(
         request.cluster_configuration["kubernetesVersion"], "v1.34.1",
-        "the image's, as no internet says otherwise"
+        "the image's without internet access"
     );
     assert_eq!(request.bootstrap_tokens[0]["token"], "abcdef.0123456789abcdef");
     assert!(names(&request.pki["apiserver.crt"]).contains(&"b.example".to_owned()));
@@ -298,7 +294,7 @@ async fn patches_change_what_kubeadm_writes() {
         let booted = boot(vm(patched(file, content))).await;
         let manifest = booted.text("/etc/kubernetes/manifests/kube-apiserver.yaml");
         assert!(manifest.contains(expected) && manifest.contains("--secure-port=6443"), "{manifest}");
-        booted.says("to target \"kube-apiserver\"");
+        booted.prints("to target \"kube-apiserver\"");
     }
     let broken = boot(vm(patched("etcd.yaml", "a: ["))).await;
     assert!(broken.outcome.expect_err("broken").contains("could not parse patches for file \"etcd.yaml\""));
@@ -308,7 +304,7 @@ async fn patches_change_what_kubeadm_writes() {
     );
 }
 
-/// As examples/kvm-cluster.yaml does it, whose machines have real kubeadm.
+/// As in examples/kvm-cluster.yaml, whose machines run real kubeadm.
 #[tokio::test]
 async fn a_configuration_of_kube_proxy_may_be_appended_before_kubeadm_runs() {
     let proxy = "- path: /etc/kubernetes/kube-proxy.yaml\n  content: |\n    ---\n    apiVersion: kubeproxy.config.k8s.io/v1alpha1\n    \

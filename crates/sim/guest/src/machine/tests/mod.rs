@@ -1,15 +1,15 @@
-//! Machines that boot: user data in, files, console and requests out.
+//! Booting machines: user data in, files, console and requests out.
 
+mod conformance;
 mod failures;
 mod kubeadm;
 mod rendered;
 mod site;
 mod user_data;
-mod verdicts;
 
 use std::net::Ipv4Addr;
 
-use capstan_apiserver::env::Env;
+use capstan_env::Env;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ use crate::vm::{GuestFault, Image, VmSpec};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 7);
 
-/// A cluster that takes everybody, or nobody, and remembers who asked.
+/// A cluster that accepts everyone, or no one, and records the requests.
 #[derive(Default)]
 struct Recorder {
     inits: Mutex<Vec<InitRequest>>,
@@ -80,13 +80,13 @@ impl Booted {
         self.files.text(path).unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.console))
     }
 
-    /// What was said, without times and writers.
-    fn said(&self) -> Vec<&str> {
-        self.console.lines().filter_map(|line| line.split_once("]: ").map(|(_, said)| said)).collect()
+    /// The console without times and programs.
+    fn lines(&self) -> Vec<&str> {
+        self.console.lines().filter_map(|line| line.split_once("]: ").map(|(_, text)| text)).collect()
     }
 
-    fn says(&self, what: &str) {
-        assert!(self.console.contains(what), "{what}\nis not said in\n{}", self.console);
+    fn prints(&self, what: &str) {
+        assert!(self.console.contains(what), "{what}\nis not text in\n{}", self.console);
     }
 
     fn init(&self) -> InitRequest {

@@ -1,4 +1,4 @@
-//! Boot data of our own provider, on a machine.
+//! Boot data of our bootstrap provider, on a machine.
 
 use capstan_capi_kubeadm::bootstrap_data::{
     BootstrapData, KubeadmCommand, as_control_plane, as_worker, resolve_files, resolve_users, with_discovery,
@@ -104,7 +104,7 @@ async fn the_first_machine_of_our_provider_initialises_its_cluster() {
             "[certs] Using the existing \"sa\" key",
             "after",
         ] {
-            assert!(booted.said().contains(&line), "{format}: {line}\n{}", booted.console);
+            assert!(booted.lines().contains(&line), "{format}: {line}\n{}", booted.console);
         }
         assert_eq!(booted.text("/run/cluster-api/bootstrap-success.complete"), "success\n", "{format}");
         assert!(booted.files.exists("/etc/kubernetes/manifests/kube-vip.yaml"));
@@ -138,7 +138,7 @@ async fn machines_of_our_provider_join() {
             );
             let taints = request.node.taints.as_deref().unwrap_or_default();
             assert_eq!(taints.len(), usize::from(!control_plane), "{format}: workers wait for their labels");
-            booted.says("after");
+            booted.prints("after");
             assert!(!booted.console.contains("0123456789abcdef"), "{format}");
         }
     }

@@ -1,4 +1,4 @@
-//! Machines of a site: what its clouds see of their boots.
+//! Machines of a site as their cloud sees them.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use super::*;
 use crate::vm::Phase;
 use crate::{Site, SiteOptions};
 
-/// A cluster without load balancer: its first machine is where it is reached.
+/// A cluster without load balancer: clients reach its first machine.
 fn alone() -> String {
     runs("init", &CLUSTER.replace("controlPlaneEndpoint: api.blue.example:6443\n", ""))
 }
 
-/// A machine of a new site some time after it was switched on.
+/// A machine of a new site some time after power-on.
 async fn created(vm: VmSpec, after: Duration) -> (Site, Phase, String) {
     let site = Site::new(env(), SiteOptions::default());
     let (phase, console) = created_in(&site, vm, after).await;
@@ -44,7 +44,7 @@ async fn user_data_is_executed_once_however_often_a_machine_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_boot_says_why_and_stays_failed() {
+async fn a_failed_boot_reports_why_and_stays_failed() {
     let (site, phase, console) = created(vm("#cloud-config\nwrite_files: ["), Duration::from_secs(60)).await;
     let Phase::Failed(why) = &phase else { panic!("{phase:?}\n{console}") };
     assert!(why.contains("Failed loading yaml blob") && console.contains(why.as_str()), "{why}\n{console}");
@@ -54,7 +54,7 @@ async fn a_failed_boot_says_why_and_stays_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_machine_founds_a_cluster() {
+async fn the_first_machine_initializes_a_cluster() {
     let (site, phase, console) = created(vm(alone()), Duration::from_secs(600)).await;
     assert_eq!(phase, Phase::Booted, "{console}");
     assert_eq!(site.vm("i-1").and_then(|vm| vm.node), Some("node-1".to_owned()));
@@ -63,7 +63,7 @@ async fn the_first_machine_founds_a_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_balancer_that_leads_nowhere_ends_kubeadm() {
+async fn an_unreachable_load_balancer_fails_kubeadm() {
     let site = Site::new(env(), SiteOptions::default());
     let endpoint = site.endpoint("blue").to_string();
     let data = runs("init", &CLUSTER.replace("api.blue.example:6443", &endpoint));
@@ -73,7 +73,7 @@ async fn a_load_balancer_that_leads_nowhere_ends_kubeadm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_loses_power_after_it_became_a_node_founds_no_second_cluster() {
+async fn a_node_that_loses_power_initializes_no_second_cluster() {
     let data = alone().replace("- mkdir -p", "- sleep 3600\n- mkdir -p");
     let (site, phase, _) = created(vm(data), Duration::from_secs(600)).await;
     assert_eq!(phase, Phase::Booting, "its scripts still run");

@@ -56,14 +56,14 @@ runcmd:
     .await;
     assert_eq!(booted.outcome, Ok(None), "{}", booted.console);
     for line in ["bootcmd-first", "argv a b it's", "renamed", "after-failure"] {
-        assert!(booted.said().contains(&line), "{line}\n{}", booted.console);
+        assert!(booted.lines().contains(&line), "{line}\n{}", booted.console);
     }
     assert_eq!(booted.text("/home/admin/.ssh/authorized_keys"), "ssh-ed25519 AAAA\n");
     assert!(booted.text("/etc/fstab").contains("LABEL=data /var/lib/data auto defaults"));
     assert!(booted.files.is_directory("/var/lib/data"));
     assert_eq!(booted.text("/etc/chrony/chrony.conf"), "server ntp.example iburst\n");
     let stages: Vec<&str> =
-        booted.said().into_iter().filter(|line| line.starts_with("Cloud-init v.")).collect();
+        booted.lines().into_iter().filter(|line| line.starts_with("Cloud-init v.")).collect();
     assert_eq!(stages.len(), 4);
     assert!(
         stages[0].contains("running 'init' at Sun, 15 Nov 2026 12:00:00 +0000. Up 0.00 seconds."),
@@ -74,7 +74,7 @@ runcmd:
 #[tokio::test(start_paused = true)]
 async fn a_script_as_user_data_is_run() {
     let booted = boot(vm("#!/bin/bash\nset -e\necho one\nfalse\necho two\n")).await;
-    booted.says("one");
+    booted.prints("one");
     assert!(!booted.console.contains("two"));
     assert!(
         booted
@@ -85,7 +85,7 @@ async fn a_script_as_user_data_is_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_that_operators_write_before_kubeadm_do_what_they_do_in_life() {
+async fn common_commands_before_kubeadm_work() {
     let booted = cloud_config(
         r#"
 write_files:
@@ -112,7 +112,7 @@ runcmd:
 "#,
     )
     .await;
-    booted.says("node-1\n");
+    booted.prints("node-1\n");
     assert_eq!(booted.text("/etc/hostname"), "node-1\n");
     assert!(booted.text("/etc/hosts").ends_with("127.0.0.1   Node-1\n"));
     assert_eq!(
@@ -120,13 +120,13 @@ runcmd:
         "path: /etc/kubernetes/super-admin.conf\n"
     );
     assert_eq!(booted.text("/etc/sysctl.d/k8s.conf"), "net.ipv4.ip_forward = 1\n");
-    booted.says("net.ipv4.ip_forward = 1");
-    booted.says("try 1\n");
-    booted.says("[   10.000000] cloud-init[612]: try 3\n");
-    booted.says("Updating certificates in /etc/ssl/certs...");
-    booted.says("Failed to restart nothing-such.service: Unit nothing-such.service not found.");
-    booted.says("unknown-tool: command not found");
-    booted.says("Failed running /var/lib/cloud/instance/scripts/runcmd [127]");
+    booted.prints("net.ipv4.ip_forward = 1");
+    booted.prints("try 1\n");
+    booted.prints("[   10.000000] cloud-init[612]: try 3\n");
+    booted.prints("Updating certificates in /etc/ssl/certs...");
+    booted.prints("Failed to restart nothing-such.service: Unit nothing-such.service not found.");
+    booted.prints("unknown-tool: command not found");
+    booted.prints("Failed running /var/lib/cloud/instance/scripts/runcmd [127]");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,8 +184,8 @@ async fn ignition_writes_files_and_starts_units() {
     );
     assert_eq!(booted.text("/etc/merged"), "x");
     assert!(booted.text("/etc/hosts").ends_with("10.0.0.1 api\n"));
-    booted.says("first[1021]: from Node-1\n");
-    booted.says(
+    booted.prints("first[1021]: from Node-1\n");
+    booted.prints(
         "second.service was skipped because of an unmet condition check (ConditionPathExists=/etc/input).",
     );
     assert!(!booted.console.contains("never") && !booted.console.contains(": off\n"));

@@ -1,4 +1,4 @@
-//! Moving etcd's leadership away from a machine that is to be deleted.
+//! Moves etcd's leadership away from a machine before its deletion.
 
 use capstan_capi_types::controlplane::kubeadm_control_plane::condition;
 use capstan_capi_types::core::Machine;
@@ -19,7 +19,7 @@ pub(crate) fn move_leader(
     let leader = match scope.look.seen.workload.reached().map(|reached| &reached.etcd) {
         Some(EtcdState::Members { leader, .. }) => leader,
         _ if !plane.manages_etcd() || node.is_empty() => return Ok(None),
-        _ => return Err("etcd does not say who leads it".to_owned()),
+        _ => return Err("etcd reports no leader".to_owned()),
     };
     if node.is_empty() || leader != node {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The health of one machine: its static pods, and the label and taint that kubeadm puts on its Node.
+//! The health of one machine: its static pods, and the label and taint that kubeadm sets on its Node.
 
 use capstan_capi_core::conditions::ConditionState;
 use capstan_capi_core::workload::Node;
@@ -29,8 +29,8 @@ pub(super) fn pods(
     let machine = &member.machine;
     let kinds = if plane.manages_etcd() { &PODS[..] } else { &PODS[..3] };
     let labels = condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET;
-    let all = |verdict: ConditionState, labels_and_taints: ConditionState| {
-        let pods = kinds.iter().map(|kind| (*kind, verdict.clone()));
+    let all = |state: ConditionState, labels_and_taints: ConditionState| {
+        let pods = kinds.iter().map(|kind| (*kind, state.clone()));
         pods.chain([(labels, labels_and_taints)]).collect::<Vec<_>>()
     };
     if machine.metadata.is_deleting() {
@@ -50,21 +50,21 @@ pub(super) fn pods(
     if node.spec.taints.iter().any(unreachable) {
         return doubt(format!("Node {name} is unreachable"));
     }
-    let mut verdicts: Vec<(&'static str, ConditionState)> = kinds
+    let mut lines: Vec<(&'static str, ConditionState)> = kinds
         .iter()
         .zip(COMPONENTS)
         .map(|(kind, component)| {
-            let verdict = if node.is_unreachable() {
+            let state = if node.is_unreachable() {
                 // Without kubelet heartbeats the pod status may be stale.
                 unknown("Node Ready condition is Unknown, Pod data might be stale")
             } else {
                 pod(reached.pods.get(&pod_name(component, name)))
             };
-            (*kind, verdict)
+            (*kind, state)
         })
         .collect();
-    verdicts.push((labels, labels_and_taints(member, node)));
-    verdicts
+    lines.push((labels, labels_and_taints(member, node)));
+    lines
 }
 
 fn pod(found: Option<&Result<StaticPod, String>>) -> ConditionState {
@@ -109,7 +109,8 @@ fn phase(status: &PodStatus) -> ConditionState {
     }
 }
 
-/// `NodeKubeadmLabelsAndTaintsSet`: the control plane label, and the taint unless it was configured away.
+/// `NodeKubeadmLabelsAndTaintsSet`: the control plane label, and the taint unless it is disabled in the
+/// configuration.
 fn labels_and_taints(member: &ControlPlaneMachine, node: &Node) -> ConditionState {
     let name = &node.metadata.name;
     let is_default = |key: &str, effect: &str| key == CONTROL_PLANE_ROLE && effect == "NoSchedule";

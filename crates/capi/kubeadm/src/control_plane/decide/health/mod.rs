@@ -91,16 +91,16 @@ impl Health {
     }
 
     /// Sets all conditions to the same state.
-    fn all(plane: &ControlPlaneState, verdict: &ConditionState) -> Self {
+    fn all(plane: &ControlPlaneState, state: &ConditionState) -> Self {
         let kinds = plane.health_conditions();
         let of = |_: &ControlPlaneMachine| {
-            let labels = (condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET, verdict.clone());
-            kinds.iter().map(|kind| (*kind, verdict.clone())).chain([labels]).collect()
+            let labels = (condition::MACHINE_NODE_KUBEADM_LABELS_AND_TAINTS_SET, state.clone());
+            kinds.iter().map(|kind| (*kind, state.clone())).chain([labels]).collect()
         };
         Self {
             machines: each(plane, of),
-            etcd: plane.manages_etcd().then(|| verdict.clone()),
-            components: Some(verdict.clone()),
+            etcd: plane.manages_etcd().then(|| state.clone()),
+            components: Some(state.clone()),
             matching: false,
         }
     }
@@ -108,11 +108,11 @@ impl Health {
     fn seen(plane: &ControlPlaneState, reached: &WorkloadState) -> Self {
         let machines = each(plane, |member| {
             let node = reached.nodes.get(&member.machine.status.node_ref.name).map(AsRef::as_ref);
-            let mut verdicts = pods(plane, member, node, reached);
+            let mut lines = pods(plane, member, node, reached);
             if plane.manages_etcd() {
-                verdicts.push((condition::MACHINE_ETCD_MEMBER_HEALTHY, member_health(member, &reached.etcd)));
+                lines.push((condition::MACHINE_ETCD_MEMBER_HEALTHY, member_health(member, &reached.etcd)));
             }
-            verdicts
+            lines
         });
         let mut health = Self { machines, etcd: None, components: None, matching: true };
         let names: BTreeSet<&str> =
@@ -162,7 +162,7 @@ fn is_labelled(node: &Node) -> bool {
     node.metadata.labels.contains_key(CONTROL_PLANE_ROLE)
 }
 
-/// When the cluster last answered, for condition messages.
+/// When the cluster last responded, for condition messages.
 fn last_heard(health: &capstan_controller::Health) -> String {
     match health.last_success {
         Some(at) => format!("Last successful probe at {}", capstan_object::Time::new(at)),

@@ -25,8 +25,8 @@ impl Health {
             let found = self.machines.get(&machine.metadata.name).map(Vec::as_slice).unwrap_or_default();
             let relevant: Vec<_> = found.iter().filter(|(kind, _)| kinds.contains(kind)).collect();
             let mut lines = Vec::new();
-            for (kind, verdict) in &relevant {
-                match verdict.status {
+            for (kind, state) in &relevant {
+                match state.status {
                     ConditionStatus::True => fine = true,
                     ConditionStatus::Unknown if machine.spec.provider_id.is_empty() => fine = true,
                     status => {
@@ -35,7 +35,7 @@ impl Health {
                         } else {
                             doubt = true
                         }
-                        let message = match verdict.message.as_str() {
+                        let message = match state.message.as_str() {
                             "" => format!("condition is {status:?}"),
                             message => message.to_owned(),
                         };
@@ -46,8 +46,7 @@ impl Health {
             if lines.is_empty() {
                 continue;
             }
-            let messages: BTreeSet<&str> =
-                relevant.iter().map(|(_, verdict)| verdict.message.as_str()).collect();
+            let messages: BTreeSet<&str> = relevant.iter().map(|(_, state)| state.message.as_str()).collect();
             let text = match messages.first() {
                 Some(message) if relevant.len() > 1 && messages.len() == 1 => {
                     format!("  * Control plane components: {message}")

@@ -58,7 +58,7 @@ pub(crate) fn complete(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState
         return remove_hook(&mut scope.decision, machine);
     }
     if plane.etcd.is_empty() {
-        scope.wait("EtcdUnknown", format!("etcd to say who its members are, before Machine {name} goes"));
+        scope.wait("EtcdUnknown", format!("etcd to report its members before Machine {name} is deleted"));
         return;
     }
     let Some(found) = plane.etcd.iter().find(|found| !member.is_empty() && found.name == member) else {

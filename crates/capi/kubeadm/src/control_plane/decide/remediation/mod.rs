@@ -56,9 +56,9 @@ pub(super) fn update_records(scope: &mut ReconcileScope<'_>, plane: &ControlPlan
 pub(super) fn report_held(scope: &mut ReconcileScope<'_>, _: &ControlPlaneState) {
     let plane = scope.plane();
     let Remediation::Held { machine, reason, message } = remediate(&plane) else { return };
-    let verdict = ConditionState::new(ConditionStatus::False, reason, message.clone());
+    let state = ConditionState::new(ConditionStatus::False, reason, message.clone());
     if let Some(member) = plane.machine(&machine)
-        && let Some(effect) = set_condition(&member.machine, OWNER_REMEDIATED, Some(&verdict), scope.look.now)
+        && let Some(effect) = set_condition(&member.machine, OWNER_REMEDIATED, Some(&state), scope.look.now)
     {
         scope.decision.then(effect);
     }
@@ -77,9 +77,8 @@ pub(super) fn replace(
     let text = serde_json::to_string(record).unwrap_or_default();
     let annotations = &mut scope.decision.object.metadata.annotations;
     annotations.insert(annotation::REMEDIATION_IN_PROGRESS.to_owned(), text);
-    let verdict =
-        ConditionState::new(ConditionStatus::False, reason::MACHINE_DELETING, "Machine is deleting");
-    if let Some(effect) = set_condition(&member.machine, OWNER_REMEDIATED, Some(&verdict), scope.look.now) {
+    let state = ConditionState::new(ConditionStatus::False, reason::MACHINE_DELETING, "Machine is deleting");
+    if let Some(effect) = set_condition(&member.machine, OWNER_REMEDIATED, Some(&state), scope.look.now) {
         scope.decision.then(effect);
     }
     let note = Note::normal("Remediating", "Remediate", format!("Deleted unhealthy Machine {machine:?}"));

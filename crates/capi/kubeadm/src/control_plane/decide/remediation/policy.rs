@@ -14,7 +14,7 @@ use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remediation {
-    /// No machine is unhealthy, or its replacement is under way.
+    /// No machine is unhealthy, or its replacement is in progress.
     NotNeeded,
     /// A machine is unhealthy but cannot be replaced now.
     Held {
@@ -37,7 +37,7 @@ pub fn remediate(plane: &ControlPlaneState) -> Remediation {
     let broken: Vec<&ControlPlaneMachine> = plane.machines.iter().filter(|member| is_ours(member)).collect();
     let under_way =
         plane.control_plane.metadata.annotations.contains_key(annotation::REMEDIATION_IN_PROGRESS);
-    // A recorded remediation that was not started is continued; no other one starts before it ends.
+    // A recorded remediation that has not started continues first.
     let worst = match (under_way, recorded(plane)) {
         (false, _) => broken.into_iter().min_by_key(|member| rank(plane, member)),
         (true, Some(member)) if is_ours(member) => Some(member),
@@ -68,7 +68,7 @@ pub fn remediate(plane: &ControlPlaneState) -> Remediation {
         let member = worst.node.as_str();
         let change = Change::Remove { machine: name, member };
         if plane.manages_etcd() && plane.etcd.is_empty() {
-            return held(reason::REMEDIATION_DEFERRED, "the members of etcd cannot be told".to_owned());
+            return held(reason::REMEDIATION_DEFERRED, "the members of etcd cannot be reported".to_owned());
         }
         // A machine that never became a node has no known etcd member.
         let etcd = !plane.manages_etcd() || member.is_empty() || etcd_survives(plane, change);
@@ -80,7 +80,7 @@ pub fn remediate(plane: &ControlPlaneState) -> Remediation {
     Remediation::Delete { machine: name.clone(), record }
 }
 
-/// A health check failed and the owner is to remediate.
+/// A health check failed and the owner must remediate.
 fn is_ours(member: &ControlPlaneMachine) -> bool {
     let status = |kind| member.machine.status.conditions.condition(kind).map(|condition| condition.status);
     status(HEALTH_CHECK_SUCCEEDED) == Some(ConditionStatus::False)

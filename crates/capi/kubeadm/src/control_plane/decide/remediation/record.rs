@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
-/// A remediation, stored in an annotation of the control plane while it is under way and of the replacement
+/// A remediation, stored in an annotation of the control plane while it is in progress and of the replacement
 /// afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

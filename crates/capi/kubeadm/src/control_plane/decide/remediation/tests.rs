@@ -1,9 +1,10 @@
 use super::policy::{Remediation, remediate};
-use crate::control_plane::decide::fixture::{broken, control_plane, machine, now, plane};
+use crate::control_plane::decide::fixture::{broken, control_plane, machine, plane};
 use crate::control_plane::observed::ControlPlaneState;
+use crate::testing::now;
 
 #[test]
-fn a_broken_machine_is_replaced_if_the_rest_survives() {
+fn an_unhealthy_machine_is_replaced_if_the_control_plane_survives() {
     let three = plane(control_plane(3, ""), vec![machine(1), broken(2), machine(3)]);
     let Remediation::Delete { machine: worst, record } = remediate(&three) else {
         panic!("{:?}", remediate(&three))

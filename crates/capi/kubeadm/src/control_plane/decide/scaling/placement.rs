@@ -76,7 +76,7 @@ pub fn next_machine_to_delete<'a>(
         .filter(|member| !domains.contains(&member.machine.spec.failure_domain.as_str()))
         .collect();
     let pool = if domains.is_empty() || !homeless.is_empty() {
-        // A machine in a failure domain that no longer exists goes first.
+        // A machine in a failure domain that no longer exists is deleted first.
         if homeless.is_empty() { candidates } else { homeless }
     } else {
         let counts = counts(&domains, &plane.machines, |member| eligible(member));

@@ -111,7 +111,7 @@ fn while_remediating(plane: &ControlPlaneState) -> Result<(), Blocked> {
     }
     if plane.manages_etcd() {
         if plane.etcd.is_empty() {
-            reasons.push("the members of etcd cannot be told".to_owned());
+            reasons.push("the members of etcd cannot be reported".to_owned());
         } else if !etcd_survives(plane, Change::Add) {
             reasons.push("etcd might lose its quorum with a further member".to_owned());
         }

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use super::next_step::{Step, next_step};
 use super::placement::{failure_domain_for_new_machine, next_machine_to_delete};
-use crate::control_plane::decide::fixture::{broken, control_plane, healthy, machine, now, plane, set};
+use crate::control_plane::decide::fixture::{broken, control_plane, healthy, machine, plane, set};
 use crate::control_plane::observed::ControlPlaneState;
+use crate::testing::now;
 use crate::testing::object;
 
 fn up() -> Step {
@@ -31,7 +32,7 @@ fn a_healthy_control_plane_grows_and_shrinks_one_machine_at_a_time() {
 }
 
 #[test]
-fn nothing_is_added_or_removed_while_something_is_in_the_way() {
+fn nothing_is_added_or_removed_while_blocked() {
     let waits = |plane: &ControlPlaneState| match next_step(plane) {
         Step::Wait(blocked) => blocked.reasons.join("; "),
         other => panic!("{other:?}"),
@@ -57,7 +58,7 @@ fn nothing_is_added_or_removed_while_something_is_in_the_way() {
 }
 
 #[test]
-fn a_new_version_rolls_out_by_adding_first_unless_told_otherwise() {
+fn a_new_version_rolls_out_with_surge_by_default() {
     let old = |n| {
         let mut machine = machine(n);
         machine.spec.version = "v1.33.0".to_owned();
@@ -76,7 +77,7 @@ fn a_new_version_rolls_out_by_adding_first_unless_told_otherwise() {
 }
 
 #[test]
-fn the_machine_that_goes_is_marked_then_outdated_then_in_the_fullest_domain() {
+fn deletion_prefers_marked_then_outdated_then_the_fullest_domain() {
     let marked = |n| {
         let mut machine = machine(n);
         machine.metadata.annotations.insert("cluster.x-k8s.io/delete-machine".to_owned(), String::new());
@@ -108,7 +109,7 @@ fn the_machine_that_goes_is_marked_then_outdated_then_in_the_fullest_domain() {
 }
 
 #[test]
-fn a_new_machine_goes_where_the_fewest_current_ones_are() {
+fn a_new_machine_gets_the_domain_with_the_fewest_up_to_date_ones() {
     let mut plane = healthy(3, 3);
     plane.cluster = Arc::new(object(
         "status: {failureDomains: [{name: a, controlPlane: true}, {name: b, controlPlane: true}]}",
@@ -122,7 +123,7 @@ fn a_new_machine_goes_where_the_fewest_current_ones_are() {
 }
 
 #[test]
-fn a_replacement_may_come_while_others_are_broken_if_quorum_allows() {
+fn a_replacement_is_added_beside_unhealthy_machines_if_quorum_allows() {
     let mut control_plane = control_plane(5, "");
     control_plane
         .metadata
@@ -136,7 +137,7 @@ fn a_replacement_may_come_while_others_are_broken_if_quorum_allows() {
 }
 
 #[test]
-fn a_broken_machine_is_replaced_before_anything_else_is_done() {
+fn remediation_precedes_rollout_and_scaling() {
     let three = plane(control_plane(5, ""), vec![machine(1), broken(2), machine(3)]);
     assert!(matches!(next_step(&three), Step::Remediate(_)));
 }

@@ -12,7 +12,7 @@ use crate::control_plane::decide::scope::{Decided, Looked, RETRY};
 use crate::control_plane::decide::status;
 
 /// Generates missing certificates while no machine uses others yet, and takes ownership of those that controllers
-/// created. Returns whether reconciling can go on.
+/// created. Returns whether the reconcile can continue.
 pub(crate) fn certificates(
     settings: &Settings,
     look: &Looked,

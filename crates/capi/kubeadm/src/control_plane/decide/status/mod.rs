@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use capstan_capi_core::conditions::{self, ConditionState};
 use capstan_capi_core::machine_deployment::status::{
-    machines_ready, machines_up_to_date, may_be_silent, remediating, rolling_out,
+    in_up_to_date_grace, machines_ready, machines_up_to_date, remediating, rolling_out,
 };
 use capstan_capi_core::machines::versions;
 use capstan_capi_types::controlplane::KubeadmControlPlaneStatus;
@@ -53,8 +53,8 @@ pub(super) fn set(
     set_condition(decision, look, kind, ConditionState::new(status, reason, message));
 }
 
-pub(super) fn set_condition(decision: &mut Decided, look: &Looked, kind: &str, verdict: ConditionState) {
-    conditions::set_state(look, &mut decision.object.status.conditions, kind, verdict, None);
+pub(super) fn set_condition(decision: &mut Decided, look: &Looked, kind: &str, state: ConditionState) {
+    conditions::set_state(look, &mut decision.object.status.conditions, kind, state, None);
 }
 
 /// Inputs of the status.
@@ -91,12 +91,12 @@ pub(super) fn report(decision: &mut Decided, look: &Looked, inputs: &StatusInput
     counters(status, inputs, &machines);
     status.observed_generation = look.object.metadata.generation;
     let initialized = status.initialization.control_plane_initialized == Some(true);
-    let verdict = match initialized {
+    let state = match initialized {
         true => ConditionState::new(ConditionStatus::True, own_reason::INITIALIZED, ""),
         false => ConditionState::new(ConditionStatus::False, own_reason::NOT_INITIALIZED, ""),
     };
-    set_condition(decision, look, own::INITIALIZED, verdict);
-    for (kind, verdict) in [
+    set_condition(decision, look, own::INITIALIZED, state);
+    for (kind, state) in [
         (condition::ROLLING_OUT, rolling_out(&machines)),
         (condition::SCALING_UP, scaling_up(inputs)),
         (condition::SCALING_DOWN, scaling_down(inputs, &machines)),
@@ -111,11 +111,11 @@ pub(super) fn report(decision: &mut Decided, look: &Looked, inputs: &StatusInput
                 .unwrap_or_else(|| ConditionState::new(ConditionStatus::False, reason::NOT_DELETING, "")),
         ),
     ] {
-        set_condition(decision, look, kind, verdict);
+        set_condition(decision, look, kind, state);
     }
-    let verdict = available(inputs, &decision.object.status);
-    set_condition(decision, look, condition::AVAILABLE, verdict);
-    for machine in machines.iter().filter(|machine| may_be_silent(machine, look.now)) {
+    let state = available(inputs, &decision.object.status);
+    set_condition(decision, look, condition::AVAILABLE, state);
+    for machine in machines.iter().filter(|machine| in_up_to_date_grace(machine, look.now)) {
         if let Some(created) = machine.metadata.creation_timestamp {
             decision.again_at(look.now, created.timestamp() + SignedDuration::from_secs(11));
         }

@@ -21,7 +21,7 @@ fn with_coredns(tag: &str) -> TestCluster {
 }
 
 #[test]
-fn coredns_never_reads_what_it_does_not_understand() {
+fn coredns_never_reads_an_unsupported_corefile() {
     let mut test = with_coredns("v1.12.1");
     assert_eq!(
         test.settle(),
@@ -47,7 +47,7 @@ fn coredns_never_reads_what_it_does_not_understand() {
 }
 
 #[test]
-fn coredns_left_half_way_reads_its_corefile_in_the_end() {
+fn an_interrupted_coredns_upgrade_completes() {
     let mut test = with_coredns("v1.11.3");
     let key = "/spec/template/spec/volumes/0/configMap/items/0/key";
     let reached = test.reached.as_mut().expect("inside");
@@ -67,7 +67,7 @@ fn coredns_left_half_way_reads_its_corefile_in_the_end() {
 }
 
 #[test]
-fn coredns_is_left_alone_if_told_so_and_not_downgraded() {
+fn coredns_is_left_alone_if_configured_and_not_downgraded() {
     let mut skipped = with_coredns("v1.12.1");
     let skip = "controlplane.cluster.x-k8s.io/skip-coredns".to_owned();
     skipped.control_plane.metadata.annotations.insert(skip, String::new());

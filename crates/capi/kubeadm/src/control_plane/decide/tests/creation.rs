@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_control_plane_is_built_machine_by_machine() {
+fn a_control_plane_is_created_machine_by_machine() {
     let mut test = TestCluster::new(3, "");
     assert_eq!(
         summaries(&test.settle()),
@@ -33,7 +33,7 @@ fn a_control_plane_is_built_machine_by_machine() {
     test.boot(&first, "n1");
     assert!(summaries(&test.settle()).contains(&"create machines.cluster.x-k8s.io blue-cp".to_owned()));
     assert_eq!(test.condition("Initialized").0, "True");
-    assert_eq!(test.machines.len(), 2, "the second comes once the first is whole");
+    assert_eq!(test.machines.len(), 2, "the second is created once the first is healthy");
     let second = test.booting().expect("the second");
     assert!(test.configs[&second].spec.join_configuration.control_plane.is_some());
     assert_eq!(test.settle(), NOTHING);
@@ -58,7 +58,7 @@ fn a_control_plane_is_built_machine_by_machine() {
 }
 
 #[test]
-fn nothing_is_made_before_infrastructure_and_endpoint_are_there() {
+fn nothing_is_created_before_infrastructure_and_endpoint_exist() {
     let mut test = TestCluster::new(1, "");
     test.cluster.status.initialization.infrastructure_provisioned = None;
     assert_eq!(test.settle(), NOTHING);
@@ -78,7 +78,7 @@ fn nothing_is_made_before_infrastructure_and_endpoint_are_there() {
 }
 
 #[test]
-fn what_was_made_for_a_machine_that_never_came_is_used_or_deleted() {
+fn objects_of_a_machine_that_was_never_created_are_used_or_deleted() {
     let mut test = TestCluster::new(1, "");
     test.settle();
     let name = test.booting().expect("a machine");

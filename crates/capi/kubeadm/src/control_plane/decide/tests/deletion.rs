@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_machine_goes_after_its_leadership_and_before_its_member() {
+fn leadership_moves_before_and_the_member_is_removed_after_a_deletion() {
     let mut test = TestCluster::running(3, "");
     let oldest = test.machine_of("n1");
     test.control_plane.spec.replicas = Some(1);
@@ -31,7 +31,7 @@ fn a_machine_goes_after_its_leadership_and_before_its_member() {
 }
 
 #[test]
-fn a_hook_of_somebody_else_is_waited_for() {
+fn other_hooks_are_waited_for() {
     let mut test = TestCluster::running(3, "");
     test.control_plane.spec.replicas = Some(1);
     test.settle();
@@ -44,7 +44,7 @@ fn a_hook_of_somebody_else_is_waited_for() {
 }
 
 #[test]
-fn a_member_is_found_by_its_node_before_the_machine_names_that() {
+fn a_member_is_found_by_node_before_node_ref_is_set() {
     let mut test = TestCluster::running(3, "");
     let joined = test.machine_of("n2");
     let machine = test.machines.get_mut(&joined).expect("it");
@@ -57,7 +57,7 @@ fn a_member_is_found_by_its_node_before_the_machine_names_that() {
 }
 
 #[test]
-fn a_machine_does_not_go_while_etcd_does_not_say_who_is_in_it() {
+fn a_machine_is_not_deleted_while_etcd_members_are_unknown() {
     let mut test = TestCluster::running(3, "");
     let joined = test.machine_of("n2");
     let machine = test.machines.get_mut(&joined).expect("it");
@@ -72,7 +72,7 @@ fn a_machine_does_not_go_while_etcd_does_not_say_who_is_in_it() {
 }
 
 #[test]
-fn a_member_without_machine_is_removed_if_the_quorum_stands_it() {
+fn a_member_without_machine_is_removed_if_the_quorum_survives() {
     let mut test = TestCluster::running(3, "");
     let stranger = EtcdMember { id: 9, name: "n0".to_owned(), ..EtcdMember::default() };
     test.etcd(|members, _| members.push(stranger));
@@ -88,7 +88,7 @@ fn a_member_without_machine_is_removed_if_the_quorum_stands_it() {
 }
 
 #[test]
-fn a_control_plane_goes_after_its_workers_and_all_at_once() {
+fn a_control_plane_is_deleted_at_once_after_its_workers() {
     let mut test = TestCluster::running(3, "");
     test.control_plane.metadata.deletion_timestamp = Some(Time::new(test.now));
     let worker: Machine = object("{metadata: {name: w1, namespace: fleet}, spec: {clusterName: blue}}");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_silent_cluster_is_taken_as_it_was_for_a_while() {
+fn an_unreachable_cluster_keeps_its_state_during_the_grace_period() {
     let mut test = TestCluster::running(1, "");
     test.silent = Some("cluster fleet/blue does not answer: 3 probes in a row failed".to_owned());
     test.health.last_success = Some(test.now);
@@ -25,7 +25,7 @@ fn a_silent_cluster_is_taken_as_it_was_for_a_while() {
 }
 
 #[test]
-fn static_pods_say_how_a_machine_fares() {
+fn static_pods_determine_the_health_of_a_machine() {
     for (pod, expected) in [
         ("{phase: Running, conditions: [{type: Ready, status: 'True'}]}", ("True", "")),
         ("{phase: Pending}", ("False", "Waiting to be scheduled")),
@@ -67,7 +67,7 @@ fn static_pods_say_how_a_machine_fares() {
 }
 
 #[test]
-fn nodes_without_machines_and_marks_are_told() {
+fn nodes_without_machine_or_label_are_reported() {
     let mut test = TestCluster::running(1, "");
     let reached = test.reached.as_mut().expect("inside");
     let mut node = (*reached.nodes["n1"]).clone();
@@ -87,7 +87,7 @@ fn nodes_without_machines_and_marks_are_told() {
 }
 
 #[test]
-fn etcd_that_does_not_answer_is_told_and_nothing_goes_meanwhile() {
+fn an_unresponsive_etcd_is_reported_and_blocks_deletions() {
     let mut test = TestCluster::running(3, "");
     let reached = test.reached.as_mut().expect("inside");
     reached.etcd = EtcdState::Failed("Failed to connect to etcd: etcd-n1: refused".to_owned());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_broken_machine_is_replaced_and_the_replacement_remembers_it() {
+fn an_unhealthy_machine_is_replaced_and_recorded_on_the_replacement() {
     let mut test = TestCluster::running(3, "");
     let broken = test.machine_of("n2");
     for kind in ["HealthCheckSucceeded", "OwnerRemediated"] {
@@ -28,7 +28,7 @@ fn a_broken_machine_is_replaced_and_the_replacement_remembers_it() {
 }
 
 #[test]
-fn a_replacement_that_was_on_record_and_not_begun_is_gone_on_with() {
+fn a_recorded_remediation_continues() {
     let mut test = TestCluster::running(3, "");
     let broken = test.machine_of("n2");
     for kind in ["HealthCheckSucceeded", "OwnerRemediated"] {
@@ -44,7 +44,7 @@ fn a_replacement_that_was_on_record_and_not_begun_is_gone_on_with() {
 }
 
 #[test]
-fn the_only_machine_is_not_replaced_and_says_why() {
+fn the_only_machine_is_not_replaced_and_reports_why() {
     let mut test = TestCluster::running(1, "");
     let only = test.machine_of("n1");
     for kind in ["HealthCheckSucceeded", "OwnerRemediated"] {

@@ -1,4 +1,4 @@
-//! Rolling out changes, and changing machines in place.
+//! Rollouts and in-place changes.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_new_version_rolls_through_one_machine_at_a_time() {
         "{text}"
     );
     assert!(text.contains("imageRepository: mirror.example"), "{text}");
-    assert_eq!(test.machines.len(), 4, "one more than wanted, for a while");
+    assert_eq!(test.machines.len(), 4, "one surge machine");
     assert_eq!(
         test.condition("RollingOut").2,
         "Rolling out 3 not up-to-date replicas\n* Version v1.34.1, v1.35.0 required"
@@ -52,7 +52,7 @@ fn a_new_version_rolls_through_one_machine_at_a_time() {
 }
 
 #[test]
-fn what_needs_no_new_machine_is_changed_in_place() {
+fn in_place_fields_are_changed_without_a_new_machine() {
     let mut test = TestCluster::running(1, "");
     let machine = test.machine_of("n1");
     let template = &mut test.control_plane.spec.machine_template;
@@ -70,7 +70,7 @@ fn what_needs_no_new_machine_is_changed_in_place() {
 }
 
 #[test]
-fn machines_that_nobody_controls_are_taken_over() {
+fn machines_without_a_controller_are_adopted() {
     let mut test = TestCluster::running(1, "");
     let name = test.machine_of("n1");
     test.machines.get_mut(&name).expect("it").metadata.owner_references.clear();
@@ -99,15 +99,15 @@ fn machines_that_nobody_controls_are_taken_over() {
 }
 
 #[test]
-fn the_end_of_certificates_is_written_down_and_acted_upon() {
+fn certificate_expiry_is_recorded_and_triggers_a_rollout() {
     let mut test = TestCluster::running(3, "  rollout: {before: {certificatesExpiryDays: 30}}");
     let machine = test.machine_of("n1");
     let end = moment("2027-11-15T08:00:00Z");
     test.reached.as_mut().expect("inside").expiries.insert("n1".to_owned(), end);
     let done = test.settle();
     assert_eq!(summaries(&done), ["patch kubeadmconfigs.bootstrap.cluster.x-k8s.io fleet/blue-cp"]);
-    let said = &test.configs[&machine].metadata.annotations["machine.cluster.x-k8s.io/certificates-expiry"];
-    assert_eq!(said, "2027-11-15T08:00:00Z");
+    let expiry = &test.configs[&machine].metadata.annotations["machine.cluster.x-k8s.io/certificates-expiry"];
+    assert_eq!(expiry, "2027-11-15T08:00:00Z");
     assert_eq!(test.settle(), NOTHING);
     let found = test.machines.get_mut(&machine).expect("it");
     found.status.certificates_expiry_date = Some(Time::new(end));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn certificates_that_users_gave_are_left_as_they_are() {
+fn certificates_of_users_are_left_unchanged() {
     let mut test = TestCluster::new(1, "");
     let mut made = TestCluster::new(1, "");
     made.settle();
@@ -17,7 +17,7 @@ fn certificates_that_users_gave_are_left_as_they_are() {
 }
 
 #[test]
-fn an_authority_that_is_lost_is_not_made_again() {
+fn a_lost_ca_is_not_regenerated() {
     let mut test = TestCluster::running(3, "");
     test.secrets.remove("blue-ca");
     assert_eq!(test.settle(), NOTHING);
@@ -33,7 +33,7 @@ fn an_authority_that_is_lost_is_not_made_again() {
 }
 
 #[test]
-fn the_kubeconfig_is_renewed_at_half_its_life() {
+fn the_kubeconfig_is_renewed_at_half_its_lifetime() {
     let mut test = TestCluster::running(1, "");
     let before = test.secrets["blue-kubeconfig"].data.clone();
     test.now = moment("2027-05-01T00:00:00Z");

@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 use crate::control_plane::decide::desired_machine as desired;
 use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
-/// Names of the machines that are to be replaced.
+/// Names of the machines to replace.
 pub fn outdated_machines(plane: &ControlPlaneState) -> Vec<String> {
     let outdated = |member: &&ControlPlaneMachine| !reasons_to_replace(plane, member).is_empty();
     plane.machines.iter().filter(outdated).map(|member| member.machine.metadata.name.clone()).collect()

@@ -6,7 +6,7 @@ use crate::control_plane::observed::{ControlPlaneMachine, TemplateOrigin};
 use crate::testing::object;
 
 #[test]
-fn machines_are_replaced_for_what_cannot_be_changed_in_place() {
+fn machines_are_replaced_for_changes_that_are_not_in_place() {
     let reasons = |rest: &str, change: &dyn Fn(&mut ControlPlaneMachine)| {
         let mut plane = plane(control_plane(3, rest), vec![machine(1)]);
         change(&mut plane.machines[0]);
@@ -43,7 +43,7 @@ fn machines_are_replaced_for_what_cannot_be_changed_in_place() {
 }
 
 #[test]
-fn a_configuration_is_compared_as_the_machine_was_made() {
+fn a_configuration_is_compared_as_init_or_join() {
     let rest = "  kubeadmConfigSpec:
     clusterConfiguration: {apiServer: {extraArgs: [{name: v, value: '2'}]}}
     initConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: a, value: b}]}}
@@ -61,7 +61,7 @@ fn a_configuration_is_compared_as_the_machine_was_made() {
     );
     let first = format!("{{{cluster}, initConfiguration: {{{node}}}}}");
     assert!(!outdated(&joined), "what was filled in while joining is no difference");
-    assert!(!outdated(&first), "the first machine was told the same in other words");
+    assert!(!outdated(&first), "the first machine was reported the same in other words");
     assert!(outdated(&joined.replace("value: '2'", "value: '4'")));
     assert!(outdated(&first.replace("value: b", "value: c")));
 }

@@ -1,7 +1,7 @@
 //! Upgrades CoreDNS: its image and its Corefile.
 //!
 //! ```text
-//! Corefile ─▶ backup of it ─▶ the Deployment reads the backup ─▶ Corefile migrated ─▶ new image, which reads it
+//! Corefile ─▶ backup ─▶ the Deployment reads the backup ─▶ Corefile migrated ─▶ new image, which reads it
 //! ```
 //!
 //! One change at a time, each derived from the observed state: after a crash the upgrade continues where it was, and
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coredns_has_a_path_of_its_own_in_the_registries_of_kubernetes() {
+    fn coredns_has_a_nested_path_in_the_kubernetes_registries() {
         for (image, asked, expected) in [
             ("mirror.example/coredns:v1.12.1", "registry.k8s.io", "registry.k8s.io/coredns/coredns:v1.12.1"),
             ("mirror.example/coredns:v1.12.1", "registry.k8s.io/", "registry.k8s.io/coredns/coredns:v1.12.1"),
@@ -163,7 +163,7 @@ mod tests {
             let mut config = ClusterConfiguration::default();
             config.dns.image_repository = asked.to_owned();
             let found = wanted(&config, Image::parse(image)).expect("a version");
-            assert_eq!(found.to_string(), expected, "{image}, asked for {asked}");
+            assert_eq!(found.to_string(), expected, "{image}, configured {asked}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Addresses, networks and places as Go's libraries read them.
+//! Addresses, networks and endpoints as Go's libraries parse them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capstan_schema::meta::dns1123_subdomain;
 
-/// An address; its numbers may begin with zeros.
+/// Parses an address; its numbers may have leading zeros.
 pub(super) fn address(text: &str) -> Option<IpAddr> {
     let plain = |part: &str| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0".to_owned(),
@@ -15,7 +15,7 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
     text.split(':').map(dotted).collect::<Vec<_>>().join(":").parse().ok()
 }
 
-/// The address that the Service of the API server gets: the second of the first network.
+/// The address of the API server's Service: the second of the first network.
 pub(in super::super) fn of_api_service(subnets: &str) -> Option<IpAddr> {
     Some(match Subnet::parse(subnets.split(',').next()?)?.first {
         IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().checked_add(1)?).into(),
@@ -31,7 +31,7 @@ pub(super) struct Subnet {
 }
 
 impl Subnet {
-    /// The network that an address with a length of its prefix is in.
+    /// The network of an address and a prefix length.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (given, bits) = text.split_once('/')?;
         let (given, mask) = (address(given)?, bits.parse::<u32>().ok()?);
@@ -63,7 +63,7 @@ impl Subnet {
         if self.is_ipv6() { 128 } else { 32 }
     }
 
-    /// How many addresses it has, as Kubernetes counts: none if they are too many to be counted.
+    /// Number of addresses, as Kubernetes counts: 0 if it overflows.
     pub(super) fn size(&self) -> u64 {
         let host_bits = self.width() - self.mask;
         match host_bits {
@@ -79,13 +79,13 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// Host and port of a place, or why it has none.
-pub(super) fn split_host_port(place: &str) -> Result<(&str, &str), String> {
-    let fails = |why: &str| Err(format!("address {place}: {why}"));
-    let Some((host, port)) = place.rsplit_once(':') else {
+/// Splits `host:port`, with Go's errors.
+pub(super) fn split_host_port(endpoint: &str) -> Result<(&str, &str), String> {
+    let fails = |why: &str| Err(format!("address {endpoint}: {why}"));
+    let Some((host, port)) = endpoint.rsplit_once(':') else {
         return fails("missing port in address");
     };
-    let Some(inner) = place.strip_prefix('[') else {
+    let Some(inner) = endpoint.strip_prefix('[') else {
         return if host.contains(':') { fails("too many colons in address") } else { Ok((host, port)) };
     };
     match inner.split_once(']') {
@@ -97,7 +97,7 @@ pub(super) fn split_host_port(place: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// Why a text is no endpoint: a host name or address, with or without a port.
+/// Why a text is not an endpoint: a host name or address, with or without a port.
 pub(super) fn endpoint_fault(text: &str) -> Option<String> {
     let host = match split_host_port(text) {
         Ok((_, port)) if port.parse::<u16>().ok().is_none_or(|port| port == 0) => {
@@ -114,7 +114,7 @@ pub(super) fn endpoint_fault(text: &str) -> Option<String> {
     })
 }
 
-/// The scheme of a URL, empty if it has none, or why it is no URL.
+/// The scheme of a URL, empty if it has none; an error if it is not a URL.
 pub(super) fn scheme(url: &str) -> Result<&str, String> {
     let fails = |why: &str| Err(format!("parse {url:?}: {why}"));
     let Some((scheme, _)) = url.split_once(':').filter(|(before, _)| !before.contains('/')) else {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_of_the_api_has_the_second_address_of_its_network() {
+    fn the_api_service_has_the_second_address_of_its_network() {
         for (text, expected) in [
             ("10.96.0.0/12", Some("10.96.0.1")),
             ("10.96.0.7/24,fd00::/112", Some("10.96.0.1")),
@@ -172,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn places_are_split_as_go_splits_them() {
-        for (place, expected) in [
+    fn hosts_and_ports_are_split_as_go_does() {
+        for (endpoint, expected) in [
             ("10.0.0.1:6443", Ok(("10.0.0.1", "6443"))),
             ("[fd00::1]:6443", Ok(("fd00::1", "6443"))),
             (":6443", Ok(("", "6443"))),
@@ -184,7 +184,7 @@ mod tests {
             ("[fd00::1", Err("address [fd00::1: missing ']' in address")),
             ("[a]:b:c", Err("address [a]:b:c: too many colons in address")),
         ] {
-            assert_eq!(split_host_port(place), expected.map_err(str::to_owned), "{place}");
+            assert_eq!(split_host_port(endpoint), expected.map_err(str::to_owned), "{endpoint}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `ClusterConfiguration`, completed: as it goes into the ConfigMap `kubeadm-config`.
+//! `ClusterConfiguration` with defaults, as stored in the ConfigMap `kubeadm-config`.
 
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
@@ -8,18 +8,17 @@ use super::super::version::Version;
 use super::super::{Abort, Kubeadm};
 use super::{Arguments, go_duration};
 
-/// The configuration of a cluster with its defaults.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Cluster {
     pub(in super::super) value: Value,
-    /// How keys are made; nothing if the configuration does not say.
+    /// The configured key algorithm; empty for the default.
     given_algorithm: String,
     /// The version was a label, which only the internet can resolve.
     label: Option<String>,
 }
 
 impl Cluster {
-    /// Completes a configuration of either version, and writes it in the one that this kubeadm writes.
+    /// Applies defaults to a configuration of either version and converts it to the version that this kubeadm writes.
     pub(super) fn completed(given: Value, kubeadm: &Version) -> Result<Self, Abort> {
         let mut value = super::without_nulls(given);
         if value.is_null() {
@@ -71,7 +70,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// What a joining machine knows of its cluster: where it is.
+    /// The configuration that a joining machine starts with: the endpoint.
     pub(in super::super) fn of_endpoint(endpoint: String, kubeadm: &Version) -> Result<Self, Abort> {
         Self::completed(
             json!({"controlPlaneEndpoint": endpoint, "kubernetesVersion": format!("v{kubeadm}")}),
@@ -79,7 +78,7 @@ impl Cluster {
         )
     }
 
-    /// Sets a field that is not there or empty.
+    /// Sets a missing or empty field.
     fn default(&mut self, pointer: &str, value: Value) {
         let mut at = &mut self.value;
         for key in pointer.split('/').skip(1) {
@@ -93,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// A field, empty if it is not there.
+    /// A field, empty if missing.
     pub(in super::super) fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -109,7 +108,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Flags of a component, such as `etcd.local`.
+    /// Extra arguments of a component, such as `etcd.local`.
     pub(super) fn arguments(&self, component: &str) -> Option<Arguments> {
         let held = self.value.pointer(&format!("/{}/extraArgs", component.replace('.', "/")))?;
         serde_json::from_value(held.clone()).ok()
@@ -127,7 +126,7 @@ impl Cluster {
         self.value.pointer("/etcd/local").is_some()
     }
 
-    /// How keys are made; the name was checked.
+    /// The key algorithm; its name was validated.
     pub(in super::super) fn algorithm(&self) -> Algorithm {
         Algorithm::named(&self.given_algorithm).unwrap_or(Algorithm::EcdsaP256)
     }
@@ -136,7 +135,7 @@ impl Cluster {
         &self.given_algorithm
     }
 
-    /// How long certificates are valid, those of authorities or others.
+    /// Validity of certificates, of CAs or others.
     pub(in super::super) fn validity(&self, authority: bool) -> SignedDuration {
         let (pointer, hours) = if authority {
             ("/caCertificateValidityPeriod", 87_600)
@@ -146,7 +145,7 @@ impl Cluster {
         go_duration(self.text(pointer)).unwrap_or(SignedDuration::from_hours(hours))
     }
 
-    /// Where clients reach the API server: the endpoint of the cluster, or this machine.
+    /// URL of the API server: the cluster's endpoint, or this machine.
     pub(in super::super) fn server(&self, local: &str) -> String {
         match self.text("/controlPlaneEndpoint") {
             "" => format!("https://{local}"),
@@ -158,7 +157,7 @@ impl Cluster {
     }
 }
 
-/// Puts a v1beta3 configuration into the form of v1beta4: flags are lists.
+/// Converts v1beta3 to v1beta4: extra arguments become lists.
 fn convert(value: &mut Value) {
     for pointer in ["/apiServer", "/controllerManager", "/scheduler", "/etcd/local"] {
         let Some(component) = value.pointer_mut(pointer).and_then(Value::as_object_mut) else { continue };
@@ -173,7 +172,7 @@ fn convert(value: &mut Value) {
 }
 
 impl Kubeadm<'_, '_> {
-    /// Whether this kubeadm sets up the version that is asked for. A newer one is warned of in the preflight checks.
+    /// Checks that this kubeadm supports the version. A newer version is a warning in the preflight checks.
     pub(super) fn check_versions(&mut self, cluster: &Cluster) -> Result<(), Abort> {
         if let Some(label) = &cluster.label {
             let line = format!(

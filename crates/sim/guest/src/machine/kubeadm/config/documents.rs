@@ -18,7 +18,7 @@ impl Document {
     }
 }
 
-/// Splits YAML into documents that name their kind. Errors say where, and quote nothing.
+/// Splits YAML into documents. Errors contain the line, and no content.
 pub(super) fn split(text: &str) -> Result<Vec<Document>, String> {
     let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let line = error.location().map_or(0, |at| at.line());

@@ -1,4 +1,4 @@
-//! kubeadm's configuration: documents of a file, checked, completed and put into one form.
+//! kubeadm's configuration: parsed, validated, with defaults, in one version.
 
 mod addresses;
 mod cluster;
@@ -59,7 +59,7 @@ pub(super) struct Discovery {
     pub(super) bootstrap_token: Option<TokenDiscovery>,
     pub(super) file: Option<FileDiscovery>,
     pub(super) tls_bootstrap_token: String,
-    /// Where v1beta3 has the timeout of the discovery.
+    /// v1beta3 has the discovery timeout here.
     pub(super) timeout: Option<String>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Node {
     pub(super) image_pull_policy: String,
 }
 
-/// Flags of a component: a map in v1beta3, a list in v1beta4.
+/// Extra arguments of a component: a map in v1beta3, a list in v1beta4.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Arguments {
@@ -143,7 +143,7 @@ impl Kubeadm<'_, '_> {
     /// The configuration of `kubeadm init`.
     pub(super) fn init_configuration(&mut self, path: &str) -> Result<(Init, Cluster), Abort> {
         let mut documents = self.documents(path)?;
-        // By kind, so that the ClusterConfiguration comes first.
+        // Sorted by kind: the ClusterConfiguration first.
         documents.sort_by(|a, b| (&a.api_version, &a.kind).cmp(&(&b.api_version, &b.kind)));
         let (mut init, mut cluster) = (None, None);
         for document in documents {
@@ -161,7 +161,7 @@ impl Kubeadm<'_, '_> {
         self.complete_init(typed(init.unwrap_or(Value::Null))?, cluster.unwrap_or(Value::Null))
     }
 
-    /// An init with its defaults, checked.
+    /// Applies defaults to an init configuration and validates it.
     pub(super) fn complete_init(&mut self, mut init: Init, cluster: Value) -> Result<(Init, Cluster), Abort> {
         let cluster = Cluster::completed(cluster, &self.version)?;
         self.default_node(&mut init.node_registration);
@@ -196,7 +196,7 @@ impl Kubeadm<'_, '_> {
         self.complete_join(typed(found)?)
     }
 
-    /// A join with its defaults, checked.
+    /// Applies defaults to a join configuration and validates it.
     pub(super) fn complete_join(&mut self, mut join: Join) -> Result<Join, Abort> {
         if join.ca_cert_path.is_empty() {
             join.ca_cert_path = "/etc/kubernetes/pki/ca.crt".to_owned();
@@ -237,7 +237,7 @@ impl Kubeadm<'_, '_> {
         }
     }
 
-    /// Where the API server listens: an address that others reach.
+    /// Where the API server listens: an address that others can reach.
     fn default_endpoint(&self, endpoint: &mut Endpoint) -> Result<(), Abort> {
         if endpoint.advertise_address.is_empty() {
             endpoint.advertise_address = "0.0.0.0".to_owned();
@@ -257,8 +257,8 @@ impl Kubeadm<'_, '_> {
         Ok(())
     }
 
-    /// A document of kubeadm's own kinds: its version known, its fields of the right types. Unknown fields are
-    /// warned of and left out, as kubeadm does.
+    /// Decodes a document of kubeadm's own kinds: known version, fields of the right types. Unknown fields are
+    /// dropped with a warning, as kubeadm does.
     fn decode(&mut self, document: &Document, kind: &'static str) -> Result<Value, Abort> {
         let known = self.supported(document)?;
         let Some(fields) = known.then(|| shape::of(&document.api_version, kind)).flatten() else {
@@ -281,7 +281,7 @@ impl Kubeadm<'_, '_> {
         Ok(value)
     }
 
-    /// Whether this kubeadm reads a version of its configuration.
+    /// Whether this kubeadm supports a version of its configuration.
     fn supported(&mut self, document: &Document) -> Result<bool, Abort> {
         let version = document.api_version.as_str();
         if let Some((_, use_)) = shape::OLD.iter().find(|(old, _)| *old == version) {
@@ -308,7 +308,7 @@ impl Kubeadm<'_, '_> {
         }
     }
 
-    /// A document that is not kubeadm's: a component's is taken, another's ignored.
+    /// A document of another kind: a component's is accepted, others are ignored.
     fn other(&mut self, document: &Document) -> Result<(), Abort> {
         let component = ["kubelet.config.k8s.io/", "kubeproxy.config.k8s.io/"];
         if component.iter().any(|group| document.api_version.starts_with(group)) {
@@ -334,12 +334,12 @@ fn typed<T: for<'de> Deserialize<'de> + Default>(value: Value) -> Result<T, Abor
         return Ok(T::default());
     }
     serde_json::from_value(without_nulls(value)).map_err(|error| {
-        // Types were checked: what is left is a number out of range, whose value the message may name.
+        // Types were checked: what remains is a number out of range, and the error could contain its value.
         Abort(format!("json: cannot unmarshal configuration at line {}", error.line()))
     })
 }
 
-/// Nothing is said by `null`.
+/// Removes fields that are `null`.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(

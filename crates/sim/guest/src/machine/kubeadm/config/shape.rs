@@ -1,4 +1,4 @@
-//! Fields of kubeadm's kinds in the versions that it reads.
+//! Fields of kubeadm's kinds in the supported versions.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::go_duration;
 use crate::machine::screen::is_token;
 use Shape::{Any, Bool, Duration, Fields, List, Map, Number, Text, Time, Token};
 
-/// Versions that no kubeadm of ours reads, and the last one that did.
+/// Removed versions, and the last kubeadm that read them.
 pub(super) const OLD: [(&str, &str); 5] = [
     ("kubeadm.k8s.io/v1alpha1", "v1.11"),
     ("kubeadm.k8s.io/v1alpha2", "v1.12"),
@@ -16,7 +16,7 @@ pub(super) const OLD: [(&str, &str); 5] = [
     ("kubeadm.k8s.io/v1beta2", "v1.22"),
 ];
 
-/// What a value looks like.
+/// The type of a value.
 pub(super) enum Shape {
     Text,
     Bool,
@@ -252,8 +252,8 @@ pub(super) fn of(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     })
 }
 
-/// Checks a document: answers it without the fields that are not known, and those. The first of a wrong type is
-/// an error in the words of Go's decoder.
+/// Checks a document: returns it without unknown fields, and their names. The first value of a wrong type is an error
+/// as Go's decoder prints it.
 pub(super) fn check(
     value: &Value,
     fields: &'static [Field],
@@ -264,7 +264,7 @@ pub(super) fn check(
     Ok((pruned(value, &Fields(fields)), unknown))
 }
 
-/// A value without fields that are not known.
+/// Drops unknown fields.
 fn pruned(value: &Value, shape: &Shape) -> Value {
     match (shape, value) {
         (List(item), Value::Array(items)) => items.iter().map(|value| pruned(value, item)).collect(),
@@ -287,7 +287,7 @@ fn walk(
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     let go = |path: &str| {
-        // Go's decoder names the fields without their places in lists.
+        // Go's decoder names fields without list indexes.
         let plain: Vec<&str> = path.split('.').map(|part| part.split('[').next().unwrap_or(part)).collect();
         plain.join(".")
     };

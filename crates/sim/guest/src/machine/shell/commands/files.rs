@@ -1,4 +1,4 @@
-//! Programs that move files about.
+//! Programs for files.
 
 use super::{Call, Program, test};
 use crate::machine::files::{FileError, Kind};
@@ -33,7 +33,7 @@ fn cat(call: &mut Call<'_, '_, '_>) -> i32 {
     status
 }
 
-/// Does something to every operand and answers whether all of it worked.
+/// Applies a function to every operand; returns the exit status.
 fn each(
     call: &mut Call<'_, '_, '_>,
     names: &[String],
@@ -89,7 +89,7 @@ fn remove(call: &mut Call<'_, '_, '_>) -> i32 {
     })
 }
 
-/// Where each of some files goes: into the last operand if that is a directory.
+/// Source and target paths: into the last operand if it is a directory.
 fn targets(call: &mut Call<'_, '_, '_>) -> Option<(Vec<(String, String)>, String)> {
     let (names, flags) = call.operands();
     let Some((last, sources)) = names.split_last().filter(|(_, sources)| !sources.is_empty()) else {
@@ -102,11 +102,11 @@ fn targets(call: &mut Call<'_, '_, '_>) -> Option<(Vec<(String, String)>, String
         call.fail(&format!("target '{last}': No such file or directory"));
         return None;
     }
-    let place = |source: &String| match source.trim_end_matches('/').rsplit('/').next() {
+    let link = |source: &String| match source.trim_end_matches('/').rsplit('/').next() {
         Some(base) if into => format!("{}/{base}", target.trim_end_matches('/')),
         _ => target.clone(),
     };
-    Some((sources.iter().map(|source| (source.clone(), place(source))).collect(), flags))
+    Some((sources.iter().map(|source| (source.clone(), link(source))).collect(), flags))
 }
 
 fn copy(call: &mut Call<'_, '_, '_>) -> i32 {
@@ -170,13 +170,13 @@ fn rename(call: &mut Call<'_, '_, '_>) -> i32 {
 
 fn link(call: &mut Call<'_, '_, '_>) -> i32 {
     let (names, flags) = call.operands();
-    let [target, place] = names.as_slice() else { return call.fail("missing file operand") };
-    let mut path = call.shell.path(place);
+    let [target, link] = names.as_slice() else { return call.fail("missing file operand") };
+    let mut path = call.shell.path(link);
     if call.shell.guest.files.is_directory(&path) && !flags.contains(['n', 'T']) {
         path = format!("{path}/{}", target.rsplit('/').next().unwrap_or(target));
     }
     if flags.contains('f') {
-        // A link that is not there need not be removed.
+        // A missing link need not be removed.
         let _ = call.shell.guest.files.remove(&path, false);
     }
     let made = if flags.contains('s') {
@@ -185,7 +185,7 @@ fn link(call: &mut Call<'_, '_, '_>) -> i32 {
         let source = call.shell.path(target);
         call.shell.guest.files.copy(&source, &path)
     };
-    made.map_or_else(|error| call.fail(&format!("failed to create link '{place}': {error}")), |()| 0)
+    made.map_or_else(|error| call.fail(&format!("failed to create link '{link}': {error}")), |()| 0)
 }
 
 /// A mode after a change such as `0644`, `+x` or `go-rwx`.
@@ -362,7 +362,7 @@ mod tests {
     use super::changed_mode;
 
     #[test]
-    fn modes_are_read_as_chmod_reads_them() {
+    fn modes_are_parsed_as_chmod_does() {
         for (held, text, mode) in [
             (0o644, "0755", Some(0o755)),
             (0o644, "+x", Some(0o755)),

@@ -1,4 +1,4 @@
-//! Commands: those of the shell itself, and the programs that a machine has.
+//! Commands: shell builtins, and the programs of a machine.
 
 mod files;
 mod system;
@@ -11,15 +11,15 @@ use super::{Flow, Io, Shell};
 use crate::machine::files::Kind;
 use crate::machine::{kubeadm, systemd};
 
-/// Directories that programs lie in.
+/// Directories of programs.
 const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Nothing sleeps longer.
+/// Maximum sleep.
 const LONGEST_SLEEP: Duration = Duration::from_hours(24);
 
-/// A program that does its work at once and answers its exit status.
+/// A program; returns its exit status.
 type Program = fn(&mut Call<'_, '_, '_>) -> i32;
 
-/// A program as it was called.
+/// A program with its arguments.
 pub(super) struct Call<'c, 'g, 'a> {
     shell: &'c mut Shell<'g, 'a>,
     name: &'c str,
@@ -33,16 +33,16 @@ impl Call<'_, '_, '_> {
     }
 
     fn line(&mut self, text: &str) {
-        self.shell.guest.say(&self.io.out, text);
+        self.shell.guest.print(&self.io.out, text);
     }
 
-    /// Prints an error with the program's name in front, and is the exit status.
+    /// Prints an error prefixed with the program's name; returns the exit status.
     fn fail(&mut self, what: &str) -> i32 {
-        self.shell.guest.say(&self.io.err, &format!("{}: {what}", self.name));
+        self.shell.guest.print(&self.io.err, &format!("{}: {what}", self.name));
         1
     }
 
-    /// Arguments without flags, and the letters of the flags. What follows `--` is no flag.
+    /// Arguments without flags, and the letters of the flags. Arguments after `--` are not flags.
     fn operands(&self) -> (Vec<String>, String) {
         let (mut operands, mut flags) = (Vec::new(), String::new());
         let mut only_operands = false;
@@ -57,7 +57,7 @@ impl Call<'_, '_, '_> {
         (operands, flags)
     }
 
-    /// What the named files hold, or the input if none is named; `-` is the input too.
+    /// Content of the named files, or the input if there are none; `-` is the input.
     fn contents(&mut self, names: &[String]) -> (String, i32) {
         if names.is_empty() {
             return (String::from_utf8_lossy(&self.io.input.take()).into_owned(), 0);
@@ -81,13 +81,13 @@ fn program(name: &str) -> Option<Program> {
     files::program(name).or_else(|| text::program(name)).or_else(|| system::program(name))
 }
 
-/// Programs that come with Kubernetes.
+/// Programs of Kubernetes.
 fn comes_with_kubernetes(name: &str) -> bool {
     matches!(name, "kubeadm" | "kubelet" | "kubectl" | "crictl" | "ctr")
 }
 
-/// Whether there is a program of a name on the machine.
-fn is_there(shell: &Shell<'_, '_>, name: &str) -> bool {
+/// Whether the machine has a program.
+fn has_program(shell: &Shell<'_, '_>, name: &str) -> bool {
     const RUNNERS: [&str; 12] = [
         "sh",
         "bash",
@@ -106,8 +106,8 @@ fn is_there(shell: &Shell<'_, '_>, name: &str) -> bool {
     known && (!comes_with_kubernetes(name) || shell.guest.vm.image.kubernetes.is_some())
 }
 
-/// The path of a program, as `command -v` shows it.
-fn place_of(shell: &Shell<'_, '_>, name: &str) -> Option<String> {
+/// The path of a program, as `command -v` prints it.
+fn path_of(shell: &Shell<'_, '_>, name: &str) -> Option<String> {
     if name.contains('/') {
         return shell.guest.files.exists(&shell.path(name)).then(|| name.to_owned());
     }
@@ -115,7 +115,7 @@ fn place_of(shell: &Shell<'_, '_>, name: &str) -> Option<String> {
     written
         .into_iter()
         .find(|path| shell.guest.files.exists(path))
-        .or_else(|| is_there(shell, name).then(|| format!("/usr/bin/{name}")))
+        .or_else(|| has_program(shell, name).then(|| format!("/usr/bin/{name}")))
 }
 
 /// Runs a command.
@@ -127,7 +127,7 @@ pub(super) async fn run(shell: &mut Shell<'_, '_>, name: &str, arguments: &[Stri
     Flow::Next
 }
 
-/// Commands that change the shell or the course of its script.
+/// Commands that change the shell or the control flow of its script.
 async fn builtin(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], io: &Io) -> Option<Flow> {
     let number = |default: i32| arguments.first().and_then(|n| n.parse().ok()).unwrap_or(default);
     let mut status = 0;
@@ -148,13 +148,13 @@ async fn builtin(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], io
                 shell.state.directory = target;
             } else {
                 let shown = arguments.first().map_or("", String::as_str).to_owned();
-                shell.complain(io, &format!("cd: {shown}: No such file or directory"));
+                shell.print_error(io, &format!("cd: {shown}: No such file or directory"));
                 status = 1;
             }
         }
         "pwd" => {
             let directory = shell.state.directory.clone();
-            shell.guest.say(&io.out, &directory);
+            shell.guest.print(&io.out, &directory);
         }
         "export" | "local" | "declare" | "readonly" | "typeset" => {
             for argument in arguments.iter().filter(|argument| !argument.starts_with('-')) {
@@ -197,7 +197,7 @@ async fn builtin(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], io
                     return Some(if flow == Flow::Return { Flow::Next } else { flow });
                 }
                 Err(error) => {
-                    shell.complain(io, &format!("{path}: {error}"));
+                    shell.print_error(io, &format!("{path}: {error}"));
                     status = 1;
                 }
             }
@@ -220,8 +220,8 @@ async fn builtin(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], io
         }
         "command" | "type" | "which" if name != "command" || arguments.first().is_some_and(|a| a == "-v") => {
             for wanted in arguments.iter().filter(|argument| !argument.starts_with('-')) {
-                match place_of(shell, wanted) {
-                    Some(place) => shell.guest.say(&io.out, &place),
+                match path_of(shell, wanted) {
+                    Some(place) => shell.guest.print(&io.out, &place),
                     None => status = 1,
                 }
             }
@@ -276,7 +276,7 @@ fn set(shell: &mut Shell<'_, '_>, arguments: &[String]) {
 
 /// Programs and scripts.
 async fn external(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], io: &Io) -> i32 {
-    // A program by its path is that program, unless a file of the user's lies there.
+    // A program by path is the program itself, unless a user's file is there.
     let mut name = name;
     let written = if name.contains('/') { Some(shell.path(name)) } else { None };
     let written = written.filter(|path| shell.guest.files.exists(path)).or_else(|| {
@@ -287,17 +287,17 @@ async fn external(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], i
         return script(shell, name, &path, arguments, io).await;
     }
     if let Some((directory, base)) = name.rsplit_once('/') {
-        if !PROGRAMS.contains(&directory) || !is_there(shell, base) {
-            shell.complain(io, &format!("{name}: No such file or directory"));
+        if !PROGRAMS.contains(&directory) || !has_program(shell, base) {
+            shell.print_error(io, &format!("{name}: No such file or directory"));
             return 127;
         }
         name = base;
     }
-    if !is_there(shell, name) {
-        shell.complain(io, &format!("{name}: command not found"));
+    if !has_program(shell, name) {
+        shell.print_error(io, &format!("{name}: command not found"));
         if name == "kubeadm" {
-            // The script may well end without an error after this: what it was for has failed all the same.
-            let line = shell.placed("kubeadm: command not found");
+            // The script may still succeed: its purpose has failed all the same.
+            let line = shell.located("kubeadm: command not found");
             shell.guest.kubeadm_failure.get_or_insert(line);
         }
         return 127;
@@ -322,7 +322,7 @@ async fn external(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], i
                     .iter()
                     .filter_map(|name| Some(format!("{name}={}", shell.state.variables.get(name)?)))
                     .collect();
-                shell.guest.say(&io.out, &shown.join("\n"));
+                shell.guest.print(&io.out, &shown.join("\n"));
                 return 0;
             }
             let saved = shell.state.clone();
@@ -360,18 +360,18 @@ async fn external(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String], i
     }
 }
 
-/// A file of the disk.
+/// Runs a script file.
 async fn script(shell: &mut Shell<'_, '_>, name: &str, path: &str, arguments: &[String], io: &Io) -> i32 {
     let executable = match shell.guest.files.get(path) {
         Some(node) if node.kind == Kind::Directory => {
-            shell.complain(io, &format!("{name}: Is a directory"));
+            shell.print_error(io, &format!("{name}: Is a directory"));
             return 126;
         }
         Some(node) => node.mode & 0o111 != 0,
         None => false,
     };
     if !executable {
-        shell.complain(io, &format!("{name}: Permission denied"));
+        shell.print_error(io, &format!("{name}: Permission denied"));
         return 126;
     }
     let text = shell.guest.files.text(path).unwrap_or_default();
@@ -381,7 +381,7 @@ async fn script(shell: &mut Shell<'_, '_>, name: &str, path: &str, arguments: &[
     });
     if !known {
         let interpreter = interpreter.unwrap_or_default().to_owned();
-        shell.complain(io, &format!("{name}: {interpreter}: bad interpreter: No such file or directory"));
+        shell.print_error(io, &format!("{name}: {interpreter}: bad interpreter: No such file or directory"));
         return 126;
     }
     shell.run_script(path, &text, arguments, io).await;
@@ -393,7 +393,7 @@ async fn interpreter(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String]
     let count = arguments.iter().take_while(|argument| argument.starts_with(['-', '+'])).count();
     let (flags, rest) = arguments.split_at(count);
     let letters: String = flags.iter().map(|flag| flag.trim_start_matches(['-', '+'])).collect();
-    // Flags in front of the text, as if the script began with them.
+    // Flags before the text, as if the script began with them.
     let prelude = |text: String| {
         let kept: String = letters.chars().filter(|c| "eux".contains(*c)).collect();
         if kept.is_empty() { text } else { format!("set -{kept}\n{text}") }
@@ -410,7 +410,7 @@ async fn interpreter(shell: &mut Shell<'_, '_>, name: &str, arguments: &[String]
         match shell.guest.files.text(&shell.path(file)) {
             Ok(text) => (file.clone(), text, rest.to_vec()),
             Err(error) => {
-                shell.guest.say(&io.err, &format!("{name}: {file}: {error}"));
+                shell.guest.print(&io.err, &format!("{name}: {file}: {error}"));
                 return 127;
             }
         }

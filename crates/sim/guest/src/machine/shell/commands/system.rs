@@ -1,4 +1,4 @@
-//! Programs that look at the machine or change it.
+//! Programs for the system.
 
 use super::{Call, Program};
 
@@ -29,7 +29,7 @@ pub(super) fn program(name: &str) -> Option<Program> {
     })
 }
 
-/// What has no consequence that can be seen here.
+/// Programs without a visible effect here.
 fn nothing(_: &mut Call<'_, '_, '_>) -> i32 {
     0
 }
@@ -58,7 +58,7 @@ fn hostnamectl(call: &mut Call<'_, '_, '_>) -> i32 {
             match call.shell.guest.files.write("/etc/hostname", format!("{name}\n").as_bytes()) {
                 Ok(()) => 0,
                 Err(error) => {
-                    call.shell.guest.say(&call.io.err, &format!("Could not set static hostname: {error}"));
+                    call.shell.guest.print(&call.io.err, &format!("Could not set static hostname: {error}"));
                     1
                 }
             }
@@ -91,7 +91,7 @@ fn modprobe(call: &mut Call<'_, '_, '_>) -> i32 {
 
 fn sysctl(call: &mut Call<'_, '_, '_>) -> i32 {
     let (words, flags) = call.operands();
-    let place = |key: &str| format!("/proc/sys/{}", key.replace('.', "/"));
+    let path = |key: &str| format!("/proc/sys/{}", key.replace('.', "/"));
     let mut settings = Vec::new();
     let system = call.arguments.iter().any(|argument| argument == "--system");
     if system || flags.contains('p') {
@@ -114,16 +114,16 @@ fn sysctl(call: &mut Call<'_, '_, '_>) -> i32 {
     }
     for setting in settings.iter().map(|setting| setting.trim()).filter(|setting| !setting.is_empty()) {
         let Some((key, value)) = setting.split_once('=') else {
-            match call.shell.guest.files.text(&place(setting)) {
+            match call.shell.guest.files.text(&path(setting)) {
                 Ok(value) => call.line(&format!("{setting} = {}", value.trim_end())),
                 Err(_) => {
-                    return call.fail(&format!("cannot stat {}: No such file or directory", place(setting)));
+                    return call.fail(&format!("cannot stat {}: No such file or directory", path(setting)));
                 }
             }
             continue;
         };
         let (key, value) = (key.trim(), value.trim());
-        if call.shell.guest.files.write_deep(&place(key), format!("{value}\n").as_bytes(), 0o644).is_err() {
+        if call.shell.guest.files.write_deep(&path(key), format!("{value}\n").as_bytes(), 0o644).is_err() {
             return call.fail(&format!("setting key \"{key}\" failed"));
         }
         call.line(&format!("{key} = {value}"));
@@ -139,7 +139,7 @@ fn update_ca_certificates(call: &mut Call<'_, '_, '_>) -> i32 {
     0
 }
 
-/// No network service is simulated but API servers, which nobody asks with curl.
+/// No network service is simulated except API servers, which scripts do not call.
 fn fetch(call: &mut Call<'_, '_, '_>) -> i32 {
     let url = call.arguments.iter().find(|word| word.contains("://")).or(call.arguments.last());
     let Some(url) = url else { return call.fail("missing URL") };
@@ -232,7 +232,7 @@ fn nproc(call: &mut Call<'_, '_, '_>) -> i32 {
     0
 }
 
-/// Lists are empty before kubeadm has run, which is when boot scripts ask.
+/// Lists are empty before kubeadm has run, which is when boot scripts call it.
 fn crictl(call: &mut Call<'_, '_, '_>) -> i32 {
     let (words, _) = call.operands();
     match words.first().map(String::as_str) {
@@ -240,7 +240,7 @@ fn crictl(call: &mut Call<'_, '_, '_>) -> i32 {
         Some("pods") => call.line("POD ID  CREATED  STATE  NAME  NAMESPACE  ATTEMPT  RUNTIME"),
         Some("images" | "img") => call.line("IMAGE  TAG  IMAGE ID  SIZE"),
         Some("version" | "info" | "config") => {}
-        _ => return call.fail("this is not simulated"),
+        _ => return call.fail("not simulated"),
     }
     0
 }
@@ -250,7 +250,7 @@ fn ctr(call: &mut Call<'_, '_, '_>) -> i32 {
     if words.iter().any(|word| matches!(word.as_str(), "ls" | "list" | "version")) {
         return 0;
     }
-    call.fail("this is not simulated")
+    call.fail("not simulated")
 }
 
 fn kubelet(call: &mut Call<'_, '_, '_>) -> i32 {
@@ -259,7 +259,7 @@ fn kubelet(call: &mut Call<'_, '_, '_>) -> i32 {
         call.line(&format!("Kubernetes {version}"));
         return 0;
     }
-    call.fail("systemd starts it, not a script")
+    call.fail("the kubelet is started by systemd")
 }
 
 fn kubectl(call: &mut Call<'_, '_, '_>) -> i32 {
@@ -269,7 +269,7 @@ fn kubectl(call: &mut Call<'_, '_, '_>) -> i32 {
         call.line(&format!("Client Version: {version}"));
         return 0;
     }
-    call.fail("this is not simulated on machines")
+    call.fail("not simulated")
 }
 
 fn mount(call: &mut Call<'_, '_, '_>) -> i32 {
@@ -286,7 +286,7 @@ fn mount(call: &mut Call<'_, '_, '_>) -> i32 {
 }
 
 fn refuse_power(call: &mut Call<'_, '_, '_>) -> i32 {
-    call.fail("this is not simulated inside a machine")
+    call.fail("not simulated")
 }
 
 fn useradd(call: &mut Call<'_, '_, '_>) -> i32 {

@@ -4,7 +4,7 @@ use super::Call;
 use crate::machine::files::Kind;
 use crate::machine::shell::pattern;
 
-/// Answers 0 if the expression holds, 1 if not, 2 if it is none.
+/// Returns 0 if the expression is true, 1 if false, 2 if invalid.
 pub(super) fn test(call: &mut Call<'_, '_, '_>) -> i32 {
     let mut words: Vec<&str> = call.arguments.iter().map(String::as_str).collect();
     let close = match call.name {
@@ -62,7 +62,7 @@ impl Expression<'_, '_, '_, '_> {
     fn one(&mut self) -> Option<bool> {
         let rest = self.words.len() - self.at;
         if rest == 0 {
-            // Nothing at all is false; something must follow a sign.
+            // An empty expression is false; an operator needs an operand.
             return (self.at == 0).then_some(false);
         }
         let binary = self.words.get(self.at + 1).copied().filter(|word| is_binary(word) && rest >= 3);
@@ -115,7 +115,7 @@ impl Expression<'_, '_, '_, '_> {
 
     fn compare(&mut self, left: &str, sign: &str, right: &str) -> Option<bool> {
         let equal = || match self.call.name {
-            "[[" => pattern::fits(right, left),
+            "[[" => pattern::matches(right, left),
             _ => left == right,
         };
         Some(match sign {

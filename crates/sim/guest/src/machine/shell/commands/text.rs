@@ -1,4 +1,4 @@
-//! Programs that change text.
+//! Programs for text.
 
 mod sed;
 
@@ -44,7 +44,8 @@ fn echo(call: &mut Call<'_, '_, '_>) -> i32 {
     0
 }
 
-/// `\n` and its kin, as `echo -e` and `printf` know them.
+/// Resolves escapes such as `
+/// `, as `echo -e` and `printf` do.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -78,7 +79,7 @@ fn printf(call: &mut Call<'_, '_, '_>) -> i32 {
     };
     let format = unescaped(format);
     let mut out = String::new();
-    // The format is used again until no argument is left.
+    // The format is reused until no argument is left.
     loop {
         let before = rest.len();
         let mut chars = format.chars().peekable();
@@ -372,7 +373,7 @@ fn uniq(call: &mut Call<'_, '_, '_>) -> i32 {
     status
 }
 
-/// Fills in exported variables, written `$NAME` or `${NAME}`.
+/// Substitutes exported variables, `$NAME` or `${NAME}`.
 fn envsubst(call: &mut Call<'_, '_, '_>) -> i32 {
     let text = String::from_utf8_lossy(&call.io.input.take()).into_owned();
     let state = &call.shell.state;

@@ -1,4 +1,4 @@
-//! What is wrong with a `ClusterConfiguration`.
+//! Validation of `ClusterConfiguration`.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use super::super::addresses::{address, scheme};
 use super::super::{Arguments, Cluster};
 use super::Errors;
 
-/// Feature gates and the minor releases whose kubeadm knows them.
+/// Feature gates and the minor releases whose kubeadm has them.
 const GATES: [(&str, RangeInclusive<u64>); 9] = [
     ("ControlPlaneKubeletLocalMode", 31..=35),
     ("EtcdLearnerMode", 27..=32),
@@ -26,7 +26,7 @@ const GATES: [(&str, RangeInclusive<u64>); 9] = [
     ("WaitForAllControlPlaneComponents", 30..=34),
 ];
 
-/// Where images come from: a host and a path, or either.
+/// An image repository: a host and a path, or either.
 static REPOSITORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let host = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
     let domain = format!(r"(?:{host}(?:\.{host})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
@@ -98,7 +98,7 @@ impl Errors {
         }
     }
 
-    /// Places of etcd; with certificates, by HTTPS alone.
+    /// URLs of etcd; HTTPS only if there are certificates.
     fn urls(&mut self, cluster: &Cluster, path: &str, needs_https: bool) {
         for url in cluster.texts(&pointer(path)) {
             match scheme(url) {
@@ -154,7 +154,7 @@ impl Errors {
     }
 }
 
-/// Where a field is in a document.
+/// The JSON pointer of a field.
 fn pointer(path: &str) -> String {
     format!("/{}", path.replace('.', "/"))
 }

@@ -1,4 +1,4 @@
-//! Validation of configurations, in kubeadm's words. Values of tokens and keys are left out.
+//! Validation of configurations, with kubeadm's messages. Tokens and keys are redacted.
 
 mod cluster;
 mod networks;
@@ -12,12 +12,12 @@ use super::{Endpoint, Init, Join, Node};
 use crate::machine::files::Files;
 use crate::machine::screen::is_token;
 
-/// What is wrong with a configuration.
+/// Validation errors.
 #[derive(Debug, Default)]
 pub(super) struct Errors(Vec<String>);
 
 impl Errors {
-    /// All of it, as Go joins errors.
+    /// All errors, joined as Go does.
     pub(super) fn into_result(self) -> Result<(), Abort> {
         match self.0.as_slice() {
             [] => Ok(()),
@@ -30,7 +30,7 @@ impl Errors {
         self.0.push(format!("{path}: Invalid value: {value:?}: {why}"));
     }
 
-    /// The same for what must not be shown.
+    /// Like `invalid`, for secrets.
     fn invalid_secret(&mut self, path: &str, why: &str) {
         self.0.push(format!("{path}: Invalid value: \"<redacted>\": {why}"));
     }
@@ -44,7 +44,7 @@ impl Errors {
         self.certificate_key(&init.certificate_key, "certificateKey");
     }
 
-    /// A token to make; that it has the form of one was seen when it was read.
+    /// A token to create; its format was checked when it was read.
     fn token(&mut self, token: &Value, path: &str) {
         let list = |name: &str, default: Value| token.get(name).cloned().unwrap_or(default);
         let usages = list("usages", json!(["signing", "authentication"]));
@@ -196,7 +196,7 @@ impl Errors {
     }
 }
 
-/// A group that tokens may put nodes into.
+/// A group that tokens may use.
 fn is_bootstrap_group(name: &str) -> bool {
     name.strip_prefix("system:bootstrappers:").is_some_and(|rest| {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b":-".contains(&byte);

@@ -1,4 +1,4 @@
-//! What is wrong with the networks of a cluster: too small, too large, or not enough for its nodes.
+//! Validation of networks: too small, too large, or not enough for the nodes.
 
 use capstan_schema::meta::dns1123_subdomain;
 
@@ -6,12 +6,12 @@ use super::super::addresses::Subnet;
 use super::super::{Arguments, Cluster};
 use super::Errors;
 
-/// Fewest addresses of Services and of Pods.
+/// Minimum number of addresses for Services and for Pods.
 const SERVICES: u64 = 10;
 const PODS: u64 = 14;
-/// Most bits that Services are told apart by.
+/// Maximum host bits of the service network.
 const SERVICE_BITS: u32 = 20;
-/// Most bits that nodes are told apart by.
+/// Maximum bits between the Pod network and a node's network.
 const NODE_BITS: i64 = 16;
 
 impl Errors {
@@ -65,7 +65,7 @@ impl Errors {
         }
     }
 
-    /// One network, or one of each family. None if one of them is none.
+    /// One network, or one of each family. Empty if any is invalid.
     fn subnets(&mut self, path: &str, text: &str, least: u64) -> Vec<Subnet> {
         if text.is_empty() {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Errors {
 }
 
 impl Arguments {
-    /// The value that counts of a flag that may be given more than once.
+    /// The effective value of an argument that may be repeated.
     fn last(&self, name: &str) -> Option<&str> {
         self.pairs().into_iter().rfind(|(held, _)| *held == name).map(|(_, value)| value)
     }

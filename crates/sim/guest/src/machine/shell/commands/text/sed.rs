@@ -1,4 +1,4 @@
-//! `sed`: substitutions, deletions and insertions, which is what boot scripts use it for.
+//! `sed`: substitution, deletion and insertion, which boot scripts use.
 
 use regex::{Regex, RegexBuilder};
 
@@ -255,7 +255,7 @@ fn substitute(text: &str, extended: bool) -> Result<(Action, &str), String> {
     Ok((Action::Substitute { regex, with: replacement(&with), all, print }, after))
 }
 
-/// Text up to a delimiter, which a backslash makes an ordinary character.
+/// Text up to a delimiter; a backslash escapes it.
 fn part(text: &str, delimiter: char) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut chars = text.char_indices();
@@ -287,7 +287,7 @@ fn compile(pattern: &str, extended: bool, ignore_case: bool) -> Result<Regex, St
         .map_err(|_| "invalid regular expression".to_owned())
 }
 
-/// A basic regular expression, in which signs mean something only behind a backslash, as an extended one.
+/// Converts a basic regular expression to an extended one.
 pub(super) fn from_basic(pattern: &str) -> String {
     let mut out = String::new();
     let mut chars = pattern.chars().peekable();
@@ -300,7 +300,7 @@ pub(super) fn from_basic(pattern: &str) -> String {
                 if let Some(negation) = chars.next_if_eq(&'^') {
                     out.push(negation);
                 }
-                // A closing bracket at the beginning is a member.
+                // A closing bracket at the start is a member.
                 if chars.next_if_eq(&']').is_some() {
                     out.push_str("\\]");
                 }
@@ -330,7 +330,7 @@ pub(super) fn from_basic(pattern: &str) -> String {
     out
 }
 
-/// A replacement in sed's words (`\1`, `&`) in those of the regex crate.
+/// Converts sed's replacement (`\1`, `&`) to the regex crate's.
 fn replacement(with: &str) -> String {
     let mut out = String::new();
     let mut chars = with.chars();

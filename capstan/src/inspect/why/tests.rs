@@ -1,0 +1,112 @@
+//! Answers of `capstan why`, as users read them.
+
+use capstan_view::{Part, Tree, why};
+use serde_json::{Value, json};
+
+use super::explain;
+use crate::plugins::Plugins;
+
+fn object(kind: &str, name: &str, owner: &str, conditions: Value) -> Value {
+    let conditions: Vec<Value> = conditions
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| {
+            json!({"type": it[0], "status": it[1], "reason": it[2], "message": it[3],
+                "lastTransitionTime": "2026-01-01T00:01:30Z"})
+        })
+        .collect();
+    json!({
+        "kind": kind,
+        "metadata": {
+            "name": name, "namespace": "default", "uid": format!("{kind}/{name}"),
+            "ownerReferences": [{"apiVersion": "x/v1", "kind": "x", "name": "x", "uid": owner, "controller": true}],
+        },
+        "status": {"conditions": conditions},
+    })
+}
+
+/// The answer for a cluster of these objects, two minutes after their creation.
+fn answer(objects: &[Value]) -> String {
+    let tree = Tree::below("Cluster/demo", objects.iter().filter_map(Part::of).collect()).expect("a tree");
+    let why = why(&tree).expect("a cause");
+    let now = "2026-01-01T00:02:00Z".parse().expect("a time");
+    explain(&Plugins::new(crate::providers()), &tree, &why, now)
+}
+
+fn machine(name: &str, conditions: Value) -> [Value; 2] {
+    let owner = format!("Machine/{name}");
+    [
+        object("Machine", name, "Cluster/demo", json!([["Ready", "False", "NotReady", ""]])),
+        object("CloudStackMachine", name, &owner, conditions),
+    ]
+}
+
+fn cluster(conditions: Value) -> Value {
+    object("Cluster", "demo", "", conditions)
+}
+
+const NOT_AVAILABLE: [&str; 4] = ["Available", "False", "NotAvailable", "* WorkersAvailable: 0 of 2"];
+
+#[test]
+fn a_failure_with_a_code_shows_the_fix_of_the_catalogue() {
+    let failure = "E-CS-DEPLOY: no host has the capacity; next try at 2026-01-01T00:02:40Z";
+    let [machine, infrastructure] = machine("w1", json!([["Ready", "False", "DeployFailed", failure]]));
+    insta::assert_snapshot!(answer(&[cluster(json!([NOT_AVAILABLE])), machine, infrastructure]));
+}
+
+#[test]
+fn every_problem_is_listed() {
+    let quota =
+        json!([["Ready", "False", "OrderFailed", "E-CS-QUOTA: Maximum number of resources exceeded"]]);
+    let gone = json!([["Ready", "False", "Gone", "the virtual machine does not exist any more"]]);
+    let mut objects = vec![cluster(json!([NOT_AVAILABLE]))];
+    objects.extend(machine("w1", quota.clone()));
+    objects.extend(machine("w2", quota));
+    objects.extend(machine("w3", gone));
+    insta::assert_snapshot!(answer(&objects));
+}
+
+#[test]
+fn an_unreachable_cluster_shows_its_address() {
+    let mut cluster = cluster(json!([
+        NOT_AVAILABLE,
+        ["ControlPlaneInitialized", "True", "Initialized", ""],
+        ["RemoteConnectionProbe", "False", "ProbeFailed", "Remote connection probe failed"],
+    ]));
+    cluster["spec"]["controlPlaneEndpoint"] = json!({"host": "10.0.0.1", "port": 6443});
+    insta::assert_snapshot!(answer(&[cluster]));
+}
+
+#[test]
+fn a_missing_object_is_named() {
+    let absent = ["InfrastructureReady", "False", "DoesNotExist", "CloudStackCluster does not exist"];
+    let mut cluster = cluster(json!([NOT_AVAILABLE, absent]));
+    cluster["spec"]["infrastructureRef"] = json!({"kind": "CloudStackCluster", "name": "demo"});
+    insta::assert_snapshot!(answer(&[cluster]));
+}
+
+#[test]
+fn nodes_without_a_cni_get_the_command_that_installs_one() {
+    let message = "* Node.Ready: container runtime network not ready: cni plugin not initialized";
+    let conditions =
+        json!([["Ready", "False", "NotReady", ""], ["NodeReady", "False", "NodeNotReady", message]]);
+    let machine = object("Machine", "w1", "Cluster/demo", conditions);
+    insta::assert_snapshot!(answer(&[cluster(json!([NOT_AVAILABLE])), machine]));
+}
+
+#[test]
+fn a_paused_cluster_shows_how_to_resume_it() {
+    let paused = ["Paused", "True", "Paused", "Cluster spec.paused is set to true"];
+    insta::assert_snapshot!(answer(&[cluster(json!([NOT_AVAILABLE, paused]))]));
+}
+
+#[test]
+fn a_blocked_drain_shows_the_budget() {
+    let drain = "Drain not completed yet: * Pod default/web: cannot evict pod as it would violate the pod's disruption \
+                 budget. The disruption budget web needs 3 healthy pods and has 3 currently";
+    let mut machine =
+        object("Machine", "w1", "Cluster/demo", json!([["Deleting", "True", "DrainingNode", drain]]));
+    machine["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+    insta::assert_snapshot!(answer(&[cluster(json!([NOT_AVAILABLE])), machine]));
+}

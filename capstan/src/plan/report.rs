@@ -1,0 +1,308 @@
+//! The plan as text and as data.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use capstan_rehearsal::{Load, MachineEvent, MachineEventKind, Preview};
+use serde::Serialize;
+
+use super::capacity::{CapacityReport, QuotaUse};
+use super::changes::{Change, ChangeKind};
+use crate::output::{Show, TextOptions};
+
+/// What the simulation does not model.
+const NOT_MODELLED: [&str; 4] = [
+    "timing of this cloud: machines boot and join with the simulator's timings",
+    "your workloads: draining a node takes no time",
+    "details of this cloud: host capacity, networks, failures",
+    "names of new machines",
+];
+
+/// What a change would do.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    changes: Vec<Change>,
+    /// Created and deleted machines, in order.
+    steps: Vec<MachineEvent>,
+    summary: Vec<MachineCount>,
+    /// Duration in simulated time.
+    model_seconds: u64,
+    now: Load,
+    peak: Load,
+    #[serde(rename = "room")]
+    quotas: Vec<QuotaUse>,
+    /// Titles of the providers that report quota.
+    #[serde(skip)]
+    reporting_providers: Vec<&'static str>,
+    /// Steps that happen without the change.
+    under_way: Vec<MachineEvent>,
+    warnings: Vec<String>,
+    not_modelled: [&'static str; 4],
+}
+
+/// Machines of one owner. As many created as deleted count as replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MachineCount {
+    of: String,
+    created: usize,
+    replaced: usize,
+    deleted: usize,
+}
+
+impl Plan {
+    pub fn new(
+        changes: Vec<Change>,
+        course: Preview,
+        capacity: CapacityReport,
+        warnings: Vec<String>,
+    ) -> Self {
+        let (now, peak) = course.loads(|_| true, |machine| capacity.size(machine));
+        let reporting_providers = capacity.reporting_providers();
+        let warnings = capacity.warnings.into_iter().chain(warnings).collect();
+        Self {
+            changes,
+            summary: machine_counts(&course.steps),
+            model_seconds: course.steps.last().map_or(0, |step| step.seconds),
+            steps: course.steps,
+            now,
+            peak,
+            quotas: capacity.quotas,
+            reporting_providers,
+            under_way: course.before,
+            warnings,
+            not_modelled: NOT_MODELLED,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.steps.is_empty()
+    }
+}
+
+fn machine_counts(steps: &[MachineEvent]) -> Vec<MachineCount> {
+    let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for step in steps {
+        let (created, deleted) = all.entry(&step.machine.of).or_default();
+        match step.what {
+            MachineEventKind::Created => *created += 1,
+            MachineEventKind::Deleted => *deleted += 1,
+            MachineEventKind::Ready | MachineEventKind::Deleting => {}
+        }
+    }
+    let sum = |(of, (created, deleted)): (&str, (usize, usize))| {
+        let replaced = created.min(deleted);
+        MachineCount { of: of.to_owned(), created: created - replaced, replaced, deleted: deleted - replaced }
+    };
+    all.into_iter().map(sum).filter(|sum| sum.created + sum.replaced + sum.deleted > 0).collect()
+}
+
+impl Show for Plan {
+    fn text(&self, options: &TextOptions) -> String {
+        if self.is_empty() {
+            let mut text = "no changes\n".to_owned();
+            section(&mut text, "already in progress", &lines(&self.under_way));
+            section(&mut text, "warnings", &self.warnings);
+            return text;
+        }
+        let mut text = String::new();
+        let changes: Vec<String> = self.changes.iter().map(changed).collect();
+        section(&mut text, "changes", &changes);
+        section(&mut text, "already in progress", &lines(&self.under_way));
+        let heading = format!("steps ({}, simulated)", about(self.model_seconds));
+        section(&mut text, &heading, &lines(&self.steps));
+        let mut sums: Vec<String> = self.summary.iter().map(MachineCount::line).collect();
+        if sums.is_empty() {
+            sums.push("no machine is created or deleted".to_owned());
+        } else {
+            sums.push(self.capacity());
+            sums.extend(self.quotas.iter().map(QuotaUse::line));
+        }
+        section(&mut text, "summary", &sums);
+        section(&mut text, "warnings", &self.warnings);
+        if options.wide {
+            section(&mut text, "not modelled", &self.not_modelled.map(str::to_owned));
+        } else {
+            text.push_str("not modelled: timing of this cloud, your workloads (-o wide for all)\n");
+        }
+        text
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.changes.iter().map(|change| change.object.clone()).collect()
+    }
+}
+
+impl Plan {
+    fn capacity(&self) -> String {
+        let more = self.peak.machines.saturating_sub(self.now.machines);
+        let machines = if self.peak.machines == 1 { "machine" } else { "machines" };
+        let mut text = format!("peak: {} {machines}, {more} more than now", self.peak.machines);
+        if self.peak.unsized_machines == 0 {
+            let _ = write!(text, " ({} CPUs, {} MiB)", self.peak.size.cpus, self.peak.size.memory_mib);
+        }
+        if self.quotas.is_empty() && more > 0 {
+            let reported = match self.reporting_providers.as_slice() {
+                [] => "no provider reports it".to_owned(),
+                [only] => format!("only {only} reports it"),
+                several => format!("only {} report it", several.join(" and ")),
+            };
+            let _ = write!(text, "; quota unknown: {reported}");
+        }
+        text
+    }
+}
+
+impl MachineCount {
+    fn line(&self) -> String {
+        let counts = [(self.created, "created"), (self.replaced, "replaced"), (self.deleted, "deleted")];
+        let parts: Vec<String> =
+            counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        format!("{}: {}", self.of, parts.join(", "))
+    }
+}
+
+fn section(text: &mut String, heading: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{heading}");
+    for line in lines {
+        let _ = writeln!(text, "  {line}");
+    }
+}
+
+fn changed(change: &Change) -> String {
+    match change.kind {
+        ChangeKind::Created => format!("{} is created", change.object),
+        ChangeKind::Changed => format!("{}: {}", change.object, change.fields.join(", ")),
+        ChangeKind::Deleted => format!("{} is deleted", change.object),
+    }
+}
+
+/// A line for each step. New machines are numbered, since their names are not known yet.
+fn lines(steps: &[MachineEvent]) -> Vec<String> {
+    let mut new: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.what == MachineEventKind::Created) {
+        let count = counts.entry(&step.machine.of).or_default();
+        *count += 1;
+        new.insert(&step.machine.name, *count);
+    }
+    let line = |step: &MachineEvent| {
+        let verb = match step.what {
+            MachineEventKind::Created => "create",
+            MachineEventKind::Ready => "ready",
+            MachineEventKind::Deleting => "drain",
+            MachineEventKind::Deleted => "deleted",
+        };
+        format!("{:>6}  {verb:7} {}", clock(step.seconds), machine_label(step, &new))
+    };
+    steps.iter().map(line).collect()
+}
+
+fn machine_label(step: &MachineEvent, new: &BTreeMap<&str, usize>) -> String {
+    let machine = &step.machine;
+    let version = if machine.version.is_empty() { String::new() } else { format!(", {}", machine.version) };
+    match new.get(machine.name.as_str()).filter(|_| !machine.existed) {
+        Some(number) => format!("new machine {number} of {}{version}", machine.of),
+        None => format!("{} of {}{version}", machine.name, machine.of),
+    }
+}
+
+fn clock(seconds: u64) -> String {
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+fn about(seconds: u64) -> String {
+    match seconds {
+        0..90 => format!("about {seconds} s"),
+        _ => format!("about {} min", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_rehearsal::MachineInfo;
+
+    use super::*;
+    use crate::plugins::Plugins;
+
+    fn step(seconds: u64, what: MachineEventKind, name: &str, of: &str, existed: bool) -> MachineEvent {
+        let machine = MachineInfo {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            cluster: "c".to_owned(),
+            of: of.to_owned(),
+            version: "v1.36.0".to_owned(),
+            failure_domain: String::new(),
+            existed,
+            infrastructure: None,
+        };
+        MachineEvent { seconds, what, machine }
+    }
+
+    #[test]
+    fn a_plan_lists_steps_in_order_with_a_summary() {
+        let workers = "MachineDeployment/w";
+        let steps = vec![
+            step(0, MachineEventKind::Created, "w-new", workers, false),
+            step(62, MachineEventKind::Ready, "w-new", workers, false),
+            step(63, MachineEventKind::Deleting, "w-old", workers, true),
+            step(130, MachineEventKind::Deleted, "w-old", workers, true),
+        ];
+        let present =
+            ["w-old", "other"].map(|name| step(0, MachineEventKind::Ready, name, workers, true).machine);
+        let course = Preview { steps, present: present.to_vec(), idle: true, ..Preview::default() };
+        let change = Change {
+            object: workers.to_owned(),
+            kind: ChangeKind::Changed,
+            fields: vec!["spec.x: 1 → 2".to_owned()],
+        };
+        let plan = Plan::new(
+            vec![change],
+            course,
+            CapacityReport::none(Plugins::new(Vec::new())),
+            vec!["a warning".to_owned()],
+        );
+        let options =
+            TextOptions { wide: false, paint: capstan_view::Paint::Plain, now: jiff::Timestamp::UNIX_EPOCH };
+        assert_eq!(
+            plan.text(&options),
+            "changes
+  MachineDeployment/w: spec.x: 1 → 2
+steps (about 3 min, simulated)
+    0:00  create  new machine 1 of MachineDeployment/w, v1.36.0
+    1:02  ready   new machine 1 of MachineDeployment/w, v1.36.0
+    1:03  drain   w-old of MachineDeployment/w, v1.36.0
+    2:10  deleted w-old of MachineDeployment/w, v1.36.0
+summary
+  MachineDeployment/w: 1 replaced
+  peak: 3 machines, 1 more than now; quota unknown: no provider reports it
+warnings
+  a warning
+not modelled: timing of this cloud, your workloads (-o wide for all)
+"
+        );
+        assert!(!plan.is_empty());
+        let nothing = Plan::new(
+            Vec::new(),
+            Preview::default(),
+            CapacityReport::none(Plugins::new(Vec::new())),
+            Vec::new(),
+        );
+        assert!(nothing.is_empty());
+        assert_eq!(nothing.text(&options), "no changes\n");
+    }
+
+    #[test]
+    fn created_and_deleted_machines_of_an_owner_count_as_replaced() {
+        let of = "KubeadmControlPlane/c";
+        let created = |name| step(0, MachineEventKind::Created, name, of, false);
+        let deleted = |name| step(9, MachineEventKind::Deleted, name, of, true);
+        let steps = [created("a"), created("b"), deleted("x"), deleted("y"), deleted("z")];
+        let sum = MachineCount { of: of.to_owned(), created: 0, replaced: 2, deleted: 1 };
+        assert_eq!(machine_counts(&steps), [sum]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Data directories from which files have vanished, and what `capstan store` makes of them.
+
+use std::path::{Path, PathBuf};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::program::{Server, ask, capstan, failed, succeeded};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// What a server says that does not start.
+fn refused(dir: &Path) -> String {
+    failed(capstan(&["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir", text(dir)]))
+}
+
+async fn create(server: &Server, name: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let (code, answer) = ask(&server.admin(), Method::POST, MAPS, &object).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+fn file(dir: &Path, prefix: &str) -> PathBuf {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = entries.filter(|path| text(path).contains(&format!("/{prefix}"))).collect();
+    found.sort();
+    found.pop().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_with_keys_and_without_a_store_is_no_empty_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    let server = Server::start(&dir, &["--api-only"]);
+    create(&server, "kept").await;
+    drop(server);
+    for name in ["MANIFEST", "RESERVE"] {
+        std::fs::remove_file(dir.join(name)).unwrap();
+    }
+    std::fs::remove_file(file(&dir, "wal-")).unwrap();
+    let said = refused(&dir);
+    assert!(
+        said.contains("has the keys of a server and no store") && said.contains("capstan restore"),
+        "{said}"
+    );
+    succeeded(capstan(&["store", "init", "--data-dir", text(&dir)]));
+    Server::start(&dir, &["--api-only"]);
+}
+
+#[test]
+fn a_first_start_that_fails_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let arguments = ["server", "--api-only", "--data-dir", text(folder.path()), "--listen", &address];
+    let said = failed(capstan(&arguments));
+    assert!(said.contains("cannot listen on"), "{said}");
+    Server::start(folder.path(), &["--api-only"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_was_cut_off_is_refused_and_salvaged_into_another_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let [dir, to] = ["data", "saved"].map(|name| folder.path().join(name));
+    let server = Server::start(&dir, &["--api-only"]);
+    for name in ["one", "two", "three"] {
+        create(&server, name).await;
+    }
+    drop(server);
+    let log = file(&dir, "wal-");
+    let bytes = std::fs::read(&log).unwrap();
+    let third = bytes.windows(7).rposition(|window| window == b"\"three\"").unwrap();
+    std::fs::write(&log, &bytes[..third]).unwrap();
+    let name = log.file_name().unwrap().to_str().unwrap();
+
+    let said = refused(&dir);
+    assert!(said.contains(name) && said.contains("was cut off"), "{said}");
+    assert!(said.contains("capstan store salvage"), "{said}");
+
+    let output = capstan(&["store", "salvage", "--data-dir", text(&dir), "--to", text(&to)]);
+    assert_eq!(output.status.code(), Some(2), "something is lost: {output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(name) && said.contains("lost: changes from resource version"), "{said}");
+    assert_eq!(std::fs::read(&log).unwrap(), bytes[..third], "the old directory is as it was");
+
+    let server = Server::start(&to, &["--api-only"]);
+    // The keys are those of the old server.
+    let client = server.client(&dir.join("admin.kubeconfig"));
+    for (name, code) in [("one", 200), ("two", 200), ("three", 404)] {
+        assert_eq!(
+            ask(&client, Method::GET, &format!("{MAPS}/{name}"), &Value::Null).await.0,
+            code,
+            "{name}"
+        );
+    }
+}

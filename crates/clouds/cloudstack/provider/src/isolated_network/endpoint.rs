@@ -1,0 +1,285 @@
+//! Where the API server of a cluster is reached: an address of its own, a rule on it, and who may come in.
+
+use std::net::IpAddr;
+
+use capstan_cloudstack_client::model::{FirewallRule, LoadBalancerRule, Network, PublicIpAddress};
+use capstan_cloudstack_types::names;
+use capstan_cloudstack_types::v1beta3::CloudStackCluster;
+use capstan_controller::Look;
+
+use super::claim::{Identity, holder, owns};
+use super::decide::{Decision, EVERYBODY, allowed, happened, is_asked, sources};
+use super::{Facts, IsolatedNetworks, Made, NetworkCall, RULE};
+use crate::annotation;
+use crate::code;
+use crate::error::CloudError;
+
+/// What is needed to choose for a cluster on a network.
+pub(super) struct Site<'a> {
+    pub look: &'a Look<IsolatedNetworks>,
+    pub facts: &'a Facts,
+    pub cluster: &'a CloudStackCluster,
+    pub network: &'a Network,
+    pub identity: &'a Identity,
+}
+
+/// The address of a cluster.
+pub(super) enum Choice<'a> {
+    /// This one.
+    Have(&'a PublicIpAddress),
+    /// One that this call gets.
+    Take(NetworkCall),
+    /// None can be had.
+    Refused(CloudError),
+}
+
+/// An address was taken for a network by a call that asked for it.
+fn took(look: &Look<IsolatedNetworks>, network: &Network, wanted: Option<IpAddr>) -> bool {
+    happened(look, |call| {
+        matches!(call, NetworkCall::Associate { network: of, address, .. }
+            if *of == network.id.as_str() && *address == wanted)
+    })
+}
+
+fn not_ours(message: String) -> CloudError {
+    CloudError::new(code::NOT_OURS, "NotOurs", message)
+}
+
+impl<'a> Site<'a> {
+    fn holder(&self, address: &PublicIpAddress) -> Option<String> {
+        holder(address, self.network, &self.look.object, self.identity, &self.look.seen.neighbours)
+    }
+
+    fn is_ours_alone(&self, made: &Made) -> bool {
+        owns(self.network, made, self.identity)
+    }
+
+    fn associate(&self, address: Option<IpAddr>) -> NetworkCall {
+        let owner = self.facts.owner.clone();
+        NetworkCall::Associate { network: self.network.id.to_string(), address, owner }
+    }
+
+    /// The address of the endpoint: the one on record, else the one that the manifest names, else one that is tagged or
+    /// was taken for the cluster, else the one that came with a network of its own, else another one.
+    pub(super) fn address(&self, made: &Made) -> Choice<'a> {
+        let addresses = &self.facts.addresses;
+        let find = |is: &dyn Fn(&PublicIpAddress) -> bool| addresses.iter().find(|address| is(address));
+        let known = &self.look.object.status.public_ip_id;
+        if let Some(address) = find(&|address| !known.is_empty() && address.id.as_str() == known) {
+            return Choice::Have(address);
+        }
+        let host = &self.cluster.spec.control_plane_endpoint.host;
+        if !self.look.seen.elsewhere && !host.is_empty() {
+            return self.named(host);
+        }
+        let own = self.is_ours_alone(made);
+        let free = |address: &PublicIpAddress| self.holder(address).is_none();
+        let found = find(&|address| self.identity.is_on(&address.tags))
+            .or_else(|| find(&|address| took(self.look, self.network, Some(address.ipaddress))))
+            .or_else(|| find(&|address| own && address.issourcenat && free(address)))
+            .or_else(|| find(&|address| own && free(address)));
+        if let Some(address) = found {
+            return Choice::Have(address);
+        }
+        // CloudStack gives the first address of a fresh network by itself.
+        let any = own && addresses.is_empty();
+        match self.facts.free.filter(|_| !any) {
+            None if !any => {
+                let message =
+                    "no public address of the zone is free; free one, or set spec.controlPlaneEndpoint.host";
+                Choice::Refused(CloudError::new(code::CAPACITY, "NoAddress", message))
+            }
+            chosen => Choice::Take(self.associate(chosen)),
+        }
+    }
+
+    /// The address that the manifest names.
+    fn named(&self, host: &str) -> Choice<'a> {
+        let Ok(wanted) = host.parse::<IpAddr>() else {
+            let message = format!(
+                "spec.controlPlaneEndpoint.host is {host:?}, which is no address; leave it empty to have one chosen"
+            );
+            return Choice::Refused(CloudError::new(code::REFUSED, "NoAddress", message));
+        };
+        let Some(address) = self.facts.addresses.iter().find(|it| it.ipaddress == wanted) else {
+            return Choice::Take(self.associate(Some(wanted)));
+        };
+        match self.holder(address) {
+            None => Choice::Have(address),
+            Some(holder) => Choice::Refused(not_ours(format!(
+                "spec.controlPlaneEndpoint.host asks for {wanted}, which {holder} has: choose another address, or leave it \
+                 empty to have one chosen"
+            ))),
+        }
+    }
+
+    /// What has to be on the address: calls that are missing, or why there can be none.
+    pub(super) fn served(
+        &self,
+        address: &PublicIpAddress,
+        made: &mut Made,
+        calls: &mut Vec<NetworkCall>,
+        decision: &mut Decision,
+    ) -> Result<(), CloudError> {
+        let port =
+            u16::try_from(self.cluster.spec.control_plane_endpoint.port).ok().filter(|port| *port != 0);
+        let port = port.unwrap_or(6443);
+        let id = address.id.to_string();
+        let rule = self.facts.rule_on(&id, port);
+        if let Some(rule) = rule.filter(|rule| !self.may_use(rule, address, made)) {
+            return Err(not_ours(format!(
+                "load balancer rule {} ({}) has port {port} of {}: delete it, or set spec.controlPlaneEndpoint.host or \
+                 port",
+                rule.name.as_deref().unwrap_or_default(),
+                rule.id,
+                address.ipaddress
+            )));
+        }
+        for wanted in [Some(address.ipaddress), None] {
+            if took(self.look, self.network, wanted) {
+                made.address = Some(id.clone());
+            }
+        }
+        calls.extend(self.address_tags(address, made));
+        let endpoint = &mut decision.object.spec.control_plane_endpoint;
+        endpoint.host = address.ipaddress.to_string();
+        endpoint.port = port.into();
+        decision.object.status.public_ip_id.clone_from(&id);
+        let wanted = self.wanted((&id, port), rule, made);
+        let network = self.network.id.to_string();
+        let balance =
+            |open| NetworkCall::Balance { network: network.clone(), address: id.clone(), port, open };
+        let Some(rule) = rule else {
+            let open = wanted == Openings::These(vec![EVERYBODY.to_owned()]);
+            calls.push(balance(open));
+            self.openings((&id, port), &wanted, open, made, calls);
+            return Ok(());
+        };
+        decision.object.status.load_balancer_rule_id = rule.id.to_string();
+        let made_with = [true, false].into_iter().find(|open| self.look.result_of(&balance(*open)).is_some());
+        if let Some(open) = made_with {
+            made.rule = Some(rule.id.to_string());
+            made.opened = Some(open);
+        }
+        // What came with the rule is not seen by us until the next question.
+        self.openings((&id, port), &wanted, made_with == Some(true), made, calls);
+        Ok(())
+    }
+
+    /// A rule on the API server's port may lead to our machines: it is on record, has the name that ours have, or is on
+    /// the very address that the manifest names.
+    fn may_use(&self, rule: &LoadBalancerRule, address: &PublicIpAddress, made: &Made) -> bool {
+        let id = rule.id.as_str();
+        made.rule.as_deref() == Some(id)
+            || self.look.object.status.load_balancer_rule_id == id
+            || rule.name.as_deref() == Some(RULE)
+            || self.cluster.spec.control_plane_endpoint.host == address.ipaddress.to_string()
+    }
+
+    /// Has CloudStack record whose the address is. The one that came with a network of our own is recorded with that.
+    fn address_tags(&self, address: &PublicIpAddress, made: &Made) -> Option<NetworkCall> {
+        let recorded = self.identity.is_on(&address.tags)
+            || address.issourcenat && self.is_ours_alone(made)
+            || self.identity.taken_over;
+        if recorded {
+            return None;
+        }
+        let created = made.address.as_deref() == Some(address.id.as_str());
+        let created = created.then(|| names::CREATED_TAG.to_owned());
+        let mut tags: Vec<String> = created.into_iter().collect();
+        tags.push(names::cluster_tag(&self.cluster.metadata.uid));
+        tags.retain(|key| !address.tags.iter().any(|tag| tag.key.eq_ignore_ascii_case(key)));
+        Some(NetworkCall::Tag { id: address.id.to_string(), address: true, tags })
+    }
+
+    /// Who is to be let in. Without a word about it in the manifest everybody is, by a rule that we made; where somebody
+    /// else decided who comes in, or made the rule, it is left as it is.
+    fn wanted(&self, on: (&str, u16), rule: Option<&LoadBalancerRule>, made: &Made) -> Openings {
+        if is_asked(self.cluster) {
+            return Openings::These(allowed(self.cluster));
+        }
+        let just_made = happened(self.look, |call| matches!(call, NetworkCall::Balance { .. }));
+        let theirs = rule.is_some_and(|rule| made.rule.as_deref() != Some(rule.id.as_str())) && !just_made;
+        match theirs || self.foreign(on, made).next().is_some() {
+            true => Openings::AsTheyAre,
+            false => Openings::These(allowed(self.cluster)),
+        }
+    }
+
+    /// Openings of a port that are not on record as made here.
+    fn foreign<'s>(
+        &'s self,
+        (address, port): (&'s str, u16),
+        made: &'s Made,
+    ) -> impl Iterator<Item = &'s FirewallRule> {
+        self.facts.leading_to(address, port).filter(move |rule| !self.is_made(rule, (address, port), made))
+    }
+
+    fn is_made(&self, rule: &FirewallRule, (address, port): (&str, u16), made: &Made) -> bool {
+        let came_along = || {
+            let ours = self.facts.rule_on(address, port).is_some_and(|rule| {
+                made.rule.as_deref() == Some(rule.id.as_str()) && made.opened.unwrap_or(true)
+            });
+            ours && self
+                .facts
+                .openings_on(address, port)
+                .any(|(it, who)| it.id == rule.id && who == EVERYBODY)
+        };
+        made.openings.contains(rule.id.as_str()) || came_along()
+    }
+
+    /// Opens what is missing and closes what was made here and is not wanted any more.
+    fn openings(
+        &self,
+        (address, port): (&str, u16),
+        wanted: &Openings,
+        comes_along: bool,
+        made: &mut Made,
+        calls: &mut Vec<NetworkCall>,
+    ) {
+        let Openings::These(wanted) = wanted else { return };
+        for cidr in wanted {
+            let call = NetworkCall::Open { address: address.to_owned(), port, cidr: cidr.clone() };
+            match self.facts.openings_on(address, port).find(|(_, who)| who == cidr) {
+                Some((rule, _)) if self.look.result_of(&call).is_some() => {
+                    made.openings.insert(rule.id.to_string());
+                }
+                None if !comes_along => calls.push(call),
+                _ => {}
+            }
+        }
+        for (rule, who) in self.facts.openings_on(address, port) {
+            if !wanted.iter().any(|cidr| cidr == who) && self.is_made(rule, (address, port), made) {
+                calls.push(NetworkCall::Close { rule: rule.id.to_string() });
+                made.openings.remove(rule.id.as_str());
+            }
+        }
+    }
+
+    /// Who comes in beside those that the manifest names, by rules that somebody else made.
+    pub(super) fn let_in_by_others(&self, made: &Made) -> Option<String> {
+        let status = &self.look.object.status;
+        let port = u16::try_from(self.look.object.spec.control_plane_endpoint.port).ok()?;
+        let named = allowed(self.cluster);
+        let foreign = self.foreign((&status.public_ip_id, port), made);
+        let beside = foreign.filter(|rule| !named.iter().any(|cidr| cidr == sources(rule)));
+        let shown: Vec<String> = beside.map(|rule| format!("{} ({})", rule.id, sources(rule))).collect();
+        (is_asked(self.cluster) && !shown.is_empty()).then(|| {
+            format!(
+                "{} names who may reach the API server, and firewall rules that were not made here let others in: {}; \
+                 delete them if that is not intended",
+                annotation::ALLOWED_CIDRS,
+                shown.join(", ")
+            )
+        })
+    }
+}
+
+/// What the firewall is to look like.
+#[derive(Debug, PartialEq)]
+enum Openings {
+    /// These may come in.
+    These(Vec<String>),
+    /// Somebody else decides.
+    AsTheyAre,
+}

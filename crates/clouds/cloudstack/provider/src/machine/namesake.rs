@@ -1,0 +1,50 @@
+//! A virtual machine that has the name of an order and is not on record.
+
+use capstan_cloudstack_client::commands::{GetVirtualMachineUserData, ListVirtualMachines};
+use capstan_cloudstack_client::model::VirtualMachine;
+use capstan_cloudstack_client::{Error, JobId, VirtualMachineId};
+
+use super::resolve::Sign;
+use crate::clouds::Access;
+
+/// What CloudStack says if a name is taken, also by a machine that only the operator sees any more.
+pub(super) const NAME_TAKEN: &str = "already exists in the network domain";
+
+/// Who has the name of an order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Namesake {
+    /// Nobody that the account sees.
+    Nobody,
+    /// The machine of the order.
+    Ours {
+        /// Its id.
+        id: VirtualMachineId,
+        /// The job that deploys it, if that goes on.
+        job: Option<JobId>,
+    },
+    /// A machine that does not boot with the order's data.
+    Another(VirtualMachineId),
+}
+
+/// Looks for a machine by its name, and tells it from others by its sign.
+pub(super) async fn look_up(name: &str, sign: &Sign, access: &Access) -> Result<Namesake, Error> {
+    let question = ListVirtualMachines {
+        name: Some(name.to_owned()),
+        scope: access.scope(),
+        ..ListVirtualMachines::default()
+    };
+    let found = access.client.list(&question).await?;
+    let mut another = Namesake::Nobody;
+    // Look-ups by name find every name that contains it.
+    for VirtualMachine { id, jobid, displayname, .. } in
+        found.into_iter().filter(|machine| machine.name.as_deref() == Some(name))
+    {
+        let question = GetVirtualMachineUserData { virtualmachineid: id.clone() };
+        let theirs = access.client.call(&question).await?.userdata;
+        if sign.fits(displayname.as_deref(), theirs.as_ref().map(|data| data.expose())) {
+            return Ok(Namesake::Ours { id, job: jobid });
+        }
+        another = Namesake::Another(id);
+    }
+    Ok(another)
+}

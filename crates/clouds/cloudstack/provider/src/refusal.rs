@@ -1,0 +1,52 @@
+//! What CloudStack refused or failed to do, as objects remember it: the next try comes after a pause, each twice as long
+//! as the one before.
+
+use capstan_object::{ObjectMeta, Time};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A try that came to nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Refusal {
+    /// How many so far.
+    pub attempts: u32,
+    /// When the last one was.
+    pub at: Time,
+    /// What CloudStack said.
+    pub message: String,
+}
+
+/// The pause after the first try, and the longest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pauses {
+    pub first: SignedDuration,
+    pub longest: SignedDuration,
+}
+
+impl Refusal {
+    /// What an object remembers under an annotation.
+    pub(crate) fn of(meta: &ObjectMeta, annotation: &str) -> Option<Self> {
+        serde_json::from_str(meta.annotations.get(annotation)?).ok()
+    }
+
+    /// One more.
+    pub(crate) fn after(before: Option<&Self>, now: Timestamp, message: &str) -> Self {
+        let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
+        Self { attempts, at: now.into(), message: message.to_owned() }
+    }
+
+    /// Has an object remember it.
+    pub(crate) fn put(&self, meta: &mut ObjectMeta, annotation: &str) {
+        if let Ok(text) = serde_json::to_string(self) {
+            meta.annotations.insert(annotation.to_owned(), text);
+        }
+    }
+
+    /// When it is tried again.
+    pub(crate) fn next(&self, pauses: Pauses) -> Timestamp {
+        let doubled = pauses.first.checked_mul(1 << self.attempts.saturating_sub(1).min(16));
+        let pause = doubled.unwrap_or(pauses.longest).min(pauses.longest);
+        self.at.timestamp().checked_add(pause).unwrap_or(self.at.timestamp())
+    }
+}

@@ -1,0 +1,165 @@
+//! Clusters that share a network: each has an address and a rule of its own, and what they share goes with the last.
+
+use std::collections::BTreeSet;
+
+use capstan_capi_types::core::{Cluster, label};
+use capstan_cloudstack_client::commands::{
+    ListEgressFirewallRules, ListLoadBalancerRuleInstances, ListLoadBalancerRules, ListNetworks,
+};
+use capstan_cloudstack_client::model::LoadBalancerRule;
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork, CloudStackMachine};
+use capstan_controller::KindName;
+use capstan_harness::{Violation, World, run};
+use capstan_object::Key;
+use serde_json::Value;
+
+use crate::cloud::Cloud;
+use crate::failures::{Told, says};
+use crate::features::a_network_is_there;
+use crate::manifests::{self, NAME, NAMESPACE, Shape};
+use crate::story::Act::{Check, Create};
+use crate::story::{self, Story, failed};
+
+const SECOND: &str = "second";
+
+fn wrong(what: impl Into<String>) -> Violation {
+    Violation::new("S3", what)
+}
+
+/// Applies a second cluster on the network of the first.
+async fn second(world: &mut World<'_>, host: Option<&str>) -> Result<(), Violation> {
+    for (kind, mut body) in manifests::renamed(Shape::EXAMPLE, SECOND) {
+        if body["kind"] == "CloudStackCluster" {
+            body["spec"]["failureDomains"][0]["zone"]["network"]["name"] = NAME.into();
+            if let Some(host) = host {
+                body["spec"]["controlPlaneEndpoint"]["host"] = host.into();
+            }
+        }
+        world.user()?.create(&kind, NAMESPACE, &body).await.map_err(failed)?;
+    }
+    world.run_until_idle().await
+}
+
+fn host(world: &World<'_>, cluster: &str) -> Result<String, Violation> {
+    let key = Key::new(NAMESPACE, cluster);
+    let found = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+    Ok(found["spec"]["controlPlaneEndpoint"]["host"].as_str().unwrap_or_default().to_owned())
+}
+
+/// The rules of API servers in the cloud.
+async fn rules(cloud: &Cloud) -> Result<Vec<LoadBalancerRule>, Violation> {
+    let mut all = cloud.client("capstan").list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+    all.retain(|rule| rule.name.as_deref() == Some("Kubernetes_API_Server"));
+    Ok(all)
+}
+
+async fn exits(cloud: &Cloud) -> Result<usize, Violation> {
+    let tenant = cloud.client("capstan");
+    let networks = tenant.list(&ListNetworks::default()).await.map_err(failed)?;
+    let mut exits = 0;
+    for network in networks {
+        let question = ListEgressFirewallRules { networkid: Some(network.id), ..Default::default() };
+        exits += tenant.list(&question).await.map_err(failed)?.len();
+    }
+    Ok(exits)
+}
+
+/// A cluster has a rule of its own on its endpoint, which leads to its machine of the control plane and no other.
+async fn is_served(world: &World<'_>, cloud: &Cloud, cluster: &str) -> Result<(), Violation> {
+    let host = host(world, cluster)?;
+    let rules = rules(cloud).await?;
+    let rule = rules.iter().find(|rule| rule.publicip.is_some_and(|ip| ip.to_string() == host));
+    let rule = rule.ok_or_else(|| wrong(format!("no rule leads to {cluster} on {host:?}: {rules:?}")))?;
+    let question = ListLoadBalancerRuleInstances { id: rule.id.clone(), applied: None };
+    let members = cloud.client("capstan").list(&question).await.map_err(failed)?;
+    let members: BTreeSet<String> = members.iter().map(|member| member.id.to_string()).collect();
+    let machines = world.objects()?.list(&KindName::of::<CloudStackMachine>());
+    let own = machines.iter().filter(|machine| {
+        let labels = &machine["metadata"]["labels"];
+        labels[label::CLUSTER_NAME] == cluster && labels.get(label::CONTROL_PLANE).is_some()
+    });
+    let own: BTreeSet<String> =
+        own.filter_map(|machine| machine["spec"]["instanceID"].as_str().map(str::to_owned)).collect();
+    match members == own && !own.is_empty() {
+        true => Ok(()),
+        false => Err(wrong(format!("{cluster} on {host} is led to {members:?} and not to {own:?}"))),
+    }
+}
+
+/// The second cluster comes to the first one's network, and outlives it.
+async fn one_by_one(world: &mut World<'_>, cloud: &Cloud) -> Result<(), Violation> {
+    second(world, None).await?;
+    for cluster in [NAME, SECOND] {
+        is_served(world, cloud, cluster).await?;
+    }
+    if host(world, NAME)? == host(world, SECOND)? {
+        return Err(wrong("both clusters have one endpoint"));
+    }
+    if exits(cloud).await? != 1 {
+        return Err(wrong("packets are not let out once"));
+    }
+    story::delete_cluster(world, cloud, NAME).await?;
+    is_served(world, cloud, SECOND).await?;
+    if exits(cloud).await? != 1 {
+        return Err(wrong("the rule that lets packets out went with the first cluster"));
+    }
+    if rules(cloud).await?.len() != 1 {
+        return Err(wrong("a rule of the first cluster is left"));
+    }
+    story::delete_cluster(world, cloud, SECOND).await
+}
+
+#[test]
+fn two_clusters_on_a_network_of_the_first_have_an_endpoint_each_and_the_last_takes_the_network_along() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            one_by_one(world, cloud).await?;
+            match cloud.simulator.leaks(Some("capstan")) {
+                left if left.is_empty() => Ok(()),
+                left => Err(Violation::new("L3", format!("left: {left:?}"))),
+            }
+        })
+    }
+    let report = run(&Story { bare: true, ..Story::of(&[Create, Check(play)]) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+#[test]
+fn two_clusters_on_a_network_that_was_there_share_what_lets_packets_out_until_the_last_goes() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            one_by_one(world, cloud).await?;
+            match cloud.simulator.leaks(Some("capstan")) {
+                left if left.is_empty() => Ok(()),
+                left => Err(Violation::new("L3", format!("left: {left:?}"))),
+            }
+        })
+    }
+    let acts = [Check(a_network_is_there), Create, Check(play)];
+    let report = run(&Story { bare: true, ..Story::of(&acts) }, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}
+
+#[test]
+fn a_cluster_that_asks_for_the_address_of_another_is_refused_with_a_code_and_the_other_goes_on() {
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let taken = host(world, NAME)?;
+            second(world, Some(&taken)).await?;
+            is_served(world, cloud, NAME).await?;
+            let networks = world.objects()?.list(&KindName::of::<CloudStackIsolatedNetwork>());
+            let of_second = |it: &&Value| it["metadata"]["labels"][label::CLUSTER_NAME] == SECOND;
+            let told = networks.iter().find(of_second).cloned().unwrap_or_default();
+            says(&told, &["False", "NotOurs", "E-CS-NOT-OURS", &taken, "leave it empty"])?;
+            story::delete_cluster(world, cloud, SECOND).await?;
+            is_served(world, cloud, NAME).await?;
+            if world.objects()?.get(&KindName::of::<Cluster>(), &Key::new(NAMESPACE, NAME)).is_none() {
+                return Err(wrong("the first cluster went along"));
+            }
+            Ok(())
+        })
+    }
+    let story = Story { bare: true, delete_at_end: true, ..Story::of(&[Create, Check(play)]) };
+    let report = run(&story, 1, &[]);
+    assert!(report.violation.is_none(), "{}", report.transcript());
+}

@@ -1,0 +1,68 @@
+//! The scenarios.
+
+use capstan_guest::Timings;
+
+use crate::scenario::{Act, ClusterScenario};
+
+/// Versions before and after an upgrade.
+const OLD: &str = "v1.35.2";
+const NEW: &str = "v1.36.0";
+
+fn scenario(name: &'static str, control_plane: usize, workers: usize, acts: &[Act]) -> ClusterScenario {
+    let mut all = vec![Act::Create];
+    all.extend_from_slice(acts);
+    ClusterScenario {
+        name,
+        control_plane,
+        workers,
+        version: OLD,
+        acts: all,
+        prologue: usize::from(!acts.is_empty()),
+        run_to_end: false,
+        network: true,
+        heartbeats: false,
+        timings: Timings::default(),
+        extra: None,
+    }
+}
+
+pub fn all() -> Vec<ClusterScenario> {
+    use Act::{
+        Delete, Idle, KillControlPlane, KillWorker, ScaleControlPlane, ScaleWhilePaused, ScaleWorkers, Strip,
+        Upgrade,
+    };
+    vec![
+        ClusterScenario {
+            network: false,
+            prologue: 0,
+            ..scenario("bare", 1, 1, &[ScaleWorkers(2), ScaleWhilePaused(1)])
+        },
+        ClusterScenario { network: false, ..scenario("bare-life", 1, 1, &[ScaleWorkers(2), Strip, Delete]) },
+        scenario("create", 3, 3, &[]),
+        scenario("idle", 3, 3, &[Idle]),
+        ClusterScenario { heartbeats: true, ..scenario("idle-with-heartbeats", 3, 3, &[Idle]) },
+        ClusterScenario { prologue: 0, ..scenario("small", 1, 1, &[Delete]) },
+        scenario("scale-workers", 1, 1, &[ScaleWorkers(3), ScaleWorkers(1)]),
+        scenario("scale-control-plane", 1, 1, &[ScaleControlPlane(3), ScaleControlPlane(1)]),
+        scenario("upgrade", 3, 2, &[Upgrade(NEW)]),
+        scenario("upgrade-delete", 1, 1, &[Upgrade(NEW), Delete]),
+        scenario("heal-worker", 1, 2, &[KillWorker]),
+        scenario("heal-control-plane", 3, 1, &[KillControlPlane]),
+        scenario("strip", 1, 1, &[Strip]),
+        scenario("pause", 1, 1, &[ScaleWhilePaused(2)]),
+        scenario("delete", 3, 2, &[Delete]),
+        ClusterScenario {
+            run_to_end: true,
+            ..scenario(
+                "life",
+                1,
+                1,
+                &[ScaleControlPlane(3), ScaleWorkers(2), Upgrade(NEW), KillWorker, KillControlPlane, Delete],
+            )
+        },
+    ]
+}
+
+pub fn named(name: &str) -> Option<ClusterScenario> {
+    all().into_iter().find(|scenario| scenario.name == name)
+}

@@ -1,0 +1,104 @@
+//! What keeps a part from being ready, read from its conditions.
+
+use capstan_object::Conditions as _;
+use serde::Serialize;
+
+use crate::{Part, State};
+
+/// The kind of a problem. Reasons and messages are those of Cluster API's controllers, ours and upstream's, and of the
+/// providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Problem {
+    /// The part, or the cluster, is paused.
+    Paused,
+    /// The API server of the workload cluster answered before and does not any more.
+    Unreachable,
+    Failed,
+    /// An object that the part refers to does not exist.
+    DoesNotExist,
+    DeletedInCloud,
+    StoppedInCloud,
+    /// The node is NotReady because no CNI is installed.
+    NoCni,
+    /// The machine runs, and its node has not joined the cluster.
+    NotJoined,
+    /// The machine is being created or boots.
+    Starting,
+    Deleting,
+    /// Its parent is being deleted, and it is not yet.
+    StillExists,
+    Waiting,
+}
+
+impl Problem {
+    /// `in_deletion`: a parent is being deleted.
+    pub(crate) fn of(part: &Part, in_deletion: bool) -> Self {
+        if part.deleted.is_some() {
+            return Self::Deleting;
+        }
+        if in_deletion {
+            return Self::StillExists;
+        }
+        if part.state() == State::Paused {
+            return Self::Paused;
+        }
+        let healthy = matches!(part.state(), State::Healthy | State::NoConditions);
+        // Kinds outside the API groups of Cluster API are not read, so the controller has to agree.
+        let reported = || part.conditions.iter().any(|it| it.message.contains("does not exist"));
+        if !part.missing.is_empty() && !healthy && reported() {
+            return Self::DoesNotExist;
+        }
+        if part.unreachable().is_some() {
+            return Self::Unreachable;
+        }
+        let condition = part.explaining_condition().filter(|_| !healthy);
+        let reason = condition.map(|it| it.reason.as_str()).unwrap_or_default();
+        let message = condition.map(|it| it.message.as_str()).unwrap_or_default();
+        match reason {
+            "Gone" => return Self::DeletedInCloud,
+            "Stopped" | "Stopping" | "PoweredOff" => return Self::StoppedInCloud,
+            _ => {}
+        }
+        if part.state() == State::Failing {
+            return Self::Failed;
+        }
+        if message.contains("cni plugin not initialized") || message.contains("NetworkPluginNotReady") {
+            return Self::NoCni;
+        }
+        if message.contains("Waiting for a Node with spec.providerID") {
+            return Self::NotJoined;
+        }
+        match reason {
+            "Booting" | "Deploying" | "Ordering" => Self::Starting,
+            _ => Self::Waiting,
+        }
+    }
+
+    /// Whether it stays until somebody acts. A node that has not joined may only be slow, and still is worth a look.
+    pub(crate) fn needs_action(self) -> bool {
+        !matches!(self, Self::NotJoined | Self::Starting | Self::Deleting | Self::StillExists | Self::Waiting)
+    }
+
+    /// Position in the list of blockers: what hides other problems comes first.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Self::Paused => 0,
+            Self::Unreachable => 1,
+            Self::DoesNotExist => 2,
+            Self::Failed => 3,
+            Self::DeletedInCloud | Self::StoppedInCloud => 4,
+            Self::NoCni | Self::NotJoined => 5,
+            Self::Starting | Self::Deleting | Self::StillExists | Self::Waiting => 6,
+        }
+    }
+}
+
+impl Part {
+    /// The failed connection probe of a cluster whose control plane was initialized.
+    pub(crate) fn unreachable(&self) -> Option<&capstan_object::Condition> {
+        let was_up = self.kind == "Cluster" && self.conditions.is_condition_true("ControlPlaneInitialized");
+        let probe = self.conditions.condition("RemoteConnectionProbe");
+        probe.filter(|probe| was_up && !probe.is_true())
+    }
+}
