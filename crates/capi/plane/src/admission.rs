@@ -6,7 +6,7 @@ use std::sync::Arc;
 use capstan_apiserver::admission::{
     Admission, AdmissionAttributes, GroupVersionKind, Operation, Representations,
 };
-use capstan_apiserver::auth::{ObjectSource, key};
+use capstan_apiserver::auth::{Attributes, Authorizer, ObjectSource, User, key};
 use capstan_apiserver::status::{Result, Status};
 use capstan_capi_types::conversion::Converter;
 use capstan_object::{Key, Kind};
@@ -18,12 +18,13 @@ use crate::rules::{RelatedObjects, Rules, Subject};
 /// In-process admission.
 pub(crate) struct InProcess {
     rules: Rules,
-    others: Stored,
+    stored: Arc<dyn ObjectSource>,
+    authorizer: Arc<dyn Authorizer>,
 }
 
 impl InProcess {
-    pub(crate) fn new(rules: Rules, stored: Arc<dyn ObjectSource>) -> Self {
-        Self { rules, others: Stored(stored) }
+    pub(crate) fn new(rules: Rules, stored: Arc<dyn ObjectSource>, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { rules, stored, authorizer }
     }
 
     /// The kind of a request, if there are rules for it and the request writes.
@@ -62,6 +63,7 @@ impl InProcess {
             return Ok(());
         };
         let subject = subject(&kind, attributes, prefix(object));
+        let others = Stored { admission: self, user: &attributes.user };
         match attributes.subresource.as_str() {
             "" => {
                 let hub = hub(&kind);
@@ -71,10 +73,10 @@ impl InProcess {
                     Cow::Owned(converted(object.clone(), &hub, forms).await?)
                 };
                 let old = old_in_version(attributes, &hub, forms).await?;
-                self.rules.validate(subject, &object, old.as_deref(), &self.others).await
+                self.rules.validate(subject, &object, old.as_deref(), &others).await
             }
             "scale" => {
-                let result = self.rules.validate_scale(subject, object, &self.others).await;
+                let result = self.rules.validate_scale(subject, object, &others).await;
                 result.map_err(|problem| attributes.forbidden(problem))
             }
             _ => Ok(()),
@@ -137,13 +139,33 @@ async fn converted(object: Value, kind: &GroupVersionKind, forms: &dyn Represent
 }
 
 /// Reads other objects directly from the store.
-struct Stored(Arc<dyn ObjectSource>);
+struct Stored<'r> {
+    admission: &'r InProcess,
+    user: &'r User,
+}
 
-impl RelatedObjects for Stored {
+impl RelatedObjects for Stored<'_> {
     fn get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         let bucket = format!("{}/{}", kind.group, kind.plural);
-        let found = self.0.get(&bucket, &key(&of.namespace, &of.name));
-        let hub = found.map(|found| Converter::default().convert(Arc::unwrap_or_clone(found), kind.version));
+        let found = self.admission.stored.get(&bucket, &key(&of.namespace, &of.name));
+        let hub = found.map(|found| match kind.group {
+            "" => Ok(Arc::unwrap_or_clone(found)),
+            _ => Converter::default().convert(Arc::unwrap_or_clone(found), kind.version),
+        });
         Box::pin(std::future::ready(hub.transpose().map_err(|error| Status::internal(error.to_string()))))
+    }
+
+    fn may_get<'a>(&'a self, kind: &'a Kind, of: &'a Key) -> BoxFuture<'a, Result<bool, Status>> {
+        let decision = self.admission.authorizer.authorize(&Attributes {
+            user: self.user.clone(),
+            verb: "get".to_owned(),
+            group: kind.group.to_owned(),
+            version: kind.version.to_owned(),
+            resource: kind.plural.to_owned(),
+            namespace: of.namespace.clone(),
+            name: of.name.clone(),
+            ..Attributes::default()
+        });
+        Box::pin(std::future::ready(Ok(decision.allowed())))
     }
 }

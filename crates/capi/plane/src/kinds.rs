@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_apiserver::admission::Admission;
-use capstan_apiserver::auth::ObjectSource;
+use capstan_apiserver::auth::{Authorizer, ObjectSource};
 use capstan_apiserver::config::{Config, Kinds};
 use capstan_apiserver::conversion::Conversions;
 use capstan_capi_types::conversion::Converter;
@@ -57,8 +57,12 @@ impl ClusterApi {
 }
 
 impl Kinds for ClusterApi {
-    fn admission(&self, stored: &Arc<dyn ObjectSource>) -> Vec<Arc<dyn Admission>> {
-        vec![Arc::new(InProcess::new(self.rules.clone(), stored.clone()))]
+    fn admission(
+        &self,
+        stored: &Arc<dyn ObjectSource>,
+        authorizer: &Arc<dyn Authorizer>,
+    ) -> Vec<Arc<dyn Admission>> {
+        vec![Arc::new(InProcess::new(self.rules.clone(), stored.clone(), authorizer.clone()))]
     }
 
     fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions {

@@ -18,6 +18,7 @@ mod inventory;
 mod kinds;
 mod review;
 mod rules;
+mod secrets;
 
 pub use controllers::{Group, Settings, UnknownGroup, add_controllers, options, workloads};
 pub use conversion::Versions;
@@ -26,3 +27,4 @@ pub use inventory::{CLUSTER_API_RELEASE, ensure_namespace, providers, register};
 pub use kinds::{ClusterApi, configure, definitions, definitions_for};
 pub use review::{NotAReview, Reviewer};
 pub use rules::{RelatedObjects, Rules, Subject};
+pub use secrets::ALLOWED_NAMESPACES;

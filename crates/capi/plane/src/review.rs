@@ -10,8 +10,8 @@
 
 use capstan_apiserver::status::Status;
 use capstan_capi_types::conversion::{ConversionError, Converter};
-use capstan_controller::Client;
-use capstan_object::{Key, Kind};
+use capstan_controller::{Client, KindName};
+use capstan_object::{Key, Kind, Scope};
 use capstan_provider_kit::ProviderVersions;
 use futures::future::BoxFuture;
 use serde::Deserialize;
@@ -21,6 +21,15 @@ use crate::rules::{RelatedObjects, Rules, Subject};
 
 /// Maximum objects per conversion; API servers send one page of a list at a time.
 const MAX_OBJECTS: usize = 10_000;
+
+/// The kind by which an API server tells what somebody may do.
+const ACCESS_REVIEW: Kind = Kind {
+    group: "authorization.k8s.io",
+    version: "v1",
+    kind: "SubjectAccessReview",
+    plural: "subjectaccessreviews",
+    scope: Scope::Cluster,
+};
 
 /// The input is not a review.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +61,18 @@ struct Request {
     object: Value,
     #[serde(default)]
     old_object: Value,
+    /// Who sent the request, as the API server authenticated them.
+    #[serde(default)]
+    user_info: UserInfo,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct UserInfo {
+    username: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: Value,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +164,7 @@ impl Reviewer {
         let request = Request::read(review)?;
         let Some(kind) = self.kind_with_rules(&request) else { return Ok(answer(&request.uid, Ok(None))) };
         let subject = request.subject(&kind);
-        let others = Read(&self.client);
+        let others = Read { client: &self.client, user: &request.user_info };
         let result = match request.sub_resource.as_str() {
             "" => match request.in_version(&kind) {
                 Ok(()) => self.rules.validate(subject, &request.object, request.old(), &others).await,
@@ -229,14 +250,39 @@ fn differences(from: &Value, to: &Value, path: &str, patch: &mut Vec<Value>) {
 }
 
 /// Reads other objects from the API server.
-struct Read<'a>(&'a Client);
+struct Read<'r> {
+    client: &'r Client,
+    user: &'r UserInfo,
+}
 
 impl RelatedObjects for Read<'_> {
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>> {
         Box::pin(async move {
-            let reply = self.0.get_raw(&(*kind).into(), key).await;
+            let reply = self.client.get_raw(&(*kind).into(), key).await;
             let parsed = reply.and_then(|reply| reply.map(|reply| reply.parse()).transpose());
             parsed.map_err(|error| Status::internal(format!("{} {key} cannot be read: {error}", kind.plural)))
+        })
+    }
+
+    fn may_get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<bool, Status>> {
+        let UserInfo { username, uid, groups, extra } = self.user;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": username, "uid": uid, "groups": groups, "extra": extra,
+                "resourceAttributes": {
+                    "verb": "get", "group": kind.group, "version": kind.version, "resource": kind.plural,
+                    "namespace": key.namespace, "name": key.name,
+                },
+            },
+        });
+        Box::pin(async move {
+            let reply = self.client.create(&KindName::from(ACCESS_REVIEW), "", &review).await;
+            let parsed: Result<Value, _> = reply.and_then(|reply| reply.parse());
+            let review = parsed.map_err(|error| {
+                Status::internal(format!("the rights of {username:?} cannot be read: {error}"))
+            })?;
+            Ok(review["status"]["allowed"] == true)
         })
     }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::controllers::Group;
+use crate::secrets;
 
 /// The subject of a request.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,9 @@ pub struct Subject<'a> {
 pub trait RelatedObjects: Send + Sync {
     /// An object in the version of `kind`.
     fn get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<Option<Value>, Status>>;
+
+    /// Whether whoever sent the request may read an object.
+    fn may_get<'a>(&'a self, kind: &'a Kind, key: &'a Key) -> BoxFuture<'a, Result<bool, Status>>;
 }
 
 /// Defaulting and validation of kinds.
@@ -101,6 +105,9 @@ impl Rules {
         if old.is_none() && (subject.group, subject.kind) == (addresses.group, addresses.kind) {
             errors.extend(from_another_pool(subject, object, others).await?);
         }
+        let uses = |object: &Value| (rules.secrets)(object).map_err(|error| subject.refused(error));
+        let before = old.map(uses).transpose()?.unwrap_or_default();
+        errors.extend(secrets::forbidden(subject.namespace, &uses(object)?, &before, others).await?);
         match errors.as_slice() {
             [] => Ok(()),
             errors => Err(Status::invalid(subject.group, subject.kind, subject.name, errors)),

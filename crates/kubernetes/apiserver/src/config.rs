@@ -9,7 +9,7 @@ use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
 use capstan_streams::PodStreams;
 
 use crate::admission::Admission;
-use crate::auth::ObjectSource;
+use crate::auth::{Authorizer, ObjectSource};
 use crate::conversion::Conversions;
 use crate::digest::Digest;
 use crate::front::ConnectionLimits;
@@ -37,8 +37,12 @@ pub struct SharedPolicy(pub(crate) Arc<OnceLock<Seed<Digest>>>);
 /// What a program knows of kinds that its server otherwise knows by their definitions alone: the work of webhooks, in
 /// process.
 pub trait Kinds: Send + Sync {
-    /// Defaults and rules. They stand before webhooks.
-    fn admission(&self, stored: &Arc<dyn ObjectSource>) -> Vec<Arc<dyn Admission>>;
+    /// Defaults and rules. They run before webhooks. The authorizer tells what the requester may do.
+    fn admission(
+        &self,
+        stored: &Arc<dyn ObjectSource>,
+        authorizer: &Arc<dyn Authorizer>,
+    ) -> Vec<Arc<dyn Admission>>;
 
     /// Adds conversions between versions.
     fn conversions(&self, known: Conversions, stored: &Arc<dyn ObjectSource>) -> Conversions;

@@ -90,7 +90,7 @@ impl ServerParts {
             vec![NamespaceLifecycle::new(store.clone()), Arc::new(CertificateSubjectRestriction)];
         let mut conversions = Conversions::new(client.clone(), env.clone());
         for kinds in &config.kinds {
-            admission.extend(kinds.admission(&objects));
+            admission.extend(kinds.admission(&objects, &authorizer));
             conversions = kinds.conversions(conversions, &objects);
         }
         admission.push(Arc::new(Webhooks::new(client, objects.clone(), env.clone())));

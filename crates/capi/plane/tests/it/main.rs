@@ -6,3 +6,4 @@ mod kinds;
 mod lifecycle;
 mod plane;
 mod reviews;
+mod secrets;

@@ -20,7 +20,7 @@ mod machine_health_check;
 mod machine_pool;
 mod machine_set;
 
-use capstan_object::{Kind, Object};
+use capstan_object::{Key, Kind, Object};
 pub use capstan_schema::field::FieldError;
 use serde_json::Value;
 
@@ -80,6 +80,19 @@ pub trait Admission: Object {
     fn validate(&self, _old: Option<&Self>, _features: &Features) -> Vec<FieldError> {
         Vec::new()
     }
+
+    /// The Secrets that the object makes the controllers use on behalf of whoever wrote it.
+    fn secrets(&self) -> Vec<SecretUse> {
+        Vec::new()
+    }
+}
+
+/// A Secret that an object names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretUse {
+    /// The field that names it.
+    pub path: String,
+    pub secret: Key,
 }
 
 impl Admission for Provider {}
@@ -93,11 +106,18 @@ pub struct Rules {
     pub default: fn(&mut Value, Option<&Value>) -> Result<bool, AdmissionError>,
     /// See [`Admission::validate`].
     pub validate: fn(&Value, Option<&Value>, &Features) -> AdmissionVerdict,
+    /// See [`Admission::secrets`].
+    pub secrets: fn(&Value) -> Result<Vec<SecretUse>, AdmissionError>,
 }
 
 impl Rules {
     pub fn of<T: Admission>() -> Self {
-        Self { kind: T::KIND, default: default_value::<T>, validate: validate_value::<T> }
+        Self {
+            kind: T::KIND,
+            default: default_value::<T>,
+            validate: validate_value::<T>,
+            secrets: |object| Ok(typed::<T>(object)?.secrets()),
+        }
     }
 }
 

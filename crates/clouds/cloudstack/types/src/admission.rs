@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use capstan_capi_types::admission::{Admission, Features, FieldError, Rules};
+use capstan_capi_types::admission::{Admission, Features, FieldError, Rules, SecretUse};
+use capstan_object::Key;
 use capstan_schema::meta::dns1123_subdomain;
 
 use crate::v1beta3::{
@@ -29,11 +30,27 @@ pub fn rules(group: &str, kind: &str) -> Option<Rules> {
     all().into_iter().find(|rules| (rules.kind.group, rules.kind.kind) == (group, kind))
 }
 
-impl Admission for CloudStackFailureDomain {}
+impl Admission for CloudStackFailureDomain {
+    fn secrets(&self) -> Vec<SecretUse> {
+        vec![credentials(&self.spec, "spec.acsEndpoint".to_owned())]
+    }
+}
 impl Admission for CloudStackIsolatedNetwork {}
 impl Admission for CloudStackAffinityGroup {}
 
+/// The Secret with the credentials of a failure domain, which may be in any namespace.
+fn credentials(domain: &CloudStackFailureDomainSpec, path: String) -> SecretUse {
+    let endpoint = &domain.acs_endpoint;
+    SecretUse { path, secret: Key::new(endpoint.namespace.as_str(), endpoint.name.as_str()) }
+}
+
 impl Admission for CloudStackCluster {
+    fn secrets(&self) -> Vec<SecretUse> {
+        let domains = self.spec.failure_domains.iter().enumerate();
+        let path = |at: usize| format!("spec.failureDomains[{at}].acsEndpoint");
+        domains.map(|(at, domain)| credentials(domain, path(at))).collect()
+    }
+
     /// A manifest that left the choice of the endpoint to the provider can be applied again after it was made: CAPC
     /// refuses that, because a required field that is left empty would empty it.
     fn default(&mut self, old: Option<&Self>) -> Result<(), FieldError> {

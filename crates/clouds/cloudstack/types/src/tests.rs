@@ -62,6 +62,19 @@ fn a_new_cluster_has_failure_domains_with_name_network_and_keys() {
 }
 
 #[test]
+fn the_secrets_of_failure_domains_are_known_to_admission() {
+    let other = with(domain("b"), "/acsEndpoint", json!({ "name": "t", "namespace": "operators" }));
+    let cluster = cluster(json!([domain("a"), other]), json!({ "host": "", "port": 0 }));
+    let uses = (rules(GROUP, "CloudStackCluster").unwrap().secrets)(&cluster).unwrap();
+    let uses: Vec<_> = uses.iter().map(|used| (used.path.as_str(), used.secret.to_string())).collect();
+    let path = |at: usize| format!("spec.failureDomains[{at}].acsEndpoint");
+    assert_eq!(uses, [(path(0).as_str(), "ns/s".to_owned()), (path(1).as_str(), "operators/t".to_owned())]);
+    let domain = json!({ "spec": domain("a") });
+    let uses = (rules(GROUP, "CloudStackFailureDomain").unwrap().secrets)(&domain).unwrap();
+    assert_eq!((uses[0].path.as_str(), uses[0].secret.name.as_str()), ("spec.acsEndpoint", "s"));
+}
+
+#[test]
 fn failure_domains_come_and_go_but_do_not_change_and_one_stays() {
     let none = json!({ "host": "", "port": 0 });
     let old = cluster(json!([domain("a"), domain("b")]), none.clone());

@@ -1,0 +1,89 @@
+//! Secrets in other namespaces.
+//!
+//! The controllers may read every Secret, and an object may name one in another namespace. Without a check, whoever may
+//! create the object would use credentials that they may not read. Allowed is:
+//!
+//! * who may `get` the Secret;
+//! * everybody in a namespace that the Secret lists in its annotation [`ALLOWED_NAMESPACES`];
+//! * an update that keeps a reference.
+
+use capstan_apiserver::status::Status;
+use capstan_capi_types::admission::{FieldError, SecretUse};
+use capstan_object::{Key, Object};
+use capstan_provider_kit::Secret;
+use serde_json::Value;
+
+use crate::rules::RelatedObjects;
+
+/// Annotation of a Secret: namespaces, separated by commas, whose objects may name it; `*` for all.
+pub const ALLOWED_NAMESPACES: &str = "capstan.dev/allowed-namespaces";
+
+/// The uses that are new in this request and that the requester may not make.
+pub(crate) async fn forbidden(
+    namespace: &str,
+    uses: &[SecretUse],
+    before: &[SecretUse],
+    others: &dyn RelatedObjects,
+) -> Result<Vec<FieldError>, Status> {
+    let mut errors = Vec::new();
+    // One question per Secret, however often it is named.
+    let mut judged: Vec<(&Key, bool)> = Vec::new();
+    for SecretUse { path, secret } in uses {
+        if secret.namespace == namespace || before.iter().any(|used| used.secret == *secret) {
+            continue;
+        }
+        let known = judged.iter().find(|(known, _)| *known == secret).map(|(_, allowed)| *allowed);
+        let allowed = match known {
+            Some(allowed) => allowed,
+            None => {
+                others.may_get(&Secret::KIND, secret).await? || granted(secret, namespace, others).await?
+            }
+        };
+        judged.push((secret, allowed));
+        if !allowed {
+            errors.push(FieldError::forbidden(
+                path.as_str(),
+                format!(
+                    "you may not use Secret {secret}: get the right to read it, or have its owner add {namespace:?} \
+                     to its annotation {ALLOWED_NAMESPACES}"
+                ),
+            ));
+        }
+    }
+    Ok(errors)
+}
+
+/// Whether the owner of a Secret lets objects of a namespace use it.
+async fn granted(secret: &Key, namespace: &str, others: &dyn RelatedObjects) -> Result<bool, Status> {
+    let Some(secret) = others.get(&Secret::KIND, secret).await? else { return Ok(false) };
+    Ok(lists(&secret["metadata"]["annotations"][ALLOWED_NAMESPACES], namespace))
+}
+
+fn lists(annotation: &Value, namespace: &str) -> bool {
+    let names = annotation.as_str().unwrap_or_default().split(',').map(str::trim);
+    names.into_iter().any(|name| name == "*" || (!name.is_empty() && name == namespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_grant_names_namespaces() {
+        for (annotation, expected) in [
+            (json!(null), false),
+            (json!(""), false),
+            (json!("other"), false),
+            (json!("team"), true),
+            (json!("other, team"), true),
+            (json!("teams,tea"), false),
+            (json!("*"), true),
+            (json!(true), false),
+        ] {
+            assert_eq!(lists(&annotation, "team"), expected, "{annotation}");
+        }
+        assert!(!lists(&json!(","), ""), "an empty name is no namespace");
+    }
+}

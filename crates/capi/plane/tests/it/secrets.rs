@@ -1,0 +1,145 @@
+//! Objects that name Secrets of other namespaces, written by somebody who may not read them.
+
+use std::sync::Arc;
+
+use capstan_apiserver::auth::User;
+use capstan_apiserver::{Config, Server};
+use capstan_capi_plane::{ALLOWED_NAMESPACES, ClusterApi, Reviewer, Rules};
+use capstan_capi_types::admission::{self, SecretUse};
+use capstan_capi_types::conversion::Converter;
+use capstan_controller::{ApiError, Body, Client, Env, KindName, Patch, Transport, TransportError};
+use capstan_object::{Key, Kind, Scope};
+use capstan_pki::Pki;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+/// The kind of the test: a ConfigMap whose data names a Secret.
+const CONFIG_MAP: Kind =
+    Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", scope: Scope::Namespaced };
+
+fn rules() -> Rules {
+    Rules::default().with([admission::Rules {
+        kind: CONFIG_MAP,
+        default: |_, _| Ok(false),
+        validate: |_, _, _| Ok(Vec::new()),
+        secrets: |object| {
+            let text = |field: &str| object["data"][field].as_str().unwrap_or_default();
+            let secret = Key::new(text("namespace"), text("name"));
+            Ok(if secret.name.is_empty() {
+                Vec::new()
+            } else {
+                vec![SecretUse { path: "data".to_owned(), secret }]
+            })
+        },
+    }])
+}
+
+/// Requests of one user.
+struct As {
+    server: Server,
+    user: User,
+}
+
+impl Transport for As {
+    fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> BoxFuture<'_, Result<http::Response<Body>, TransportError>> {
+        let mut request = request.map(http_body_util::Full::new);
+        request.extensions_mut().insert(self.user.clone());
+        Box::pin(async move { Ok(self.server.handle(request).await.map(Body::new)) })
+    }
+}
+
+fn kind(group: &'static str, kind: &'static str, plural: &'static str, scope: Scope) -> KindName {
+    Kind { group, version: "v1", kind, plural, scope }.into()
+}
+
+/// A server with namespaces `team` and `operators`, Secrets in the latter, and `tenant`, who may do everything in the former.
+async fn server() -> (Client, Client) {
+    let pki = Arc::new(Pki::ephemeral(Env::system()));
+    let config = Config::in_memory().with_kinds(Arc::new(ClusterApi::new(rules())));
+    let server = Server::start(config, pki).await.expect("a server");
+    let admin = Client::in_process(server.clone(), "admin");
+    for name in ["team", "operators"] {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        admin.create(&kind("", "Namespace", "namespaces", Scope::Cluster), "", &body).await.expect(name);
+    }
+    for (name, annotations) in
+        [("cloud", json!({})), ("lent", json!({ALLOWED_NAMESPACES: "elsewhere, team"}))]
+    {
+        let body = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "annotations": annotations},
+        });
+        let secrets = kind("", "Secret", "secrets", Scope::Namespaced);
+        admin.create(&secrets, "operators", &body).await.expect(name);
+    }
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "tenant"}],
+    });
+    let bindings = kind(group, "RoleBinding", "rolebindings", Scope::Namespaced);
+    admin.create(&bindings, "team", &binding).await.expect("a binding");
+    let user = User::new("tenant", ["system:authenticated"]);
+    (admin, Client::new(Arc::new(As { server, user }), "tenant"))
+}
+
+fn config_map(name: &str, namespace: &str, secret: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "team"},
+        "data": {"namespace": namespace, "name": secret},
+    })
+}
+
+async fn create(client: &Client, body: &Value) -> Result<(), ApiError> {
+    client.create(&CONFIG_MAP.into(), "team", body).await.map(drop)
+}
+
+#[tokio::test]
+async fn whoever_may_not_read_a_secret_may_not_have_it_used() {
+    let (admin, tenant) = server().await;
+    let refused = create(&tenant, &config_map("a", "operators", "cloud")).await.expect_err("not theirs");
+    let text = refused.to_string();
+    assert!(refused.is_invalid() && text.contains("data: Forbidden"), "{text}");
+    assert!(text.contains("operators/cloud") && text.contains(ALLOWED_NAMESPACES), "{text}");
+    let unknown = create(&tenant, &config_map("a", "operators", "none")).await.expect_err("not theirs");
+    assert_eq!(unknown.to_string().replace("none", "cloud"), text, "what exists is not told");
+
+    create(&tenant, &config_map("own", "team", "any")).await.expect("its own namespace");
+    create(&tenant, &config_map("lent", "operators", "lent")).await.expect("its owner lends it");
+    create(&admin, &config_map("made", "operators", "cloud")).await.expect("may read it");
+
+    let patch = |client: Client, data: Value| async move {
+        let patch = Patch::Merge(json!({ "data": data }));
+        client.patch(&CONFIG_MAP.into(), &Key::new("team", "made"), None, &patch).await.map(drop)
+    };
+    patch(tenant.clone(), json!({"more": "x"})).await.expect("what an administrator allowed stays");
+    let refused = patch(tenant, json!({"name": "other"})).await.expect_err("another Secret");
+    assert!(refused.is_invalid(), "{refused}");
+}
+
+#[tokio::test]
+async fn a_webhook_asks_the_api_server_what_the_requester_may_do() {
+    let (admin, _) = server().await;
+    let reviewer = Reviewer::new(rules(), Converter::default(), admin);
+    for (user, secret, allowed) in [
+        (json!({"username": "tenant"}), "cloud", false),
+        (json!({"username": "tenant"}), "lent", true),
+        (json!({"username": "root", "groups": ["system:masters"]}), "cloud", true),
+        (json!({}), "cloud", false),
+    ] {
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u", "operation": "CREATE", "namespace": "team", "name": "a", "userInfo": user,
+                "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+                "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+                "object": config_map("a", "operators", secret),
+            },
+        });
+        let answer = reviewer.validate(review).await.expect("a review");
+        assert_eq!(answer["response"]["allowed"], allowed, "{user} {secret}: {answer}");
+    }
+}
