@@ -138,6 +138,8 @@ async fn observe_workload(
             nodes.wake_on::<KubeadmControlPlane>(cluster, id, &key, &view.wake());
         }
     }
+    // All machines, not only those with a node: one that never joined is outdated once its version is taken back.
+    let outdated = own.iter().any(|machine| machine.spec.version != control_plane.spec.version);
     let node = |machine: &&Machine| machine.status.node_ref.name.clone();
     let named: Vec<&Machine> = own.into_iter().filter(|machine| !node(machine).is_empty()).collect();
     let etcd = &control_plane.spec.kubeadm_config_spec.cluster_configuration.etcd;
@@ -151,7 +153,6 @@ async fn observe_workload(
         etcd_nodes = asked.iter().map(node).collect();
         credentials = etcd_credentials(cluster, view, &seen.seed, client_certificates).await?;
     }
-    let outdated = named.iter().any(|machine| machine.spec.version != control_plane.spec.version);
     let undated = seen.machines.iter().filter(|seen| !seen.machine.metadata.is_deleting());
     let expiries = undated.filter_map(|seen| {
         let (config, node) = (seen.config.as_ref()?, &seen.machine.status.node_ref.name);
@@ -166,7 +167,7 @@ async fn observe_workload(
         nodes: named.iter().map(node).collect(),
         etcd_nodes,
         credentials,
-        bindings: if outdated { installed::bindings(&control_plane.spec.version) } else { &[] },
+        bindings: outdated.then(|| installed::bindings(&control_plane.spec.version)),
     };
     Ok(workload::read(&query, view, nodes).await)
 }

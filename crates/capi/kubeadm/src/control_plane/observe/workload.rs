@@ -24,7 +24,8 @@ pub(super) struct WorkloadQuery<'a> {
     pub etcd_nodes: Vec<String>,
     /// Credentials for etcd, or why there are none.
     pub credentials: Result<Credentials, String>,
-    pub bindings: &'a [&'a str],
+    /// ClusterRoleBindings to look for, if any are needed.
+    pub bindings: Option<&'a [&'a str]>,
     /// Nodes whose serving certificate is read, and the port of their API server.
     pub expiries: Vec<(String, u16)>,
 }
@@ -85,10 +86,13 @@ async fn read_all(query: &WorkloadQuery<'_>, view: &View, nodes: &Nodes) -> Resu
     if reached.coredns.is_some() {
         reached.coredns_config = client.get(&Key::new(NAMESPACE, COREDNS)).await.map_err(error_chain)?;
     }
-    for name in query.bindings {
-        if client.get_raw(&binding_kind(), &Key::new("", *name)).await.map_err(error_chain)?.is_some() {
-            reached.bindings.push((*name).to_owned());
+    if let Some(needed) = query.bindings {
+        let mut existing = Vec::new();
+        for name in needed {
+            let found = client.get_raw(&binding_kind(), &Key::new("", *name)).await.map_err(error_chain)?;
+            existing.extend(found.map(|_| (*name).to_owned()));
         }
+        reached.bindings = Some(existing);
     }
     let ready = |(node, _): &&(String, u16)| {
         let pod = reached.pods.get(&pod_name("kube-apiserver", node));

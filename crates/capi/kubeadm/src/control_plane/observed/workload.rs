@@ -41,8 +41,8 @@ pub struct WorkloadState {
     pub kube_proxy: Option<Value>,
     pub coredns: Option<Value>,
     pub coredns_config: Option<ConfigMap>,
-    /// Existing ClusterRoleBindings of kubeadm.
-    pub bindings: Vec<String>,
+    /// Existing ClusterRoleBindings of kubeadm; `None` if they were not read.
+    pub bindings: Option<Vec<String>>,
     /// Certificate expiry by node, where it was read.
     pub expiries: BTreeMap<String, Timestamp>,
 }

@@ -7,7 +7,7 @@ use super::preflight::{self, Blocked};
 use crate::control_plane::decide::quorum::{Change, components_survive, etcd_survives};
 use crate::control_plane::decide::remediation::{Remediation, remediate};
 use crate::control_plane::decide::up_to_date::outdated_machines;
-use crate::control_plane::observed::ControlPlaneState;
+use crate::control_plane::observed::{ControlPlaneMachine, ControlPlaneState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -43,6 +43,9 @@ pub fn next_step(plane: &ControlPlaneState) -> Step {
         let failure_domain = failure_domain_for_new_machine(plane, &outdated);
         return if want == 0 { Step::Rest } else { Step::Initialize { failure_domain } };
     }
+    if let Some(name) = stranded(plane, &outdated) {
+        return drop_stranded(plane, name);
+    }
     let most = if outdated.is_empty() { want } else { want + surge(plane) };
     if have < most {
         return scale_up(plane, &outdated);
@@ -51,6 +54,34 @@ pub fn next_step(plane: &ControlPlaneState) -> Step {
         return scale_down(plane, &outdated);
     }
     Step::Rest
+}
+
+/// An outdated machine that never joined: left from a version or template that was taken back or corrected. Nothing can be
+/// added while it has no node, so it goes before anything else.
+///
+/// Before the first API server answers, a machine whose infrastructure exists may be about to become that server, so only
+/// one without infrastructure counts.
+fn stranded<'a>(plane: &'a ControlPlaneState, outdated: &[String]) -> Option<&'a str> {
+    let never_joined = |member: &&ControlPlaneMachine| {
+        let machine = &member.machine;
+        let provisioned = machine.status.initialization.infrastructure_provisioned == Some(true);
+        outdated.contains(&machine.metadata.name)
+            && !machine.metadata.is_deleting()
+            && machine.status.node_ref.name.is_empty()
+            && member.node.is_empty()
+            && (plane.is_initialized() || !provisioned)
+    };
+    plane.machines.iter().find(never_joined).map(|member| member.machine.metadata.name.as_str())
+}
+
+fn drop_stranded(plane: &ControlPlaneState, name: &str) -> Step {
+    if !plane.is_initialized() {
+        return Step::ScaleDown { machine: name.to_owned() };
+    }
+    match preflight::check(plane, false, Some(name)) {
+        Ok(()) => Step::ScaleDown { machine: name.to_owned() },
+        Err(blocked) => Step::Wait(blocked),
+    }
 }
 
 /// Machines above `spec.replicas` during a rollout: 1, unless `maxSurge` is 0.

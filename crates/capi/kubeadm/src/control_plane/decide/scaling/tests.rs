@@ -77,6 +77,34 @@ fn a_new_version_rolls_out_with_surge_by_default() {
 }
 
 #[test]
+fn a_machine_of_an_abandoned_version_that_never_joined_is_dropped_first() {
+    let stranded = |n| {
+        let mut machine = machine(n);
+        machine.spec.version = "v1.35.0".to_owned();
+        machine.status = Default::default();
+        machine
+    };
+    // Going back to v1.34.1, also while replicas grow: it would block the new machines for ever.
+    for (replicas, machines) in [
+        (1, vec![machine(1), stranded(2)]),
+        (3, vec![machine(1), stranded(2)]),
+        (5, vec![machine(1), stranded(2)]),
+    ] {
+        assert_eq!(next_step(&plane(control_plane(replicas, ""), machines)), down("m2"), "{replicas}");
+    }
+    let mut joined = stranded(2);
+    joined.status.node_ref.name = "n2".to_owned();
+    assert!(matches!(next_step(&plane(control_plane(3, ""), vec![machine(1), joined])), Step::Wait(_)));
+
+    let mut young = control_plane(1, "");
+    young.status.initialization = Default::default();
+    assert_eq!(next_step(&plane(young.clone(), vec![stranded(1)])), down("m1"), "nothing runs yet");
+    let mut booting = stranded(1);
+    booting.status.initialization.infrastructure_provisioned = Some(true);
+    assert!(matches!(next_step(&plane(young, vec![booting])), Step::Wait(_)), "it may become the first one");
+}
+
+#[test]
 fn deletion_prefers_marked_then_outdated_then_the_fullest_domain() {
     let marked = |n| {
         let mut machine = machine(n);

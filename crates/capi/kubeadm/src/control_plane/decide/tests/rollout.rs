@@ -52,6 +52,46 @@ fn a_new_version_rolls_through_one_machine_at_a_time() {
 }
 
 #[test]
+fn a_version_is_taken_back_while_no_machine_of_it_has_joined() {
+    for replicas in [1, 3] {
+        let mut test = TestCluster::running(replicas, "");
+        let before: Vec<String> = test.machines.keys().cloned().collect();
+        test.control_plane.spec.version = "v1.35.0".to_owned();
+        test.settle();
+        let failed = test.booting().expect("a machine of the new version");
+        test.own(60);
+        test.control_plane.spec.version = "v1.34.1".to_owned();
+        let done = test.settle();
+        assert!(
+            done.iter().any(|text| *text == format!("delete machines.cluster.x-k8s.io fleet/{failed}")),
+            "{done:#?}"
+        );
+        test.drained().expect("it goes");
+        test.settle();
+        assert_eq!(test.reap(), [failed]);
+        test.settle();
+        assert_eq!(test.settle(), NOTHING);
+        assert_eq!(test.machines.keys().cloned().collect::<Vec<_>>(), before, "nothing else was replaced");
+        assert_eq!(test.condition("RollingOut").0, "False");
+        let config = test.reached.as_ref().and_then(|reached| reached.kubeadm_config.clone()).expect("it");
+        assert!(config.data["ClusterConfiguration"].contains("kubernetesVersion: v1.34.1"));
+    }
+}
+
+#[test]
+fn bindings_that_were_not_read_are_not_created_again_and_again() {
+    let mut test = TestCluster::running(1, "");
+    test.control_plane.spec.version = "v1.35.0".to_owned();
+    let mut seen = test.seen();
+    let Workload::Reached(reached) = &mut seen.workload else { panic!("a workload cluster") };
+    reached.bindings = None;
+    let look = capstan_controller::Look::new(std::sync::Arc::new(test.control_plane.clone()), seen, test.now);
+    let decision = decide(&Settings::default(), &look);
+    let binds = decision.effects.iter().filter(|planned| planned.effect.summary().starts_with("bind "));
+    assert_eq!(binds.count(), 0);
+}
+
+#[test]
 fn in_place_fields_are_changed_without_a_new_machine() {
     let mut test = TestCluster::running(1, "");
     let machine = test.machine_of("n1");

@@ -16,9 +16,9 @@ use crate::control_plane::observed::ControlPlaneState;
 /// Before machines of another version or configuration join: role bindings and kubeadm's configuration.
 pub(super) fn before_roll_out(scope: &mut ReconcileScope<'_>, plane: &ControlPlaneState) {
     let Some(reached) = scope.look.seen.workload.reached() else { return };
-    if plane.machines.iter().any(|member| member.machine.spec.version != plane.control_plane.spec.version) {
+    if let Some(existing) = &reached.bindings {
         for name in bindings(&plane.control_plane.spec.version) {
-            if !reached.bindings.iter().any(|known| known == name) {
+            if !existing.iter().any(|known| known == name) {
                 scope.decision.call(ControlPlaneCall::Bind { name: (*name).to_owned() });
             }
         }

@@ -81,7 +81,7 @@ impl TestCluster {
                 assert_eq!(*leader, from);
                 *leader = to;
             }),
-            ControlPlaneCall::Bind { name } => reached.bindings.push(name),
+            ControlPlaneCall::Bind { name } => reached.bindings.get_or_insert_default().push(name),
             ControlPlaneCall::Change { what, change } => match what {
                 InstalledObject::KubeadmConfig => {
                     merge(reached.kubeadm_config.as_mut().expect("one"), &change, "2")

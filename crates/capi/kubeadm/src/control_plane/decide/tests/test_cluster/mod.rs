@@ -233,7 +233,15 @@ status: {{conditions: [{{type: Ready, status: 'True'}}]}}
         let workload = match (&self.silent, &self.reached) {
             (Some(why), _) => Workload::Unreachable(why.clone()),
             (None, Some(reached)) if self.secrets.contains_key("blue-kubeconfig") => {
-                Workload::Reached(Box::new(if initialized { copy(reached) } else { first(reached) }))
+                let mut reached = if initialized { copy(reached) } else { first(reached) };
+                if self
+                    .machines
+                    .values()
+                    .all(|machine| machine.spec.version == self.control_plane.spec.version)
+                {
+                    reached.bindings = None;
+                }
+                Workload::Reached(Box::new(reached))
             }
             (None, _) if machines.is_empty() => Workload::NotAsked,
             (None, _) => Workload::Unreachable("cluster fleet/blue does not answer".to_owned()),
@@ -317,7 +325,7 @@ fn copy(reached: &WorkloadState) -> WorkloadState {
         kube_proxy: reached.kube_proxy.clone(),
         coredns: reached.coredns.clone(),
         coredns_config: reached.coredns_config.clone(),
-        bindings: reached.bindings.clone(),
+        bindings: Some(reached.bindings.clone().unwrap_or_default()),
         expiries: reached.expiries.clone(),
     }
 }
