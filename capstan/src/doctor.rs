@@ -4,16 +4,18 @@ use std::path::Path;
 
 use anyhow::Result;
 use capstan_capi_types::core::{Cluster, Machine};
-use capstan_controller::ListOptions;
-use capstan_object::Object;
+use capstan_controller::{Client, ListOptions, NotSettled, catalogue};
+use capstan_object::{Object, ObjectMeta};
 use capstan_provider_kit::{Finding, Severity};
 use capstan_view::{Part, State};
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
 use crate::connection::{ADMIN, ConnectionArgs, DATA_DIR, Management};
 use crate::exit::Exit;
-use crate::kinds::served_kinds;
+use crate::kinds::{ServedKind, list, served_kinds};
 use crate::output::{OutputArgs, Show, TextOptions};
 use crate::plugins::Plugins;
 
@@ -144,6 +146,7 @@ async fn server(management: &Management) -> Vec<Finding> {
             "start `capstan server` without --api-only, or `capstan manager --install-crds`",
         )),
         Ok(kinds) => {
+            findings.extend(not_settled(client, &kinds).await);
             let machines = kinds.iter().filter(|it| {
                 it.kind.group.starts_with("infrastructure.") && it.kind.kind.ends_with("MachineTemplate")
             });
@@ -172,6 +175,20 @@ async fn server(management: &Management) -> Vec<Finding> {
         findings.extend(provider.check(client).await);
     }
     findings
+}
+
+/// Objects on which a controller makes the same change again and again.
+async fn not_settled(client: &Client, kinds: &[ServedKind]) -> Vec<Finding> {
+    let lists = kinds.iter().map(|known| list(client, &known.kind, ""));
+    // A kind that cannot be listed is reported with the clusters and machines.
+    let objects = join_all(lists).await.into_iter().flatten().flatten();
+    objects.flat_map(|object| loops(&object)).collect()
+}
+
+fn loops(object: &Value) -> Vec<Finding> {
+    let Ok(meta) = ObjectMeta::deserialize(&object["metadata"]) else { return Vec::new() };
+    let marks = NotSettled::of(&meta).into_iter();
+    marks.map(|mark| Finding::bad(mark.message, catalogue::NOT_SETTLED.0.mend)).collect()
 }
 
 fn clusters_found(clusters: &[Cluster]) -> Vec<Finding> {
@@ -249,6 +266,17 @@ mod tests {
             ["cluster n/slow is not ready", "cluster n/off is paused", "1 of 3 clusters are ready"]
         );
         assert_eq!(found[0].mend, "capstan why slow -n n");
+    }
+
+    #[test]
+    fn a_controller_that_does_not_settle_is_bad() {
+        let mark = "2026-01-01T00:00:00Z E-NOT-SETTLED: controller machine does not settle on Machine n/m";
+        let found = loops(&serde_json::json!({"metadata": {"name": "m",
+            "annotations": {"capstan.dev/not-settled-machine": mark}}}));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Bad);
+        assert_eq!(found[0].what, "E-NOT-SETTLED: controller machine does not settle on Machine n/m");
+        assert_eq!(loops(&serde_json::json!({"metadata": {"name": "m"}})).len(), 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One object of a cluster, reduced to what the views show.
 
+use capstan_controller::NotSettled;
 use capstan_controller::operation::{History, Operation};
 use capstan_object::{Condition, ConditionStatus, Conditions as _, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,20 @@ pub struct Part {
 /// Summary conditions, the more specific first.
 const SUMMARIES: [&str; 2] = ["Available", "Ready"];
 
+/// Type of the condition that a mark of the controller runtime is shown as.
+const SETTLED: &str = "Settled";
+
+fn not_settled(mark: NotSettled) -> Condition {
+    Condition {
+        kind: SETTLED.to_owned(),
+        status: ConditionStatus::False,
+        reason: "NotSettled".to_owned(),
+        message: mark.message,
+        last_transition_time: Time::new(mark.since),
+        observed_generation: None,
+    }
+}
+
 #[derive(Deserialize)]
 struct Shape {
     kind: String,
@@ -77,10 +92,11 @@ impl Part {
     /// Reads an object as the API serves it; `None` if the value is not an object.
     pub fn of(object: &Value) -> Option<Self> {
         let Shape { kind, metadata } = Shape::deserialize(object).ok()?;
-        let conditions: Vec<Condition> = object["status"]["conditions"]
+        let mut conditions: Vec<Condition> = object["status"]["conditions"]
             .as_array()
             .map(|list| list.iter().filter_map(|item| Condition::deserialize(item).ok()).collect())
             .unwrap_or_default();
+        conditions.extend(NotSettled::of(&metadata).into_iter().map(not_settled));
         let mut owners: Vec<_> = metadata.owner_references.iter().collect();
         owners.sort_by_key(|owner| owner.controller != Some(true));
         let desired = object["spec"]["replicas"].as_i64();
@@ -123,6 +139,9 @@ impl Part {
         if self.conditions.is_condition_true("Paused") {
             return State::Paused;
         }
+        if self.not_settled().is_some() {
+            return State::Failing;
+        }
         let Some(summary) = self.summary() else { return State::NoConditions };
         match summary.status {
             ConditionStatus::True if self.unobserved || self.change_in_progress().is_some() => State::Waiting,
@@ -132,6 +151,11 @@ impl Part {
             }
             _ => State::Waiting,
         }
+    }
+
+    /// The condition of a controller that makes the same change again and again.
+    pub(crate) fn not_settled(&self) -> Option<&Condition> {
+        self.conditions.condition(SETTLED).filter(|settled| !settled.is_true())
     }
 
     /// The condition that reports a rollout, a remediation or scaling; the part may be healthy meanwhile.
@@ -154,6 +178,7 @@ impl Part {
         let paused = || self.conditions.condition("Paused").filter(|paused| paused.is_true());
         let blocked = || self.conditions.iter().find(|condition| blocked(condition));
         match self.deleted {
+            _ if self.not_settled().is_some() => self.not_settled(),
             Some(_) => deleting(),
             None if paused().is_some() => paused(),
             None => failing

@@ -115,6 +115,9 @@ fn collect<'a>(tree: &'a Tree, path: &mut Vec<&'a Part>, found: &mut Vec<Blocker
 
 /// Whether a part has a problem that `below` does not explain. Parents repeat the codes and messages of their children.
 fn is_own_problem(part: &Part, below: &[Blocker]) -> bool {
+    if part.not_settled().is_some() {
+        return true;
+    }
     match Problem::of(part, false) {
         Problem::Unreachable | Problem::DoesNotExist => true,
         Problem::Failed => {

@@ -60,6 +60,7 @@ pub use look::{Concluded, Failure, Intent, Look};
 pub use metrics::{Metrics, QueueMetrics};
 pub use queue::{Backoff, Priority, Wake, WorkQueue};
 pub use reconcile::journal::{INTENTS, has_open_intents};
+pub use reconcile::settled::NotSettled;
 pub use remote::{
     Access, Authorization, CredentialPlugin, Dial, KubeconfigError, PluginVariable, Remote, TcpDial,
 };

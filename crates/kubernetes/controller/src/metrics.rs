@@ -54,6 +54,8 @@ pub(crate) enum Ending {
     /// Looks again after a time.
     RequeueAfter,
     Error,
+    /// The same effects were decided again and again; tried again like an error.
+    NotSettled,
     /// It fell over a mistake of ours; tried again like an error.
     Panic,
 }
@@ -63,7 +65,7 @@ impl Ending {
         match self {
             Self::Success => "success",
             Self::RequeueAfter => "requeue_after",
-            Self::Error | Self::Panic => "error",
+            Self::Error | Self::NotSettled | Self::Panic => "error",
         }
     }
 }
@@ -133,6 +135,7 @@ struct ControllerNumbers {
     endings: BTreeMap<&'static str, u64>,
     errors: u64,
     panics: u64,
+    not_settled: u64,
     time: Histogram,
     active: u64,
     most: u64,
@@ -162,8 +165,11 @@ impl Metrics {
         let numbers = controllers.entry(controller).or_default();
         numbers.active = numbers.active.saturating_sub(1);
         *numbers.endings.entry(ending.label()).or_default() += 1;
-        if matches!(ending, Ending::Error | Ending::Panic) {
+        if matches!(ending, Ending::Error | Ending::NotSettled | Ending::Panic) {
             numbers.errors += 1;
+        }
+        if ending == Ending::NotSettled {
+            numbers.not_settled += 1;
         }
         if ending == Ending::Panic {
             numbers.panics += 1;
@@ -205,6 +211,12 @@ impl Metrics {
         simple("controller_runtime_reconcile_panics_total", "counter", "Reconciles that panicked", |n| {
             n.panics
         });
+        simple(
+            "capstan_reconcile_not_settled_total",
+            "counter",
+            "Reconciles given up because they made the same change again and again",
+            |n| n.not_settled,
+        );
         simple("controller_runtime_active_workers", "gauge", "Reconciles under way", |n| n.active);
         simple("controller_runtime_max_concurrent_reconciles", "gauge", "Most reconciles at a time", |n| {
             n.most

@@ -136,7 +136,7 @@ impl<C: Controller> Tenant<C> {
         let took = begun.elapsed();
         self.shared.metrics.ended(C::NAME, ending, took);
         match (ending, again) {
-            (Ending::Error | Ending::Panic, _) => {
+            (Ending::Error | Ending::NotSettled | Ending::Panic, _) => {
                 self.queue.wake_after_failure(key);
             }
             (_, Some(time)) => {

@@ -14,6 +14,7 @@ pub(crate) mod act;
 pub(crate) mod facts;
 pub(crate) mod journal;
 pub(crate) mod own;
+pub(crate) mod settled;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use crate::{
 use facts::Facts;
 use own::OwnChange;
 
-/// Rounds of effects in one reconcile; more than this is no progress but a quarrel.
+/// Rounds of effects in one reconcile; more than this is not progress but a loop.
 const MOST_ROUNDS: u32 = 12;
 
 /// Why a reconcile was given up.
@@ -50,6 +51,9 @@ pub(crate) enum ReconcileError {
     /// Somebody else wrote first, as happens every day.
     #[error("an effect met a newer object: {0}")]
     Overtaken(String),
+    /// The same effects are decided again and again.
+    #[error("{0}")]
+    NotSettled(String),
     #[error("it cannot be told yet what became of {0}")]
     Unresolved(String),
     #[error("looking took longer than {0:?}")]
@@ -109,6 +113,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 ReconcileError::Write(_) | ReconcileError::Encode(_) => catalogue::API_REFUSED,
                 ReconcileError::Effect(_) | ReconcileError::Overtaken(_) => return self.store(result),
                 ReconcileError::Unresolved(_) => catalogue::CALL_UNKNOWN,
+                ReconcileError::NotSettled(_) => catalogue::NOT_SETTLED,
             };
             let wait = Wait::on(code.id(), chain(error)).code(code);
             self.facts.wait_for(vec![wait], self.tenant.shared.env.now());
@@ -153,7 +158,8 @@ impl<'a, C: Controller> Reconcile<'a, C> {
                 planned.need == Need::Required || !self.given_up.iter().any(|(known, _)| *known == summary)
             });
             if decision.effects.is_empty() || self.failed.is_some() || round >= MOST_ROUNDS {
-                return self.finish(&look, decision, round >= MOST_ROUNDS).await;
+                let unsettled = !decision.effects.is_empty() && self.failed.is_none();
+                return self.finish(&look, decision, unsettled).await;
             }
             self.act(&look, decision).await?;
         }
@@ -216,7 +222,7 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         &mut self,
         look: &Look<C>,
         decision: Decision<C>,
-        quarrel: bool,
+        unsettled: bool,
     ) -> Result<(Ending, Option<Duration>), ReconcileError> {
         // Not before the end: what failed must stay known to every decision of this reconcile, or one that gives up on an
         // effect would be followed by one that tries it for the first time.
@@ -235,6 +241,13 @@ impl<'a, C: Controller> Reconcile<'a, C> {
             let value = journal::value(&left).map_err(ReconcileError::Encode)?;
             main["metadata"]["annotations"][journal::annotation::<C>()] = value;
         }
+        let not_settled = unsettled.then(|| self.not_settled(&decision));
+        if self.failed.is_none()
+            && let Some((name, value)) =
+                settled::change(C::NAME, look.object.metadata(), not_settled.as_deref(), look.now)
+        {
+            main["metadata"]["annotations"][name] = value.into();
+        }
         let mut gone = false;
         if let Some(finalizers) = change.finalizers
             && left.is_empty()
@@ -252,6 +265,9 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         if self.changed {
             self.notes.extend(decision.notes);
         }
+        if let Some(what) = &not_settled {
+            self.notes.push(Note::warning("NotSettled", "Reconcile", what.as_str()));
+        }
         if !self.notes.is_empty() && !gone {
             let notes = std::mem::take(&mut self.notes);
             self.tenant
@@ -263,11 +279,25 @@ impl<'a, C: Controller> Reconcile<'a, C> {
         if let Some(failed) = self.failure() {
             return Err(failed);
         }
-        if quarrel {
-            return Err(ReconcileError::Effect("effects do not come to an end".to_owned()));
+        if let Some(what) = not_settled {
+            return Err(ReconcileError::NotSettled(what));
         }
         let ending = if decision.look_again.is_some() { Ending::RequeueAfter } else { Ending::Success };
         Ok((ending, decision.look_again))
+    }
+
+    /// The object and the effects that were decided once more after the last round.
+    fn not_settled(&self, decision: &Decision<C>) -> String {
+        let effects: BTreeSet<String> =
+            decision.effects.iter().map(|planned| planned.effect.summary()).collect();
+        let effects: Vec<String> = effects.into_iter().collect();
+        format!(
+            "controller {} does not settle on {} {}: after {MOST_ROUNDS} rounds it still decides to {}",
+            C::NAME,
+            C::Kind::KIND.kind,
+            self.key,
+            effects.join(", ")
+        )
     }
 
     /// What failed in this reconcile, all of it in one error.
@@ -336,7 +366,11 @@ pub(crate) async fn run<C: Controller>(tenant: &Tenant<C>, key: &Key) -> (Ending
             } else {
                 tracing::warn!(controller = C::NAME, %key, error = chain(&error), "reconcile failed");
             }
-            (Ending::Error, None)
+            let ending = match error {
+                ReconcileError::NotSettled(_) => Ending::NotSettled,
+                _ => Ending::Error,
+            };
+            (ending, None)
         }
         Err(_) => {
             tracing::error!(controller = C::NAME, %key, "the controller panicked");

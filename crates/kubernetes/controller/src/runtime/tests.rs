@@ -436,3 +436,69 @@ async fn a_failed_best_effort_holds_up_neither_what_comes_after_it_nor_finalizer
         runtime.stop().await;
     }
 }
+
+/// Decides on the same call for ever, while the object has the label `loop`.
+struct Loops(mpsc::UnboundedSender<()>);
+
+impl Controller for Loops {
+    const NAME: &'static str = "loops";
+    type Kind = ConfigMap;
+    type Seen = ();
+    type Call = Try;
+
+    fn watches(&self, _: &mut Watches<ConfigMap>) {}
+
+    async fn observe(&self, _: &Arc<ConfigMap>, _: &View) -> Result<(), ObserveError> {
+        Ok(())
+    }
+
+    fn decide(&self, look: &Look<Self>) -> Decision<Self> {
+        let mut decision = Decision::rest(look);
+        if look.object.metadata.labels.contains_key("loop") {
+            decision.call(Try("bind a role".to_owned(), true, false));
+        } else if look.object.metadata.name == "one" {
+            self.0.send(()).expect("somebody listens");
+        }
+        decision
+    }
+
+    async fn call(&self, _: &Try, _: &Arc<ConfigMap>, _: &View) -> Outcome {
+        Outcome::done()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_does_not_settle_is_an_error_with_object_effect_and_code() {
+    let world = World::new().await;
+    let (settled, mut settles) = mpsc::unbounded_channel();
+    let mut runtime = Runtime::new(world.client.clone(), Env::system(), Options::default());
+    runtime.add(Loops(settled)).start();
+    world.create("a", "one", &[("loop", "")]).await;
+    let key = Key::new("a", "one");
+    let marks = async || {
+        let found = world.client.get::<ConfigMap>(&key).await.expect("readable").expect("it is there");
+        crate::NotSettled::of(&found.metadata)
+    };
+    let what = "controller loops does not settle on ConfigMap a/one: after 12 rounds it still decides to bind a role";
+    while marks().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(marks().await[0].message, format!("E-NOT-SETTLED: {what}"));
+    let waits = || runtime.waits::<ConfigMap>(&key).remove(0).1;
+    while waits().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let waits = waits();
+    assert_eq!((waits[0].code, waits[0].what.as_str()), (Some(catalogue::NOT_SETTLED), what));
+    let text = runtime.metrics().render();
+    let line = "capstan_reconcile_not_settled_total{controller=\"loops\"} ";
+    assert!(text.lines().any(|have| have.starts_with(line) && !have.ends_with(" 0")), "{text}");
+
+    let settle = crate::client::Patch::Merge(json!({"metadata": {"labels": {"loop": null}}}));
+    world.client.patch(&KindName::of::<ConfigMap>(), &key, None, &settle).await.expect("patched");
+    settles.recv().await.expect("it settles");
+    while !marks().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    runtime.stop().await;
+}
