@@ -1,0 +1,125 @@
+//! What is recorded of a request.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How much of a request is recorded. Each level includes the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Who, what and when, without bodies.
+    Metadata,
+    /// The request body too.
+    Request,
+    /// The response body too.
+    RequestResponse,
+}
+
+/// When an event is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Before the request is handled.
+    RequestReceived,
+    /// The headers of a watch or another long response are sent.
+    ResponseStarted,
+    /// The response is sent.
+    ResponseComplete,
+    /// The handler failed.
+    Panic,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct UserInfo {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub username: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectReference {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ResponseStatus {
+    /// Always `{}`, as upstream writes it.
+    pub metadata: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub code: u16,
+}
+
+/// One stage of one request, as `audit.k8s.io/v1` has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    pub kind: &'static str,
+    pub api_version: &'static str,
+    pub level: Level,
+    /// The same in all stages of a request, and in the response header `Audit-Id`.
+    #[serde(rename = "auditID")]
+    pub audit_id: String,
+    pub stage: Stage,
+    #[serde(rename = "requestURI")]
+    pub request_uri: String,
+    pub verb: String,
+    /// Who was authenticated.
+    pub user: UserInfo,
+    /// As whom the request was handled, if the user impersonates somebody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impersonated_user: Option<UserInfo>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
+    pub source_ips: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user_agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_ref: Option<ObjectReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_status: Option<ResponseStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_object: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_object: Option<Value>,
+    #[serde(serialize_with = "microseconds")]
+    pub request_received_timestamp: Timestamp,
+    #[serde(serialize_with = "microseconds")]
+    pub stage_timestamp: Timestamp,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Event {
+    pub const KIND: &'static str = "Event";
+    pub const API_VERSION: &'static str = "audit.k8s.io/v1";
+}
+
+/// As Kubernetes' `MicroTime`: always six digits.
+fn microseconds<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{time:.6}"))
+}
