@@ -1,10 +1,12 @@
-//! Requests from the same process: no socket, no HTTP to parse, no credential to prove.
+//! Requests from the same process: no socket, no HTTP to parse, no credential to prove. Watches hand their events over
+//! as they are; nobody writes and parses them.
 
 use std::sync::Arc;
 
 use ::http::{Request, Response};
 use bytes::Bytes;
 use capstan_transport::{Body, LocalServer, Transport, TransportError};
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http_body_util::Full;
 
@@ -37,7 +39,11 @@ impl Transport for LocalTransport {
             if let Some(user) = &self.user {
                 request.extensions_mut().insert(user.clone());
             }
-            Ok(self.server.handle(request).await.map(Body::new))
+            let reply = self.server.handle(request).await;
+            Ok(reply.map(|body| match body.into_events() {
+                Ok(events) => Body::watch(events.map(Ok)),
+                Err(body) => Body::new(body),
+            }))
         })
     }
 }

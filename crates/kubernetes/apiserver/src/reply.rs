@@ -1,4 +1,4 @@
-//! Response bodies: one buffer, a list written piece by piece from shared bytes, or a watch stream.
+//! Response bodies: one buffer, a list written piece by piece from shared bytes, a stream, or a watch.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,12 +9,14 @@ use std::task::{Context, Poll};
 use ::http::{HeaderValue, Response, StatusCode, header};
 use ::http_body::{Body, Frame, SizeHint};
 use bytes::{Bytes, BytesMut};
+use capstan_transport::WatchEvent;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::Stream;
 use serde_json::Value;
 
 use crate::status::Status;
+use crate::verbs::watch::WatchBody;
 
 /// A response of the server.
 pub type Reply = Response<ReplyBody>;
@@ -29,6 +31,7 @@ enum Inner {
     Full(Option<Bytes>),
     Pieces { left: VecDeque<Bytes>, bytes: u64 },
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Watch(Box<WatchBody>),
     Gzip { left: VecDeque<Bytes>, encoder: Option<Box<GzEncoder<Vec<u8>>>> },
 }
 
@@ -48,6 +51,11 @@ impl ReplyBody {
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Stream(Box::pin(stream)))
     }
+
+    /// A watch, which is encoded only if somebody reads it as bytes.
+    pub(crate) fn watch(body: WatchBody) -> Self {
+        Self(Inner::Watch(Box::new(body)))
+    }
 }
 
 impl ReplyBody {
@@ -56,12 +64,20 @@ impl ReplyBody {
         matches!(self.0, Inner::Full(_))
     }
 
+    /// The events of a watch whose client wants them in JSON and whole; otherwise the body.
+    pub(crate) fn into_events(self) -> Result<impl Stream<Item = Vec<WatchEvent>> + Send, Self> {
+        match self.0 {
+            Inner::Watch(watch) => watch.into_events().map_err(|watch| Self::watch(watch)),
+            other => Err(Self(other)),
+        }
+    }
+
     /// Its size; none of a stream, which has no end yet.
     pub(crate) fn known_size(&self) -> Option<u64> {
         match &self.0 {
             Inner::Full(bytes) => Some(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Inner::Pieces { bytes, .. } => Some(*bytes),
-            Inner::Stream(_) | Inner::Gzip { .. } => None,
+            Inner::Stream(_) | Inner::Watch(_) | Inner::Gzip { .. } => None,
         }
     }
 
@@ -136,6 +152,7 @@ impl Body for ReplyBody {
             Inner::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|b| Ok(Frame::data(b))))
             }
+            Inner::Watch(watch) => watch.poll_bytes(cx).map(|next| next.map(|b| Ok(Frame::data(b)))),
             Inner::Gzip { left, encoder } => {
                 Poll::Ready(compress_piece(left, encoder).map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -146,7 +163,7 @@ impl Body for ReplyBody {
         match &self.0 {
             Inner::Full(bytes) => bytes.is_none(),
             Inner::Pieces { left, .. } => left.is_empty(),
-            Inner::Stream(_) => false,
+            Inner::Stream(_) | Inner::Watch(_) => false,
             Inner::Gzip { encoder, .. } => encoder.is_none(),
         }
     }

@@ -5,13 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::http::StatusCode;
 use bytes::{BufMut, Bytes, BytesMut};
-use capstan_store::Entry;
+use capstan_transport::WatchEvent;
 use serde_json::{Map, Value, json};
 
 use crate::call::Call;
-use crate::digest::Digest;
 use crate::negotiation::{self, Accepted, Encoding, Shape};
-use crate::object::Meta;
 use crate::reply::{self, Reply, ReplyBody};
 use crate::status::{Result, Status};
 use crate::table::{self, Options, Printer};
@@ -241,43 +239,26 @@ impl WatchShape {
         self.accepted.encoding.watch_media_type()
     }
 
-    /// One event; `last` are the bytes to send in place of the entry's own.
-    pub async fn event(
-        &self,
-        call: &Call,
-        kind: &str,
-        entry: &Arc<Entry<Digest>>,
-        last: Option<Bytes>,
-    ) -> Result<Bytes> {
-        let bytes = match last {
-            Some(last) => call.render_bytes(entry, last).await?,
-            None => call.render(entry).await?,
-        };
-        if self.accepted.shape == Shape::Whole && self.accepted.encoding == Encoding::Json {
-            let mut out = BytesMut::with_capacity(bytes.len() + 40);
-            out.put_slice(b"{\"type\":\"");
-            out.put_slice(kind.as_bytes());
-            out.put_slice(b"\",\"object\":");
-            out.put(bytes);
-            out.put_slice(b"}\n");
-            return Ok(out.freeze());
-        }
-        let object = self.shaped(call, parse(&bytes)?);
-        self.frame(kind, &object)
+    /// Whether events are sent as whole objects in JSON.
+    pub fn is_plain(&self) -> bool {
+        self.accepted.shape == Shape::Whole && self.accepted.encoding == Encoding::Json
     }
 
-    /// A bookmark with the given metadata.
-    pub fn bookmark(&self, call: &Call, metadata: Value) -> Result<Bytes> {
-        let resource = call.resource();
-        let mut object = json!({
-            "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata,
-        });
-        if resource.custom().is_none() {
-            // Typed kinds print their empty fields; clients decode into the same type either way.
-            object.meta_mut().remove("creationTimestamp");
+    /// Events as they are sent.
+    pub fn encode(&self, call: &Call, events: &[WatchEvent]) -> Result<Bytes> {
+        if self.is_plain() {
+            return Ok(WatchEvent::to_lines(events));
         }
-        let object = self.shaped(call, object);
-        self.frame("BOOKMARK", &object)
+        let mut out = BytesMut::new();
+        for event in events {
+            let object = parse(event.object())?;
+            let object = match event {
+                WatchEvent::Error { .. } => object,
+                _ => self.shaped(call, object),
+            };
+            out.put(self.frame(event.kind(), &object)?);
+        }
+        Ok(out.freeze())
     }
 
     /// The error that ends a watch.
@@ -300,9 +281,7 @@ impl WatchShape {
         if self.accepted.encoding == Encoding::Protobuf {
             return Ok(protobuf_frame(kind, &protobuf(object)?));
         }
-        let mut text = json!({"type": kind, "object": object}).to_string();
-        text.push('\n');
-        Ok(text.into())
+        Ok(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into())
     }
 }
 

@@ -22,6 +22,8 @@
 //! API are journalled before they are made; status is written once per reconcile and only if it changed;
 //! somebody else's conditions are never touched; a finalizer does not go while a call may still have an effect.
 
+#[cfg(test)]
+mod allocations;
 mod cache;
 mod client;
 mod clusters;
@@ -46,9 +48,9 @@ mod writer;
 pub use cache::{Cache, Caches, Change, Dynamic};
 pub use capstan_env::Env;
 pub use client::{
-    ApiError, Body, Budget, Client, Deletion, EffectOf, Gate, Limit, LimitExceeded, Limits, List,
-    ListOptions, LocalServer, Patch, Propagation, Reply, Share, Sizes, Times, Transport, TransportError,
-    Verdict, WatchEvent, WatchStream,
+    ApiError, Body, Budget, Client, Deletion, EffectOf, Events, Gate, Limit, LimitExceeded, Limits, List,
+    ListOptions, LocalServer, Patch, Propagation, Reply, ServerEvent, Share, Sizes, Times, Transport,
+    TransportError, Verdict, WatchEvent, WatchStream, WatchedObject,
 };
 pub use clusters::{Clusters, KubeconfigOf};
 pub use code::{Code, Entry as CodeEntry, Fault, catalogue, code_in};

@@ -5,10 +5,13 @@
 //!                                        └─ HTTP over TLS              implemented by controller
 //! ```
 //!
+//! A watch of a server in this process comes as events ([`Body::events`]); a server behind TLS sends text.
+//!
 //! Neither side knows the other. Nothing here opens a socket or knows a kind.
 
 mod body;
 mod error;
+mod watch;
 
 use std::sync::Arc;
 
@@ -18,6 +21,7 @@ use http::{Request, Response};
 
 pub use body::Body;
 pub use error::TransportError;
+pub use watch::{Events, WatchEvent};
 
 /// Sends requests to one API server.
 pub trait Transport: Send + Sync {

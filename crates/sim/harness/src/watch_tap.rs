@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
-use capstan_controller::{Body, Transport, TransportError};
+use capstan_controller::{Body, Events, ServerEvent, Transport, TransportError};
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
 use serde::Deserialize;
@@ -61,14 +61,11 @@ impl Transport for WatchTap {
             };
             let (gate, cut) = (self.gate.clone(), self.gate.observers.cuts.subscribe());
             let watch = self.watches.fetch_add(1, Ordering::Relaxed);
-            Ok(response.map(|body| {
-                let watch = TappedWatch { body, cut, gate, watch, collection, buffer: BytesMut::new() };
-                watch.report(&WatchEvent::Started(from));
-                let pieces = futures::stream::unfold(watch, |mut watch| async move {
-                    let piece = watch.next().await?;
-                    Some((piece.map(http_body::Frame::data), watch))
-                });
-                Body::new(http_body_util::StreamBody::new(pieces))
+            let watch = TappedWatch { cut, gate, watch, collection };
+            watch.report(&WatchEvent::Started(from));
+            Ok(response.map(|body| match body.events() {
+                Ok(events) => watch.tap_events(events),
+                Err(body) => watch.tap_text(body),
             }))
         })
     }
@@ -76,12 +73,10 @@ impl Transport for WatchTap {
 
 /// A running watch.
 struct TappedWatch {
-    body: Body,
     cut: watch::Receiver<u64>,
     gate: Arc<SimGate>,
     watch: u64,
     collection: Collection,
-    buffer: BytesMut,
 }
 
 impl Drop for TappedWatch {
@@ -95,22 +90,61 @@ impl TappedWatch {
         self.gate.watch_event(self.watch, &self.collection, event);
     }
 
-    async fn next(&mut self) -> Option<Result<Bytes, TransportError>> {
-        let piece = tokio::select! {
-            biased;
-            _ = self.cut.changed() => return Some(Err(TransportError::ambiguous("the connection was cut"))),
-            piece = self.body.next() => piece?,
-        };
-        if let Ok(piece) = &piece {
-            self.buffer.extend_from_slice(piece);
-            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(end + 1);
-                if let Some(event) = parse_event(&line) {
-                    self.report(&event);
+    /// The events of the server of this process.
+    fn tap_events(self, events: Events) -> Body {
+        Body::watch(futures::stream::unfold((self, events), |(mut watch, mut events)| async move {
+            let next = watch.unless_cut(events.next()).await?;
+            for event in next.iter().flatten() {
+                if let Some(event) = reported(event) {
+                    watch.report(&event);
                 }
             }
+            Some((next, (watch, events)))
+        }))
+    }
+
+    /// The text of a server that a test stands in for.
+    fn tap_text(self, body: Body) -> Body {
+        let state = (self, body, BytesMut::new());
+        let pieces = futures::stream::unfold(state, |(mut watch, mut body, mut buffer)| async move {
+            let piece = watch.unless_cut(body.next()).await?;
+            if let Ok(piece) = &piece {
+                buffer.extend_from_slice(piece);
+                while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+                    if let Some(event) = parse_event(&buffer.split_to(end + 1)) {
+                        watch.report(&event);
+                    }
+                }
+            }
+            Some((piece.map(http_body::Frame::data), (watch, body, buffer)))
+        });
+        Body::new(http_body_util::StreamBody::new(pieces))
+    }
+
+    /// What comes next, or an error once the connection is cut.
+    async fn unless_cut<T>(
+        &mut self,
+        next: impl Future<Output = Option<Result<T, TransportError>>>,
+    ) -> Option<Result<T, TransportError>> {
+        tokio::select! {
+            biased;
+            _ = self.cut.changed() => Some(Err(TransportError::ambiguous("the connection was cut"))),
+            next = next => next,
         }
-        Some(piece)
+    }
+}
+
+/// An event as the checkers see it; `None` for errors, which end the watch.
+fn reported(event: &ServerEvent) -> Option<WatchEvent> {
+    match event {
+        ServerEvent::Present { key, resource_version, .. } => {
+            Some(WatchEvent::Present(key.to_string(), *resource_version))
+        }
+        ServerEvent::Deleted { key, resource_version, .. } => {
+            Some(WatchEvent::Deleted(key.to_string(), *resource_version))
+        }
+        ServerEvent::Bookmark { resource_version, .. } => Some(WatchEvent::Bookmark(*resource_version)),
+        ServerEvent::Error { .. } => None,
     }
 }
 

@@ -1,13 +1,22 @@
 //! GET with `watch`: the changes of a collection as they happen, resumable, with bookmarks.
+//!
+//! ```text
+//! store ── Session: selection, version of the request ──▶ events ─┬─▶ bytes, for clients on the wire
+//!                                                                 └─▶ as they are, for clients of this process
+//! ```
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ::http::{HeaderValue, StatusCode, header};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use capstan_store::{Entry, Event, HistoryError, Watch, WatchError};
-use serde_json::json;
+use capstan_transport::WatchEvent;
+use futures::Stream;
+use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::digest::Digest;
@@ -76,18 +85,51 @@ pub(crate) async fn watch(call: Arc<Call>) -> Result<Answer> {
         bookmarks: options.bookmarks,
         announce_end,
         started: start,
-        call,
-        shape: shape.clone(),
+        call: call.clone(),
         selection,
         watch,
         deadline,
         present: present.into_iter(),
         phase: Phase::Initial,
     };
-    let stream = futures::stream::unfold(session, |mut session| async move {
-        session.next().await.map(|bytes| (bytes, session))
+    let events = futures::stream::unfold(session, |mut session| async move {
+        session.next().await.map(|events| (events, session))
     });
-    Ok(Answer::Reply(stream_reply(&shape, ReplyBody::stream(stream))))
+    let body = ReplyBody::watch(WatchBody { events: Some(Box::pin(events)), call, shape: shape.clone() });
+    Ok(Answer::Reply(stream_reply(&shape, body)))
+}
+
+/// The body of a watch: events, and how the client wants them written.
+pub(crate) struct WatchBody {
+    /// None once the watch has ended.
+    events: Option<EventStream>,
+    call: Arc<Call>,
+    shape: WatchShape,
+}
+
+type EventStream = Pin<Box<dyn Stream<Item = Vec<WatchEvent>> + Send>>;
+
+impl WatchBody {
+    /// The events, if the client wants them in JSON and whole; otherwise the body, which encodes them.
+    pub fn into_events(self) -> std::result::Result<EventStream, Self> {
+        match self {
+            Self { events: Some(events), shape, .. } if shape.is_plain() => Ok(events),
+            other => Err(other),
+        }
+    }
+
+    /// The next events as they are sent.
+    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(events) = &mut self.events else { return Poll::Ready(None) };
+        let Some(events) = std::task::ready!(events.as_mut().poll_next(cx)) else {
+            self.events = None;
+            return Poll::Ready(None);
+        };
+        Poll::Ready(Some(self.shape.encode(&self.call, &events).unwrap_or_else(|status| {
+            self.events = None;
+            self.shape.error(&status)
+        })))
+    }
 }
 
 fn stream_reply(shape: &WatchShape, body: ReplyBody) -> reply::Reply {
@@ -108,7 +150,6 @@ struct Session {
     /// Events sent.
     sent: Arc<AtomicU64>,
     call: Arc<Call>,
-    shape: WatchShape,
     selection: Selection,
     watch: Watch<Digest>,
     deadline: tokio::time::Instant,
@@ -127,44 +168,50 @@ const INITIAL_BATCH: usize = 64;
 const INITIAL_BYTES: usize = 1 << 20;
 
 impl Session {
-    /// The next bytes to send; `None` ends the stream.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next events; `None` ends the watch.
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             match self.phase {
                 Phase::Ended => return None,
                 Phase::Initial => {
-                    let mut out = BytesMut::new();
-                    for _ in 0..INITIAL_BATCH {
-                        if out.len() >= INITIAL_BYTES {
-                            break;
-                        }
-                        let Some(entry) = self.present.next() else { break };
-                        match self.shape.event(&self.call, "ADDED", &entry, None).await {
-                            Ok(bytes) => {
-                                self.sent.fetch_add(1, Ordering::Relaxed);
-                                out.put(bytes);
-                            }
-                            Err(status) => return Some(self.fail(&status)),
-                        }
-                    }
-                    if !out.is_empty() {
-                        return Some(out.freeze());
+                    let events = match self.initial().await {
+                        Ok(events) => events,
+                        Err(status) => return Some(self.fail(&status)),
+                    };
+                    if !events.is_empty() {
+                        return Some(events);
                     }
                     self.phase = Phase::Live;
                     if self.announce_end {
-                        return self.bookmark(self.started, true);
+                        return Some(self.bookmark(self.started, true));
                     }
                 }
                 Phase::Live => {
-                    if let Some(bytes) = self.live().await {
-                        return Some(bytes);
+                    if let Some(events) = self.live().await {
+                        return Some(events);
                     }
                 }
             }
         }
     }
 
-    async fn live(&mut self) -> Option<Bytes> {
+    /// The next of the objects that were there at the beginning.
+    async fn initial(&mut self) -> Result<Vec<WatchEvent>> {
+        let mut events = Vec::with_capacity(self.present.len().min(INITIAL_BATCH));
+        let mut bytes = 0;
+        while events.len() < INITIAL_BATCH
+            && bytes < INITIAL_BYTES
+            && let Some(entry) = self.present.next()
+        {
+            let event = self.object_event(true, &entry).await?;
+            bytes += event.object().len();
+            events.push(event);
+        }
+        self.count(&events);
+        Ok(events)
+    }
+
+    async fn live(&mut self) -> Option<Vec<WatchEvent>> {
         let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
         let batch = tokio::select! {
             biased;
@@ -172,11 +219,11 @@ impl Session {
             () = tokio::time::sleep_until(self.deadline) => {
                 self.phase = Phase::Ended;
                 let progress = self.watch.progress();
-                return if self.bookmarks { self.bookmark(progress, false) } else { None };
+                return self.bookmarks.then(|| self.bookmark(progress, false));
             }
             () = tokio::time::sleep_until(bookmark_at), if self.bookmarks => {
                 let progress = self.watch.progress();
-                return self.bookmark(progress, false);
+                return Some(self.bookmark(progress, false));
             }
         };
         let batch = match batch {
@@ -190,32 +237,24 @@ impl Session {
                 return Some(self.fail(&status));
             }
         };
-        let mut out = BytesMut::new();
-        for event in &batch.events {
-            if event.revision <= self.ignore_until {
-                continue;
-            }
-            match self.encode(event).await {
-                Ok(Some(bytes)) => {
-                    self.sent.fetch_add(1, Ordering::Relaxed);
-                    out.put(bytes);
-                }
-                Ok(None) => {}
+        let mut events = Vec::with_capacity(batch.events.len());
+        for event in batch.events.iter().filter(|event| event.revision > self.ignore_until) {
+            match self.selected(event).await {
+                Ok(event) => events.extend(event),
                 Err(status) => return Some(self.fail(&status)),
             }
         }
-        (!out.is_empty()).then(|| out.freeze())
+        self.count(&events);
+        (!events.is_empty()).then_some(events)
     }
 
     /// One store event as this watcher sees it: an object may enter or leave the selection.
-    async fn encode(&self, event: &Event<Digest>) -> Result<Option<Bytes>> {
+    async fn selected(&self, event: &Event<Digest>) -> Result<Option<WatchEvent>> {
         let selected = |entry: &Option<Arc<Entry<Digest>>>| {
             entry.as_ref().filter(|entry| self.selection.matches(entry)).cloned()
         };
-        let (now, before) = (selected(&event.current), selected(&event.previous));
-        Ok(Some(match (now, before) {
-            (Some(entry), None) => self.shape.event(&self.call, "ADDED", &entry, None).await?,
-            (Some(entry), Some(_)) => self.shape.event(&self.call, "MODIFIED", &entry, None).await?,
+        Ok(Some(match (selected(&event.current), selected(&event.previous)) {
+            (Some(entry), before) => self.object_event(before.is_none(), &entry).await?,
             (None, Some(entry)) => {
                 // Deleted, or changed so that it is no longer selected: the last state the watcher
                 // knows, at the revision of the change.
@@ -223,23 +262,49 @@ impl Session {
                     (None, Some(last)) => last.clone(),
                     _ => entry.restamped(event.revision),
                 };
-                self.shape.event(&self.call, "DELETED", &entry, Some(last)).await?
+                WatchEvent::Deleted {
+                    key: entry.key.clone(),
+                    uid: entry.digest().uid.clone(),
+                    resource_version: event.revision,
+                    object: self.call.render_bytes(&entry, last).await?,
+                }
             }
             (None, None) => return Ok(None),
         }))
     }
 
-    fn fail(&mut self, status: &Status) -> Bytes {
-        self.phase = Phase::Ended;
-        self.shape.error(status)
+    async fn object_event(&self, added: bool, entry: &Arc<Entry<Digest>>) -> Result<WatchEvent> {
+        Ok(WatchEvent::Present {
+            added,
+            key: entry.key.clone(),
+            resource_version: entry.revision,
+            object: self.call.render(entry).await?,
+        })
     }
 
-    fn bookmark(&self, revision: u64, initial_end: bool) -> Option<Bytes> {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
-        if initial_end {
+    fn count(&self, events: &[WatchEvent]) {
+        self.sent.fetch_add(events.len() as u64, Ordering::Relaxed);
+    }
+
+    fn fail(&mut self, status: &Status) -> Vec<WatchEvent> {
+        self.phase = Phase::Ended;
+        vec![WatchEvent::Error { code: status.code, status: status.to_json().to_string().into() }]
+    }
+
+    fn bookmark(&self, resource_version: u64, initial_events_end: bool) -> Vec<WatchEvent> {
+        let mut metadata = json!({"resourceVersion": resource_version.to_string()});
+        let resource = self.call.resource();
+        if resource.custom().is_some() {
+            // As upstream prints it where it has no type; clients decode into the same either way.
+            metadata["creationTimestamp"] = Value::Null;
+        }
+        if initial_events_end {
             metadata["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
         }
-        self.shape.bookmark(&self.call, metadata).ok()
+        let object =
+            json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata});
+        let object = object.to_string().into();
+        vec![WatchEvent::Bookmark { resource_version, initial_events_end, object }]
     }
 }
 

@@ -13,6 +13,8 @@
 //! being numbers that grow, which Kubernetes guarantees to clients since 1.35 and etcd always has. An object
 //! deleted at once leaves a tombstone, so that a late event of its life does not bring it back.
 
+#[cfg(test)]
+mod cost_tests;
 mod dynamic;
 mod index;
 mod objects;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::index::{Index, Values};
 use super::registry::WatchScope;
 use super::{Cached, version};
-use crate::client::{Charge, Exhausted, Share};
+use crate::client::{Charge, Exhausted, Identity, Share, WatchedObject};
 use crate::{KindName, ObserveError};
 
 /// Bytes that are kept of why an object cannot be read: the text may quote the object.
@@ -89,14 +89,14 @@ struct State<T> {
 
 /// Which object it is and in what version, without a copy of anything.
 #[derive(Deserialize)]
-struct Glance<'a> {
+struct IdentityFields<'a> {
     #[serde(borrow)]
-    metadata: GlanceMeta<'a>,
+    metadata: IdentityMeta<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct GlanceMeta<'a> {
+struct IdentityMeta<'a> {
     #[serde(default)]
     namespace: &'a str,
     name: &'a str,
@@ -303,15 +303,23 @@ impl<T: Cached> Cache<T> {
     }
 
     /// Takes an object in, unless what is here is as new. The answer is its key.
-    pub(super) fn present(&self, bytes: &Bytes, source: Source) -> Option<Key> {
-        if let Some(key) = self.echo(bytes, source) {
-            return Some(key);
-        }
-        let object = match T::decode(bytes) {
-            Ok(object) => Arc::new(object),
-            Err(error) => return self.note_unreadable(bytes, source, &error),
+    pub(super) fn present(&self, object: impl Into<WatchedObject>, source: Source) -> Option<Key> {
+        let WatchedObject { bytes, identity } = object.into();
+        let identity = identity.or_else(|| identify(&bytes));
+        let identity = match identity {
+            Some(known) if self.is_known(&known) => {
+                if source == Source::Watch {
+                    self.advance(known.version);
+                }
+                return Some(known.key);
+            }
+            other => other,
         };
-        let key = object.meta().key();
+        let object = match T::decode(&bytes) {
+            Ok(object) => Arc::new(object),
+            Err(error) => return self.note_unreadable(&bytes, source, &error),
+        };
+        let key = identity.map_or_else(|| object.meta().key(), |identity| identity.key);
         if !self.scope.contains(&self.kind, object.meta()) {
             return Some(key);
         }
@@ -355,44 +363,40 @@ impl<T: Cached> Cache<T> {
         Some(key)
     }
 
-    /// The key of an object that is here already, as new or newer. Most of what a watch tells is the echo of our own
-    /// writes, and to find that out takes a fraction of reading all of it.
-    fn echo(&self, bytes: &Bytes, source: Source) -> Option<Key> {
-        let Glance { metadata } = serde_json::from_slice(bytes).ok()?;
-        let rv: u64 = metadata.resource_version.parse().ok()?;
-        let key = Key::new(metadata.namespace, metadata.name);
-        let is_known = |state: &State<T>| {
-            let known = state.objects.get(&key).is_some_and(|known| version(known.meta()) >= rv);
-            known && !state.unreadable.contains_key(&key)
-        };
-        if !is_known(&self.state.read()) {
-            return None;
-        }
-        if source == Source::Watch {
-            self.advance(rv);
-        }
-        Some(key)
+    /// Whether an object is here already, as new or newer. Most of what a watch sends is the echo of our own writes,
+    /// and to find that out takes a fraction of reading all of it.
+    fn is_known(&self, Identity { key, version: rv, .. }: &Identity) -> bool {
+        let state = self.state.read();
+        let known = state.objects.get(key).is_some_and(|known| version(known.meta()) >= *rv);
+        known && !state.unreadable.contains_key(key)
     }
 
     /// Takes the answer to a write of our own in.
     pub(super) fn absorb(&self, bytes: &Bytes) {
         // Nothing is cached before the first list is complete: the list will bring it.
         if *self.synced.borrow() {
-            self.present(bytes, Source::Own);
+            self.present(bytes.clone(), Source::Own);
         }
     }
 
     /// An object is gone at a version.
-    pub(super) fn gone(&self, bytes: &Bytes) {
-        let Ok(head) = serde_json::from_slice::<Head>(bytes) else {
-            tracing::error!(kind = %self.kind, "a deleted object has no readable metadata");
-            return;
+    pub(super) fn gone(&self, object: impl Into<WatchedObject>) {
+        let WatchedObject { bytes, identity } = object.into();
+        let (key, uid, rv) = match identity {
+            Some(Identity { key, version, uid: Some(uid) }) => (key, uid.into_string(), version),
+            _ => {
+                let Ok(Head { metadata }) = serde_json::from_slice(&bytes) else {
+                    tracing::error!(kind = %self.kind, "a deleted object has no readable metadata");
+                    return;
+                };
+                (metadata.key(), metadata.uid.clone(), version(&metadata))
+            }
         };
         let mut state = self.state.write();
-        state.progress = state.progress.max(version(&head.metadata));
-        state.tombstones.remove(&head.metadata.uid);
+        state.progress = state.progress.max(rv);
+        state.tombstones.remove(&uid);
         drop(state);
-        self.remove(&head.metadata.key(), |old| old.uid == head.metadata.uid);
+        self.remove(&key, |old| old.uid == uid);
     }
 
     /// We deleted an object and it went at once.
@@ -486,6 +490,13 @@ impl<T: Cached> Cache<T> {
     }
 }
 
+/// Which object it is and in what version, read without a copy of anything else.
+fn identify(bytes: &Bytes) -> Option<Identity> {
+    let IdentityFields { metadata } = serde_json::from_slice(bytes).ok()?;
+    let version = metadata.resource_version.parse().ok()?;
+    Some(Identity { key: Key::new(metadata.namespace, metadata.name), version, uid: None })
+}
+
 fn label_index(label: &str) -> String {
     format!("label {label}")
 }
@@ -519,9 +530,9 @@ mod tests {
     #[test]
     fn an_older_event_does_not_undo_our_own_write() {
         let cache = cache();
-        cache.present(&object("x", "1", 5, "web"), Source::Watch);
+        cache.present(object("x", "1", 5, "web"), Source::Watch);
         cache.absorb(&object("x", "1", 9, "web"));
-        cache.present(&object("x", "1", 7, "web"), Source::Watch);
+        cache.present(object("x", "1", 7, "web"), Source::Watch);
         assert_eq!(version_of(&cache, "x"), Some(9));
     }
 
@@ -532,15 +543,15 @@ mod tests {
         let count = told.clone();
         cache.listen(move |_| *count.lock() += 1);
         cache.absorb(&object("x", "1", 9, "web"));
-        cache.present(&object("x", "1", 9, "web"), Source::Watch);
+        cache.present(object("x", "1", 9, "web"), Source::Watch);
         assert_eq!((*told.lock(), cache.progress()), (1, 9));
     }
 
     #[test]
     fn a_late_answer_does_not_bring_back_what_has_gone_since() {
         let cache = cache();
-        cache.present(&object("x", "1", 5, "web"), Source::Watch);
-        cache.gone(&object("x", "1", 7, "web"));
+        cache.present(object("x", "1", 5, "web"), Source::Watch);
+        cache.gone(object("x", "1", 7, "web"));
         cache.absorb(&object("x", "1", 6, "web"));
         assert_eq!(version_of(&cache, "x"), None, "it went at 7");
         cache.absorb(&object("x", "2", 8, "web"));
@@ -550,12 +561,12 @@ mod tests {
     #[test]
     fn a_late_event_does_not_bring_back_what_we_deleted_at_once() {
         let cache = cache();
-        cache.present(&object("x", "1", 5, "web"), Source::Watch);
+        cache.present(object("x", "1", 5, "web"), Source::Watch);
         cache.absorb_gone(&Key::new("a", "x"), "1");
-        cache.present(&object("x", "1", 6, "web"), Source::Watch);
+        cache.present(object("x", "1", 6, "web"), Source::Watch);
         assert_eq!(version_of(&cache, "x"), None);
-        cache.gone(&object("x", "1", 7, "web"));
-        cache.present(&object("x", "2", 8, "web"), Source::Watch);
+        cache.gone(object("x", "1", 7, "web"));
+        cache.present(object("x", "2", 8, "web"), Source::Watch);
         assert_eq!(version_of(&cache, "x"), Some(8), "a successor of the name is another object");
     }
 
@@ -563,7 +574,7 @@ mod tests {
     fn the_deletion_of_a_predecessor_leaves_its_successor_alone() {
         let cache = cache();
         cache.absorb(&object("x", "2", 8, "web"));
-        cache.gone(&object("x", "1", 7, "web"));
+        cache.gone(object("x", "1", 7, "web"));
         assert_eq!(version_of(&cache, "x"), Some(8));
     }
 
@@ -571,7 +582,7 @@ mod tests {
     fn a_complete_list_removes_what_it_does_not_name_unless_that_is_newer() {
         let cache = cache();
         for (name, rv) in [("stays", 3), ("went", 4), ("newer", 12)] {
-            cache.present(&object(name, name, rv, "web"), Source::Watch);
+            cache.present(object(name, name, rv, "web"), Source::Watch);
         }
         cache.complete(&BTreeSet::from([Key::new("a", "stays")]), 10);
         assert_eq!(
@@ -585,9 +596,9 @@ mod tests {
         let cache = cache();
         cache.index_label("tier");
         cache.index("uid", |object: &Dynamic| vec![object.metadata().uid.clone()]);
-        cache.present(&object("x", "1", 1, "web"), Source::Watch);
-        cache.present(&object("y", "2", 2, "web"), Source::Watch);
-        cache.present(&object("x", "1", 3, "db"), Source::Watch);
+        cache.present(object("x", "1", 1, "web"), Source::Watch);
+        cache.present(object("y", "2", 2, "web"), Source::Watch);
+        cache.present(object("x", "1", 3, "db"), Source::Watch);
         let names = |objects: Vec<Arc<Dynamic>>| -> Vec<String> {
             objects.iter().map(|object| object.metadata().name.clone()).collect()
         };
@@ -602,11 +613,11 @@ mod tests {
     fn what_cannot_be_read_is_an_error_not_an_absence() {
         let cache = cache();
         let broken = r#"{"metadata":{"namespace":"a","name":"x","resourceVersion":"4"},"metadata2":"#;
-        cache.present(&Bytes::from_static(broken.as_bytes()), Source::Watch);
+        cache.present(Bytes::from_static(broken.as_bytes()), Source::Watch);
         assert!(cache.get(&Key::new("a", "x")).expect("unparsable text names nothing").is_none());
         let typed: Cache<Numbered> =
             Cache::new(KindName::namespaced("", "v1", "Secret", "secrets"), WatchScope::default());
-        typed.present(&object("x", "1", 1, "web"), Source::Watch);
+        typed.present(object("x", "1", 1, "web"), Source::Watch);
         assert!(typed.get(&Key::new("a", "x")).is_err());
         assert!(typed.list("a").is_err());
         assert!(typed.list("b").is_ok());

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 use super::objects::Source;
 use super::{Cache, Cached};
 use crate::KindName;
-use crate::client::{ApiError, Client, Exhausted, Limit, LimitExceeded, List, ListOptions, WatchEvent};
+use crate::client::{
+    ApiError, Client, Exhausted, Limit, LimitExceeded, List, ListOptions, WatchEvent, WatchedObject,
+};
 use crate::reconcile::chain;
 
 /// First and longest pause after a failure, as client-go's reflector.
@@ -148,13 +150,13 @@ async fn stream<T: Cached>(
     let mut named = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event? {
-            WatchEvent::Present(bytes) if from.is_none() => {
-                named.extend(take_in(cache, client, &bytes, Source::List)?);
+            WatchEvent::Present(object) if from.is_none() => {
+                named.extend(take_in(cache, client, object, Source::List)?);
             }
-            WatchEvent::Present(bytes) => {
-                take_in(cache, client, &bytes, Source::Watch)?;
+            WatchEvent::Present(object) => {
+                take_in(cache, client, object, Source::Watch)?;
             }
-            WatchEvent::Gone(bytes) => cache.gone(&bytes),
+            WatchEvent::Gone(object) => cache.gone(object),
             WatchEvent::Bookmark { resource_version, initial_end } => {
                 if initial_end && from.is_none() {
                     cache.complete(&std::mem::take(&mut named), resource_version);
@@ -179,7 +181,7 @@ async fn list<T: Cached>(cache: &Cache<T>, client: &Client, from: &mut Option<u6
         let page: List<Box<RawValue>> = client.list(cache.kind(), &cache.scope().namespace, &options).await?;
         for item in &page.items {
             let bytes = Bytes::copy_from_slice(item.get().as_bytes());
-            named.extend(take_in(cache, client, &bytes, Source::List)?);
+            named.extend(take_in(cache, client, bytes.into(), Source::List)?);
         }
         if page.next.is_empty() {
             let version = page.resource_version.parse().unwrap_or(0);
@@ -197,10 +199,10 @@ async fn list<T: Cached>(cache: &Cache<T>, client: &Client, from: &mut Option<u6
 fn take_in<T: Cached>(
     cache: &Cache<T>,
     client: &Client,
-    bytes: &Bytes,
+    object: WatchedObject,
     source: Source,
 ) -> Result<Option<Key>, ApiError> {
-    let key = cache.present(bytes, source);
+    let key = cache.present(object, source);
     if key.is_some() || client.limits().cached().is_none() {
         return Ok(key);
     }
@@ -227,10 +229,10 @@ async fn watch<T: Cached>(
     let mut reached = version;
     while let Some(event) = events.next().await {
         match event? {
-            WatchEvent::Present(bytes) => {
-                take_in(cache, client, &bytes, Source::Watch)?;
+            WatchEvent::Present(object) => {
+                take_in(cache, client, object, Source::Watch)?;
             }
-            WatchEvent::Gone(bytes) => cache.gone(&bytes),
+            WatchEvent::Gone(object) => cache.gone(object),
             WatchEvent::Bookmark { resource_version, .. } => cache.advance(resource_version),
         }
         cache.report(None);

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_object::{Key, Object};
-pub use capstan_transport::{Body, LocalServer, Transport, TransportError};
+pub use capstan_transport::{
+    Body, Events, LocalServer, Transport, TransportError, WatchEvent as ServerEvent,
+};
 use http::{Method, Request, Response, header};
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,7 +31,8 @@ pub use error::ApiError;
 pub use gate::{EffectOf, Gate, Verdict};
 pub use limits::{Budget, Limit, LimitExceeded, Limits, Share, Sizes, Times};
 pub use options::{Deletion, ListOptions, Patch, Propagation};
-pub use watch::{WatchEvent, WatchStream};
+pub(crate) use watch::Identity;
+pub use watch::{WatchEvent, WatchStream, WatchedObject};
 
 use crate::KindName;
 pub(crate) use limits::{Charge, Exhausted, Weight, WorkloadBudgets};
