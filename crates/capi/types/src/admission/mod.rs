@@ -70,7 +70,7 @@ impl Features {
 }
 
 /// Defaulting and validation of a kind.
-pub trait Admission: Object {
+pub trait Admission: Object + PartialEq {
     /// Applies defaults. `old` is the stored object on update.
     fn default(&mut self, _old: Option<&Self>) -> Result<(), FieldError> {
         Ok(())
@@ -171,11 +171,15 @@ fn untyped<T: Object>(object: &T) -> Result<Value, AdmissionError> {
 }
 
 fn default_value<T: Admission>(object: &mut Value, old: Option<&Value>) -> Result<bool, AdmissionError> {
-    let mut defaulted: T = typed(object)?;
-    let before = untyped(&defaulted)?;
+    let given: T = typed(object)?;
     let old = old.map(typed::<T>).transpose()?;
+    let mut defaulted = given.clone();
     Admission::default(&mut defaulted, old.as_ref()).map_err(AdmissionError::Default)?;
-    let after = untyped(&defaulted)?;
+    // Most objects have their defaults already, and nothing needs to be written as JSON.
+    if defaulted == given {
+        return Ok(false);
+    }
+    let (before, after) = (untyped(&given)?, untyped(&defaulted)?);
     overlay(&before, &after, object);
     Ok(before != after)
 }
