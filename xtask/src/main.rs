@@ -1,7 +1,7 @@
-//! Everything a contributor runs: `cargo xtask <command>`.
+//! `cargo xtask <command>`: tasks for contributors.
 //!
-//! Contains code generation, builds of peers, house rules and the selection of suites. The suites need the product's crates
-//! and are in `tests/interop`; commands that are not listed here are passed on to it.
+//! Contains code generation, builds of peers, house rules and the selection of suites. The suites need the product's
+//! crates and are in `tests/interop`; other commands are passed on to it.
 
 mod builtin_tables;
 mod interop;
@@ -33,7 +33,7 @@ enum Command {
         /// Only these (comma separated)
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Everything that the suites chosen by `interop --plan` need: peers, programs and images
+        /// Build everything that the suites chosen by `interop --plan` need: peers, programs and images
         #[arg(long, conflicts_with = "only")]
         planned: bool,
     },
@@ -45,16 +45,16 @@ enum Command {
     Tidy,
     /// Run the suites that a change can affect, a smoke set and a rotating share of the others
     Interop(interop::Options),
-    /// Pack everything that a release hands out: archives, packages, images, charts, checksums
+    /// Build all files of a release: archives, packages, images, charts, checksums
     #[command(disable_help_flag = true)]
     Release {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Install, run, upgrade, remove and purge a Debian package of `cargo xtask release` in a clean root. As root
+    /// Install, run, upgrade, remove and purge a Debian package of `cargo xtask release` in a clean root; needs root
     InstallDeb {
         package: OsString,
-        /// Root made by `debootstrap --variant=minbase`; made when not given
+        /// Root made by `debootstrap --variant=minbase` [default: a new one]
         #[arg(long)]
         root: Option<OsString>,
     },

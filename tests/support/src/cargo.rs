@@ -1,12 +1,12 @@
-//! Our own programs, built on demand.
+//! Builds our own programs on demand.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Cargo, called as if from a shell: what `cargo xtask` says of this package would run build scripts again that look at
-/// it, and build all above them anew. Its folder is the repository's.
+/// Cargo in the root of the repository, with the environment of a shell. The variables that `cargo xtask` sets for
+/// this package are removed: build scripts that read them would run again and rebuild everything above them.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars_os() {
@@ -19,7 +19,7 @@ pub fn command() -> Command {
     command
 }
 
-/// The repository.
+/// Root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -27,9 +27,8 @@ pub fn root() -> PathBuf {
 /// The profile that tests and suites share, so that nothing is compiled twice.
 pub const PROFILE: [&str; 2] = ["--profile", "ci"];
 
-/// Builds a program for the suites with the features that `cargo test --workspace` gives everything below it: after
-/// those tests nothing is left to compile. An example among the targets is what makes Cargo count the features that
-/// tests ask for.
+/// Builds a program for the suites with the features that `cargo test --workspace` selects, so that nothing is
+/// compiled twice. Cargo only unifies features of dev-dependencies when an example is among the targets.
 pub fn suite_program(name: &str) -> Result<PathBuf> {
     let mut arguments = vec!["--workspace", "--example", SIMULATE];
     if name != SIMULATE {
@@ -38,16 +37,16 @@ pub fn suite_program(name: &str) -> Result<PathBuf> {
     program(".", name, &[&PROFILE[..], &arguments].concat())
 }
 
-/// The example that plays scenarios in simulated time.
+/// The example that runs scenarios in simulated time.
 const SIMULATE: &str = "simulate";
 
-/// The program of a package of the same name, from `cargo build` with these arguments more, in a folder of this
-/// repository.
+/// Runs `cargo build` with additional arguments in a folder of the repository. Returns the program of the package of
+/// that name.
 pub fn build(folder: &str, package: &str, arguments: &[&str]) -> Result<PathBuf> {
     program(folder, package, &[&["-p", package], arguments].concat())
 }
 
-/// The program of this name, from `cargo build` with these arguments in a folder of this repository.
+/// Runs `cargo build` in a folder of the repository. Returns the program of that name.
 pub fn program(folder: &str, name: &str, arguments: &[&str]) -> Result<PathBuf> {
     let folder = root().join(folder);
     let arguments = [&["build", "--message-format=json-render-diagnostics"], arguments].concat();

@@ -1,7 +1,6 @@
-//! What `xtask` and the suites of `tests/interop` share. Few dependencies: CI builds it before anything else.
+//! Shared by `xtask` and the suites in `tests/interop`. Few dependencies: CI builds it before anything else.
 //!
-//! `peers` builds and finds the real programs, `node_image` the root file systems of real nodes, `cargo` our own
-//! programs.
+//! `peers` builds the real programs, `node_image` the root file systems of real nodes, `cargo` our own programs.
 
 pub mod cargo;
 pub mod node_image;

@@ -1,4 +1,4 @@
-//! Numbers and tables as people read them.
+//! Durations, sizes and tables, formatted for people.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub fn human_bytes(bytes: u64) -> String {
     if mib < 1.0 { format!("{:.0} KiB", bytes as f64 / 1024.0) } else { format!("{mib:.1} MiB") }
 }
 
-/// Columns padded to their widest cell; the first row is the head.
+/// Pads columns to their widest cell. The first row is the header.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -40,7 +40,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Phases of a run, told as they end.
+/// Prints the phases of a run as they end.
 #[derive(Debug)]
 pub struct Lap(Instant);
 

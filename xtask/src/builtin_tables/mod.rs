@@ -1,5 +1,5 @@
-//! `cargo xtask builtin-tables`: facts about the Go types behind the built-in kinds, read out of the pinned modules by
-//! a small Go program and kept in the `builtin` crate as text.
+//! `cargo xtask builtin-tables`: generates the table of the Go types behind the built-in kinds. A small Go program
+//! reads them from the pinned modules; the `builtin` crate keeps the result as text.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,6 @@ use crate::peers::{module_dir, small_program};
 const PROGRAM: &str = include_str!("main.go");
 const TABLE: &str = "crates/kubernetes/builtin/src/facts/types.txt";
 
-/// What `cargo xtask builtin-tables` does with the table it makes.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Options {
     /// Compare with the committed table instead of replacing it
@@ -19,7 +18,7 @@ pub struct Options {
     check: bool,
 }
 
-/// Makes the table anew and writes it, or compares it with the committed one.
+/// Generates the table and writes it, or compares it with the committed one.
 pub fn run(options: Options) -> Result<()> {
     let made = generate()?;
     let path = crate::cargo::root().join(TABLE);

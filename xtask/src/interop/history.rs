@@ -1,7 +1,7 @@
 //! When each suite last passed, and what has changed since.
 //!
-//! Two records: the table in docs/dev/interop.md, which `cargo xtask interop --all` writes and a landing commits, and a
-//! file in the cache of the peers, to which every run adds what passed. The one with fewer commits behind counts.
+//! There are two records: the table in docs/dev/interop.md, which `cargo xtask interop --all` writes and a commit
+//! carries, and a file in the peers' cache, to which every run appends. The more recent pass counts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::peers::Cache;
 
-/// The page with the table, in the repository.
 pub const PAGE: &str = "docs/dev/interop.md";
 const CACHED: &str = "interop-passed.tsv";
 
@@ -28,7 +27,7 @@ pub struct Pass {
 pub struct Passes(BTreeMap<String, Vec<Pass>>);
 
 impl Passes {
-    /// Everything that is recorded.
+    /// Reads both records.
     pub fn load(root: &Path) -> Result<Self> {
         let mut passes = Self::default();
         if let Ok(page) = std::fs::read_to_string(root.join(PAGE)) {
@@ -40,7 +39,7 @@ impl Passes {
         Ok(passes)
     }
 
-    /// Rows of the page: `| suite | held against | result | duration | commit |`.
+    /// Reads rows of the page: `| suite | held against | result | duration | commit |`.
     fn read_page(&mut self, page: &str) {
         for line in page.lines().filter(|line| line.starts_with('|')) {
             let cells: Vec<_> =
@@ -51,7 +50,7 @@ impl Passes {
         }
     }
 
-    /// Lines of the cache: name, commit and seconds, with tabs between them.
+    /// Reads lines of the cache: name, commit and seconds, separated by tabs.
     fn read_cached(&mut self, text: &str) {
         for line in text.lines() {
             let cells: Vec<_> = line.split('\t').collect();
@@ -65,14 +64,14 @@ impl Passes {
         self.0.entry(name.to_owned()).or_default().push(Pass { commit: commit.to_owned(), took });
     }
 
-    /// Passes of a part; those of a whole suite count for each of its parts.
+    /// Passes of a part. A pass of the whole suite counts for each of its parts.
     pub fn of<'a>(&'a self, suite: &'a str, part: &'a str) -> impl Iterator<Item = &'a Pass> {
         let names = if suite == part { vec![suite] } else { vec![suite, part] };
         names.into_iter().filter_map(|name| self.0.get(name)).flatten()
     }
 }
 
-/// Adds a pass to the record in the cache.
+/// Appends a pass to the record in the cache.
 pub fn remember(name: &str, commit: &str, took: Duration) -> Result<()> {
     use std::io::Write as _;
     let path = cached()?;
@@ -85,7 +84,7 @@ fn cached() -> Result<PathBuf> {
     Ok(Cache::locate()?.root()?.join(CACHED))
 }
 
-/// Reads `45 s` and `2 m 05 s`.
+/// Parses `45 s` and `2 m 05 s`.
 fn seconds(text: &str) -> Option<Duration> {
     let words: Vec<_> = text.split(' ').collect();
     match words.as_slice() {
@@ -97,7 +96,7 @@ fn seconds(text: &str) -> Option<Duration> {
     }
 }
 
-/// A duration as the page shows it.
+/// Formats a duration as the page shows it.
 pub fn shown(took: Duration) -> String {
     match took.as_secs().max(1) {
         seconds @ ..60 => format!("{seconds} s"),
@@ -105,7 +104,6 @@ pub fn shown(took: Duration) -> String {
     }
 }
 
-/// The repository's own history.
 #[derive(Debug)]
 pub struct Repository {
     root: PathBuf,
@@ -114,9 +112,9 @@ pub struct Repository {
 /// What differs from an earlier commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// Commits between it and now.
+    /// Commits between the earlier one and HEAD.
     pub commits: u64,
-    /// Paths that differ, those not committed yet among them.
+    /// Paths that differ, including uncommitted ones.
     pub paths: Vec<String>,
 }
 
@@ -125,17 +123,17 @@ impl Repository {
         Self { root }
     }
 
-    /// The commit that is checked out.
+    /// The checked-out commit.
     pub fn head(&self) -> Result<String> {
         Ok(self.git(&["rev-parse", "HEAD"])?.trim().to_owned())
     }
 
-    /// Whether every change is committed.
+    /// Whether the work tree has no uncommitted changes.
     pub fn is_clean(&self) -> Result<bool> {
         Ok(self.git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty())
     }
 
-    /// What changed since a commit; `None` if this clone has no such commit among its ancestors.
+    /// Changes since a commit; `None` if it is not an ancestor of HEAD in this clone.
     pub fn since(&self, commit: &str) -> Result<Option<Since>> {
         if !commit.chars().all(|c| c.is_ascii_hexdigit()) || commit.len() < 7 {
             return Ok(None);
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_the_page_are_passes_and_failures_are_not() {
+    fn failed_rows_of_the_page_are_not_passes() {
         let mut passes = Passes::default();
         passes.read_page(
             "| suite | held against | result | duration | commit |\n|---|---|---|---|---|\n\
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_as_they_are_shown() {
+    fn durations_parse_as_they_are_formatted() {
         for count in [1, 59, 60, 3605] {
             let took = Duration::from_secs(count);
             assert_eq!(seconds(&shown(took)), Some(took));

@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: the suites against real peers that a change can affect, a fixed smoke set, and a rotating share of
-//! the others, within a budget. `--all` runs everything and writes docs/dev/interop.md.
+//! `cargo xtask interop`: runs the suites that a change can affect, a fixed smoke set and a rotating share of the
+//! others, within a time budget. `--all` runs every suite and writes docs/dev/interop.md.
 
 pub mod history;
 pub mod page;
@@ -20,9 +20,9 @@ use history::{Passes, Repository};
 use plan::{Budget, Candidate, Plan};
 use suites::Need;
 
-/// The program that runs suites, of tests/interop.
+/// The program in tests/interop that runs suites.
 pub const PROGRAM: &str = "capstan-interop";
-/// File of the plan for `--planned`, relative to the repository.
+/// File with the plan for `--planned`, relative to the repository.
 const PLANNED: &str = "target/interop/plan.txt";
 
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub struct Options {
     /// Budget of the chosen suites and of building their missing peers, in minutes
     #[arg(long, default_value_t = 32)]
     budget_with_peers: u64,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<()> {
     report(&outcomes)
 }
 
-/// Builds what the suites of the stored plan need; CI does this while it compiles.
+/// Builds everything the suites of the stored plan need. CI does this while it compiles.
 pub fn prepare_planned() -> Result<()> {
     let root = cargo::root();
     let all = Candidate::all(&Repository::new(root.clone()), &Passes::default())?;
@@ -117,7 +117,7 @@ fn planned(all: Vec<Candidate>, root: &Path) -> Result<Plan> {
     Ok(Plan::of(all, &names, "planned"))
 }
 
-/// Builds everything that the suites need, so that a missing peer fails before any suite runs.
+/// Builds everything the suites need, so that a missing peer fails before any suite runs.
 fn prepare(plan: &Plan) -> Result<()> {
     let names = plan.peers();
     if !names.is_empty() {
@@ -141,7 +141,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-/// Runs every chosen suite, even if one fails.
+/// Runs every planned suite, even if one fails.
 fn run_all(plan: &Plan, binary: &Path) -> Result<Vec<Outcome>> {
     let program = cargo::suite_program(PROGRAM)?;
     let mut outcomes = Vec::new();

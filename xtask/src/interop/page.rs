@@ -1,4 +1,4 @@
-//! The table in docs/dev/interop.md: what every suite gave when all were run.
+//! The table in docs/dev/interop.md: the result of every suite in the last `interop --all`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::Outcome;
 use super::history::{PAGE, shown};
 use super::suites::SUITES;
 
-/// Everything between these two lines is written here; the rest of the page is not touched.
+/// Only the lines between these two are generated.
 const BEGIN: &str = "<!-- written by `cargo xtask interop --all` -->";
 const END: &str = "<!-- end -->";
 
@@ -24,7 +24,7 @@ pub fn write(root: &Path, outcomes: &[Outcome], commit: &str) -> Result<()> {
     Ok(())
 }
 
-/// One row per suite; the parts of a suite are one row, which has passed if all of them have.
+/// One row per suite. A suite with several parts has passed if all of them have.
 fn rows(outcomes: &[Outcome], commit: &str) -> String {
     let mut suites: BTreeMap<&str, (bool, Duration)> = BTreeMap::new();
     for outcome in outcomes {
@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stands_between_the_marks_is_written() {
+    fn only_lines_between_the_markers_are_replaced() {
         let page = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
         let wanted = format!("before\n{BEGIN}\n\nnew\n\n{END}\nafter\n");
         assert_eq!(replaced(&page, "new\n").unwrap(), wanted);
-        assert!(replaced("no marks", "new").is_err());
+        assert!(replaced("no markers", "new").is_err());
     }
 
     #[test]

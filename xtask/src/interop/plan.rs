@@ -1,4 +1,5 @@
-//! Which suites a run takes: a fixed smoke set, what the changes are about, and the others in turn, within a budget.
+//! Selects the suites of a run: a fixed smoke set, those whose subject changed, and the others in rotation, within a
+//! time budget.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,47 +10,46 @@ use crate::peers::catalog::{self, Family};
 use crate::text::{human_duration, table};
 use anyhow::Result;
 
-/// What a run may take.
+/// Time limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Suites alone.
+    /// For the suites alone.
     pub suites: Duration,
-    /// Suites and what must be built for them first.
+    /// For the suites and for building what they need.
     pub with_peers: Duration,
 }
 
-/// A suite, or a part of one, that may be run.
+/// A suite, or a part of one, that can be selected.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub suite: &'static Suite,
-    /// Which part, from 0, if the suite has several.
+    /// Zero-based part, if the suite has several.
     pub part: Option<u32>,
     standing: Standing,
     estimate: Duration,
 }
 
-/// What is known of a candidate's last pass.
+/// The last recorded pass of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Standing {
     /// No pass is recorded at an ancestor of this commit.
     Unknown,
     Passed {
         commits_ago: u64,
-        /// Changed paths that the suite is about, and one of them.
+        /// How many paths of the suite's subject changed, and one of them.
         about: Option<(usize, String)>,
-        /// A changed path that it runs on.
+        /// A changed path that it depends on.
         uses: Option<String>,
     },
 }
 
-/// A candidate that was chosen.
 #[derive(Debug)]
 pub struct Chosen {
     pub candidate: Candidate,
     pub why: String,
 }
 
-/// What a run takes, in order, and what it leaves for later ones.
+/// The selected suites in order, and those left for later runs.
 #[derive(Debug)]
 pub struct Plan {
     pub chosen: Vec<Chosen>,
@@ -78,7 +78,7 @@ impl Candidate {
         line
     }
 
-    /// Every candidate, with what is known of it.
+    /// Every candidate, with its record.
     pub fn all(repository: &Repository, passes: &Passes) -> Result<Vec<Self>> {
         let mut all = Vec::new();
         for suite in SUITES {
@@ -100,7 +100,7 @@ impl Candidate {
             let Some(since) = repository.since(&pass.commit)? else { continue };
             if nearest.as_ref().is_none_or(|known| since.commits <= known.commits) {
                 nearest = Some(since);
-                // A row of the page is about all parts together.
+                // A row of the page covers all parts.
                 if self.part.is_none() {
                     self.estimate = pass.took;
                 }
@@ -128,7 +128,7 @@ impl Standing {
         }
     }
 
-    /// Commits since it passed; without a record it is the oldest.
+    /// Commits since it passed. A candidate without a record is the oldest.
     fn age(&self) -> u64 {
         match self {
             Self::Unknown => u64::MAX,
@@ -146,36 +146,36 @@ impl Standing {
     }
 }
 
-/// How a candidate came into a plan, most urgent first.
+/// Why a candidate is selected, most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Round {
     Smoke,
     About,
-    /// The longest unproven one, whatever changed.
-    Turn,
+    /// The least recently passed, whatever changed.
+    Rotation,
     Uses,
     Rest,
 }
 
-/// Fills the budget. `seed` decides between candidates that are equally old, so that equal runs plan equally and later
-/// commits take others.
+/// Fills the budget. `seed` orders candidates of equal age, so that runs of one commit select the same suites and
+/// later commits select others.
 pub fn choose(all: Vec<Candidate>, is_built: &dyn Fn(&str) -> bool, budget: Budget, seed: u64) -> Plan {
     let mut plan =
         Plan { chosen: Vec::new(), left: all, budget, suites: Duration::ZERO, builds: Duration::ZERO };
     plan.left.sort_by_cached_key(|one| {
-        // Parts of one suite take turns with the other suites, not as a block.
+        // Parts of one suite alternate with other suites instead of running as a block.
         (std::cmp::Reverse(one.standing.age()), mixed(seed, &one.name()))
     });
     let mut built: BTreeSet<&'static str> =
         catalog::PEERS.iter().map(|peer| peer.name).filter(|name| is_built(name)).collect();
-    // A fifth is kept for suites in turn, or a large change would never let them run.
+    // A fifth is reserved for the rotation, or large changes would starve it.
     let most = Budget { suites: budget.suites * 4 / 5, with_peers: budget.with_peers * 4 / 5 };
     plan.fill(Round::Smoke, Budget { suites: Duration::MAX, with_peers: Duration::MAX }, &mut built);
     plan.fill(Round::About, most, &mut built);
-    plan.fill(Round::Turn, budget, &mut built);
+    plan.fill(Round::Rotation, budget, &mut built);
     plan.fill(Round::Uses, budget, &mut built);
     plan.fill(Round::Rest, budget, &mut built);
-    // Cheap ones first: what is broken shows early.
+    // Cheap suites first, so that failures show early.
     plan.chosen.sort_by_key(|chosen| chosen.candidate.estimate);
     plan
 }
@@ -188,7 +188,7 @@ impl Plan {
                 _ => std::cmp::Reverse(0),
             });
         } else {
-            // Stable, so that equally old ones keep their shuffled order.
+            // The sort is stable: candidates of equal age keep their shuffled order.
             self.left.sort_by_key(|one| std::cmp::Reverse(one.standing.age()));
         }
         let mut left = Vec::new();
@@ -198,7 +198,7 @@ impl Plan {
                 left.push(candidate);
                 continue;
             };
-            let done = round == Round::Turn && taken > 0;
+            let done = round == Round::Rotation && taken > 0;
             // One part of a long suite is enough for one run.
             let another_part = candidate.part.is_some()
                 && self.chosen.iter().any(|one| one.candidate.suite.name == candidate.suite.name);
@@ -218,7 +218,7 @@ impl Plan {
         self.left = left;
     }
 
-    /// Every suite whole, or the named ones.
+    /// The named suites, or all of them.
     pub fn of(all: Vec<Candidate>, names: &[String], why: &str) -> Self {
         let (chosen, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| {
             names.is_empty() || names.iter().any(|name| name == one.suite.name || *name == one.name())
@@ -236,7 +236,7 @@ impl Plan {
         names.into_iter().map(String::from).collect()
     }
 
-    /// The plan as people read it.
+    /// Prints the plan.
     pub fn print(&self) {
         let mut rows = vec![["suite", "estimate", "why"].map(String::from).to_vec()];
         for Chosen { candidate, why } in &self.chosen {
@@ -274,7 +274,7 @@ impl Plan {
     }
 }
 
-/// Why a candidate belongs into a round, if it does.
+/// Why a candidate belongs to a round, or `None` if it does not.
 fn reason(candidate: &Candidate, round: Round) -> Option<String> {
     let standing = &candidate.standing;
     match (round, standing) {
@@ -284,17 +284,17 @@ fn reason(candidate: &Candidate, round: Round) -> Option<String> {
             Some(format!("{path} and {} more changed", count - 1))
         }
         (Round::About, _) => None,
-        (Round::Turn, _) => Some(format!("its turn: {}", standing.last_passed())),
+        (Round::Rotation, _) => Some(format!("rotation: {}", standing.last_passed())),
         (Round::Uses, Standing::Passed { uses: Some(path), .. }) => {
-            Some(format!("runs on {path}, which changed"))
+            Some(format!("depends on {path}, which changed"))
         }
         (Round::Uses, Standing::Unknown) => Some(standing.last_passed()),
         (Round::Uses, _) => None,
-        (Round::Rest, _) => Some(format!("room is left: {}", standing.last_passed())),
+        (Round::Rest, _) => Some(format!("budget left: {}", standing.last_passed())),
     }
 }
 
-/// What building the missing peers of a suite takes on two idle cores.
+/// Time to build the missing peers of a suite on two idle cores.
 fn build_time(suite: &Suite, built: &BTreeSet<&'static str>) -> Duration {
     let family = |name: &str| catalog::PEERS.iter().find(|peer| peer.name == name).map(|peer| peer.family);
     let mut begun: Vec<Family> = built.iter().filter_map(|name| family(name)).collect();
@@ -310,7 +310,7 @@ fn build_time(suite: &Suite, built: &BTreeSet<&'static str>) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// FNV-1a over seed and name: the same everywhere, which the standard library's hashes do not promise.
+/// FNV-1a of seed and name. The standard library's hashes may change between releases.
 fn mixed(seed: u64, name: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smoke_set_is_in_every_plan_and_takes_less_than_a_third() {
+    fn the_smoke_set_is_in_every_plan_and_costs_less_than_a_third() {
         let plan = choose(after(&[]), &|_| true, ROOM, 1);
         let smoke = SUITES.iter().filter(|suite| suite.smoke);
         assert!(smoke.clone().all(|suite| names(&plan).contains(&suite.name.to_owned())));
@@ -357,14 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_whose_subject_changed_is_chosen_and_says_which_path_did() {
+    fn a_suite_whose_subject_changed_is_selected_and_names_the_path() {
         let plan = choose(after(&["crates/kubernetes/store/src/log.rs"]), &|_| true, ROOM, 7);
         let crash = plan.chosen.iter().find(|one| one.candidate.suite.name == "crash").unwrap();
         assert_eq!(crash.why, "crates/kubernetes/store/src/log.rs changed");
     }
 
     #[test]
-    fn budgets_hold_and_nothing_is_lost() {
+    fn budgets_are_kept_and_no_suite_is_dropped() {
         for seed in 0..50 {
             let all = after(&["crates/kubernetes/apiserver/src/server.rs", "crates/capi/core/src/lib.rs"]);
             let count = all.len();
@@ -378,8 +378,8 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_has_its_turn_within_a_dozen_runs() {
-        // As in CI with a cache: what ran is recorded, and each landing changes what everything runs on.
+    fn every_suite_runs_within_a_dozen_runs() {
+        // As in CI with a cache: passes are recorded, and each commit changes a path that every suite depends on.
         let mut age = std::collections::BTreeMap::new();
         for run in 0..12 {
             let all = after(&["Cargo.lock"])
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_that_are_not_built_count() {
+    fn building_missing_peers_counts_towards_the_budget() {
         let suite = super::super::suites::find("kubectl-parity").unwrap();
         let all: BTreeSet<_> = catalog::PEERS.iter().map(|peer| peer.name).collect();
         assert_eq!(build_time(suite, &all), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! The suites: what each is held against, which peers it runs, which paths can change its result, what it costs.
+//! The suites: what each compares with, the peers it runs, the paths that can change its result, its cost.
 
 use anyhow::{Context, Result};
 
@@ -10,23 +10,23 @@ pub struct Suite {
     pub name: &'static str,
     /// Arguments of a run in CI, after the name.
     pub arguments: &'static [&'static str],
-    /// A long suite is split: every part is planned and run by itself, with `--part 3/16`.
+    /// A long suite is split. Each part is planned and run by itself, with `--part 3/16`.
     pub parts: u32,
     pub against: &'static [Against],
     /// Peers that must be built before it starts.
     pub peers: &'static [&'static [&'static str]],
     pub needs: &'static [Need],
-    /// Paths of what the suite is chiefly about, and of its own code and data: a change there runs it first.
+    /// Paths of the suite's subject, its code and its data. A change there selects it first.
     pub about: &'static [&'static str],
-    /// Paths of what it runs on besides.
+    /// Other paths that it depends on.
     pub uses: &'static [&'static [&'static str]],
-    /// Seconds of a part on two idle cores, where docs/dev/interop.md has no measured duration yet.
+    /// Duration of a part in seconds on two idle cores, used until docs/dev/interop.md has a measured one.
     pub seconds: u64,
-    /// Part of every run.
+    /// Whether it is part of every run.
     pub smoke: bool,
 }
 
-/// Whose behaviour a suite compares with.
+/// What a suite compares with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     Kubernetes,
@@ -40,12 +40,12 @@ pub enum Against {
     KubernetesPython,
     KubeRs,
     Containerd,
-    /// Nothing but its own promises.
+    /// Our own guarantees; no other program.
     Capstan,
 }
 
 impl Against {
-    /// Name and version, as the table in docs/dev/interop.md shows them.
+    /// Name and version, as shown in docs/dev/interop.md.
     pub fn label(self) -> String {
         let (name, version) = match self {
             Self::Kubernetes => ("Kubernetes", at::KUBERNETES),
@@ -65,7 +65,7 @@ impl Against {
     }
 }
 
-/// What a suite needs besides peers and our binary.
+/// What a suite needs in addition to peers and our binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The program in tests/clients/kube-rs.
@@ -75,7 +75,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Seconds that it takes on two idle cores. An image may be in the cache, but then its peers are too.
+    /// Build time in seconds on two idle cores. If an image is cached, so are its peers.
     pub fn seconds(self) -> u64 {
         match self {
             Self::KubeRsSuite => 120,
@@ -90,7 +90,7 @@ const CLUSTERCTL: &[&str] = &["clusterctl"];
 const DRIVERS: &[&str] = &["capi-core", "capi-bootstrap", "capi-controlplane"];
 const CAPD: &[&str] = &["capd"];
 
-/// The API server and what it is made of.
+/// The API server and its dependencies.
 const API: &[&str] = &[
     "crates/kubernetes/apiserver/**",
     "crates/kubernetes/builtin/**",
@@ -141,7 +141,7 @@ const fn suite(name: &'static str, seconds: u64) -> Suite {
     }
 }
 
-/// Every suite. Costs are those of a quiet machine with two cores and the profile `ci`.
+/// Every suite. Costs are measured on an idle machine with two cores and the profile `ci`.
 pub const SUITES: &[Suite] = &[
     Suite {
         against: &[Against::ClusterApi, Against::Capc],
@@ -378,20 +378,19 @@ pub const SUITES: &[Suite] = &[
     },
 ];
 
-/// What every suite runs on: a change here can affect all of them.
+/// Paths that every suite depends on.
 pub const EVERY_SUITE_USES: &[&str] =
     &["Cargo.lock", "Cargo.toml", "tests/interop/src/bed/**", "tests/support/**"];
 
-/// The suite of this name.
 pub fn find(name: &str) -> Result<&'static Suite> {
     SUITES.iter().find(|suite| suite.name == name).with_context(|| {
         let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
-        format!("{name}: no such suite of interop; known are {}", known.join(", "))
+        format!("{name}: no such suite; the suites are {}", known.join(", "))
     })
 }
 
 impl Suite {
-    /// The names of its peers, each once.
+    /// Names of its peers, without duplicates.
     pub fn peer_names(&self) -> impl Iterator<Item = &'static str> {
         let mut names: Vec<_> = self.peers.iter().flat_map(|group| group.iter().copied()).collect();
         names.sort_unstable();
@@ -399,13 +398,13 @@ impl Suite {
         names.into_iter()
     }
 
-    /// Names and versions of what it is compared with.
+    /// Names and versions of what it compares with.
     pub fn against_labels(&self) -> String {
         self.against.iter().map(|one| one.label()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Whether a path of the repository matches a pattern: `**` is any number of folders, `*` anything inside of one name.
+/// Whether a path of the repository matches a pattern: `**` is any number of folders, `*` anything within a name.
 pub fn matches(pattern: &str, path: &str) -> bool {
     if pattern == "**" {
         return true;

@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::{Exception, Finding, text};
 
-/// Lines above which a file needs a reason.
+/// Longest file, in lines, that needs no reason.
 const MOST: usize = 800;
-/// How the reason begins, in the first lines of the file.
+/// Prefix of the reason, in the first lines of the file.
 const REASON: &str = "Long because";
 const HEAD: usize = 15;
 
@@ -18,7 +18,7 @@ pub fn check(files: &[String]) -> Result<Vec<Finding>> {
         let Some(text) = text(path)? else { continue };
         if is_too_long(&text) {
             let what = format!(
-                "{} lines: split it, or say in its head why not (`{REASON} …`)",
+                "{} lines: split it, or give the reason in its first lines (`{REASON} …`)",
                 text.lines().count()
             );
             findings.push(Finding { place: path.clone(), what });

@@ -1,11 +1,10 @@
-//! Words that users must not read, and host names that no file may have.
+//! Words of the glossary's "not" column, and host names that no file may contain.
 
 use anyhow::Result;
 
 use super::{Exception, Finding, text};
 
-/// What to write, and instead of what. Of the glossary's phrases these are gone from docs and command line; a phrase
-/// joins when its last use goes.
+/// What to write, and the phrases it replaces. A phrase joins the list when its last use is gone.
 const PHRASES: &[(&str, &[&str])] = &[
     ("requeue, retry, back off", &["look again", "looks again"]),
     ("conflict, stale", &["overtaken", "quarrel", "quarrels"]),
@@ -16,7 +15,7 @@ const PHRASES: &[(&str, &[&str])] = &[
     ("fixed by, fix", &["whose turn", "how to mend"]),
 ];
 
-/// Package registries. Their names belong to the settings of a machine, not into a repository.
+/// Hosts of package registries. They belong to the settings of a machine, not into a repository.
 const REGISTRIES: &[&str] = &[
     concat!("crates", ".io"),
     concat!("pypi", ".org"),
@@ -63,7 +62,7 @@ fn read_by_users<'a>(path: &str, line: &'a str) -> Option<&'a str> {
     line.trim_start().strip_prefix("/// ").filter(|_| is_command_line)
 }
 
-/// The first forbidden phrase of a text, and what to write.
+/// The first forbidden phrase of a text, and what to write instead.
 fn forbidden(text: &str) -> Option<(&'static str, &'static str)> {
     let lower = text.to_lowercase();
     PHRASES
@@ -72,7 +71,7 @@ fn forbidden(text: &str) -> Option<(&'static str, &'static str)> {
         .find(|(phrase, _)| has_phrase(&lower, phrase))
 }
 
-/// Whether a phrase stands in a text as words of their own.
+/// Whether a text contains a phrase as whole words.
 fn has_phrase(text: &str, phrase: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(phrase)

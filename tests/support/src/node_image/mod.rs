@@ -1,6 +1,6 @@
-//! `cargo xtask node-image`: a root file system that machines of `capstan server --kvm` boot from.
+//! `cargo xtask node-image`: builds the root file system that machines of `capstan server --kvm` boot from.
 //!
-//! From Debian's packages and from peers built from their Go modules; `make.sh` is the recipe.
+//! It contains Debian packages and peers built from their Go modules. `make.sh` is the recipe.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,37 +13,37 @@ use crate::peers::{self, Cache, catalog, debian};
 use crate::text::Lap;
 
 const RECIPE: &str = include_str!("make.sh");
-/// Programs of ours on an image, with their text.
+/// Small programs of ours on an image, with their source.
 const SMALL: [(&str, &str); 2] = [("pause", include_str!("pause.go")), ("web", include_str!("web.go"))];
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Folder for images; a folder of the peers' cache when not given
+    /// Folder for images [default: a folder in the peers' cache]
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Mirror of Debian that packages come from; debootstrap's own choice when not given
+    /// Debian mirror to install packages from [default: that of debootstrap]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// Make the image anew even if it is there
+    /// Rebuild the image even if it is current
     #[arg(long)]
     again: bool,
-    /// Make the images of an upgrade: of the release that clusters come from and of this one, each with the other's
-    /// add-ons
+    /// Build both images of an upgrade: the release that clusters start from and the current one, each with the
+    /// add-ons of both
     #[arg(long)]
     before: bool,
 }
 
-/// Which release of Kubernetes is on an image.
+/// Kubernetes release on an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// The one that everything is held against.
+    /// The release that the suites run.
     Current,
-    /// The one that clusters are upgraded from.
+    /// The release that clusters are upgraded from.
     Before,
 }
 
 impl Release {
-    /// Such as `v1.36.3`.
+    /// With a `v`, for example `v1.36.3`.
     pub fn version(self) -> String {
         let version = match self {
             Release::Current => catalog::KUBERNETES,
@@ -60,7 +60,7 @@ impl Release {
         }
     }
 
-    /// What the names of its programs end with in the cache of peers.
+    /// Suffix of its programs in the cache of peers.
     fn suffix(self) -> &'static str {
         match self {
             Release::Current => "",
@@ -68,25 +68,25 @@ impl Release {
         }
     }
 
-    /// Everything its image is made of.
-    fn peers(self, company: Company) -> Result<Vec<Peer>> {
+    /// Everything on its image.
+    fn peers(self, add_ons: AddOns) -> Result<Vec<Peer>> {
         let mut names: Vec<String> = catalog::NODE_IMAGE.iter().map(|name| (*name).to_owned()).collect();
         let of_family = |peer: &&Peer| peer.family == catalog::Family::KubernetesBefore;
         let before = catalog::PEERS.iter().filter(of_family).map(|peer| peer.name.to_owned());
-        match (self, company) {
+        match (self, add_ons) {
             (Release::Before, _) => names.extend(before),
-            (Release::Current, Company::Other) => {
+            (Release::Current, AddOns::Other) => {
                 names.extend(["kubeadm", "kube-proxy"].map(|name| format!("{name}{}", catalog::BEFORE)));
             }
-            (Release::Current, Company::None) => {}
+            (Release::Current, AddOns::None) => {}
         }
         catalog::select(&names)
     }
 }
 
-/// Whose add-ons an image has beside its own.
+/// Which add-ons an image has in addition to its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
+enum AddOns {
     None,
     /// Those of the release at the other end of an upgrade: nodes run both for a while.
     Other,
@@ -97,56 +97,56 @@ pub fn run(options: &Options) -> Result<()> {
         Some(folder) => std::path::absolute(folder)?,
         None => images()?,
     };
-    let wanted: &[(Release, Company)] = match options.before {
-        false => &[(Release::Current, Company::None)],
-        true => &[(Release::Before, Company::Other), (Release::Current, Company::Other)],
+    let wanted: &[(Release, AddOns)] = match options.before {
+        false => &[(Release::Current, AddOns::None)],
+        true => &[(Release::Before, AddOns::Other), (Release::Current, AddOns::Other)],
     };
-    for (release, company) in wanted {
-        make(&images, *release, *company, options.mirror.as_deref(), options.again)?;
+    for (release, add_ons) in wanted {
+        make(&images, *release, *add_ons, options.mirror.as_deref(), options.again)?;
     }
     Ok(())
 }
 
-/// Where images are that no place was named for.
+/// Default folder for images.
 pub fn images() -> Result<PathBuf> {
     Cache::locate()?.folder("node-images")
 }
 
-/// Makes the image of this release in a folder unless it is there.
+/// Builds the image of the current release in a folder, unless it is there.
 pub fn ensure(images: &Path) -> Result<()> {
-    make(images, Release::Current, Company::None, None, false)
+    make(images, Release::Current, AddOns::None, None, false)
 }
 
-/// Makes the images of an upgrade in a folder unless they are there.
+/// Builds both images of an upgrade in a folder, unless they are there.
 pub fn ensure_upgrade(images: &Path) -> Result<()> {
     [Release::Before, Release::Current]
         .into_iter()
-        .try_for_each(|release| make(images, release, Company::Other, None, false))
+        .try_for_each(|release| make(images, release, AddOns::Other, None, false))
 }
 
-/// What an image is made from: if this changes, it is made again.
-fn source(release: Release, company: Company) -> Result<String> {
+/// Identifies what an image is built from. An image with another source is rebuilt.
+fn source(release: Release, add_ons: AddOns) -> Result<String> {
     let mut source = RECIPE.to_owned();
-    source.extend(peers::stamps(&release.peers(company)?));
+    source.extend(peers::stamps(&release.peers(add_ons)?));
     source.extend(SMALL.map(|(_, text)| text));
     Ok(source)
 }
 
-fn make(images: &Path, release: Release, company: Company, mirror: Option<&str>, again: bool) -> Result<()> {
+fn make(images: &Path, release: Release, add_ons: AddOns, mirror: Option<&str>, again: bool) -> Result<()> {
     let image = images.join(format!("kubernetes-{}", release.version()));
     let mark = image.join("made-from");
     let made = std::fs::read_to_string(&mark).unwrap_or_default();
-    // One with another's add-ons is as good as one without.
-    let serves = made == source(release, Company::Other)? || made == source(release, company)?;
+    // An image with additional add-ons also works alone.
+    let serves = made == source(release, AddOns::Other)? || made == source(release, add_ons)?;
     if serves && !again {
-        println!("node-image: {} is there", image.display());
+        println!("node-image: {} is current", image.display());
         return Ok(());
     }
     if !rustix::process::geteuid().is_root() {
-        bail!("a root file system takes root to make: run as root");
+        bail!("building a root file system needs root: run as root");
     }
     let mut lap = Lap::start();
-    let names: Vec<String> = release.peers(company)?.iter().map(|peer| peer.name.to_owned()).collect();
+    let names: Vec<String> = release.peers(add_ons)?.iter().map(|peer| peer.name.to_owned()).collect();
     peers::build(&names)?;
     let cache = Cache::locate()?;
     let programs = cache.folder("bin")?;
@@ -157,7 +157,7 @@ fn make(images: &Path, release: Release, company: Company, mirror: Option<&str>,
     lap.end("programs");
     std::fs::create_dir_all(images)?;
     let debootstrap = debian::unpacked("debootstrap", &cache.folder("src/debootstrap")?)?;
-    let other = (company == Company::Other).then(|| release.other());
+    let other = (add_ons == AddOns::Other).then(|| release.other());
     let status = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", RECIPE])
         .env("IMAGE", &image)
@@ -172,9 +172,9 @@ fn make(images: &Path, release: Release, company: Company, mirror: Option<&str>,
         .status()
         .context("run unshare (of util-linux)")?;
     if !status.success() {
-        bail!("the image could not be made ({status})");
+        bail!("building the image failed ({status})");
     }
-    std::fs::write(mark, source(release, company)?)?;
+    std::fs::write(mark, source(release, add_ons)?)?;
     lap.end("image");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where built peers live: outside the work tree, one folder per set of versions.
+//! The cache of built peers: outside the work tree, one folder per set of versions.
 
 use std::path::{Path, PathBuf};
 
@@ -20,29 +20,29 @@ impl Cache {
         let base = variable("CAPSTAN_PEERS")
             .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("capstan/peers")))
             .or_else(|| Some(variable("HOME")?.join(".cache/capstan/peers")))
-            .context("no place for the peers: set CAPSTAN_PEERS to a folder")?;
+            .context("no folder for the peers: set CAPSTAN_PEERS")?;
         Ok(Self { root: std::path::absolute(base)?.join(catalog::version_set()) })
     }
 
-    /// The folder itself, created.
+    /// The folder itself. Created if missing.
     pub fn root(&self) -> Result<&Path> {
         std::fs::create_dir_all(&self.root).with_context(|| format!("create {}", self.root.display()))?;
         Ok(&self.root)
     }
 
-    /// A folder of the cache, created.
+    /// A folder of the cache. Created if missing.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.root.join(name);
         std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         Ok(folder)
     }
 
-    /// Where a peer's program is or will be.
+    /// Path of a peer's program, built or not.
     pub fn program(&self, peer: &Peer) -> PathBuf {
         self.root.join("bin").join(peer.name)
     }
 
-    /// A built peer, or the command that builds it.
+    /// Path of a built peer. The error names the command that builds it.
     pub fn built(&self, name: &str) -> Result<PathBuf> {
         let peer = catalog::select(&[name.to_owned()])?[0];
         let program = self.program(&peer);

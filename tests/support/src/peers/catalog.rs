@@ -1,4 +1,4 @@
-//! Which real programs the suites are held against, and how each is built from its Go module.
+//! The real programs that the suites compare with, and how each is built from its Go module.
 
 use std::fmt::Write as _;
 
@@ -8,22 +8,17 @@ use anyhow::{Result, bail};
 pub const KUBERNETES: &str = "1.36.3";
 /// Kubernetes release that clusters of real nodes are upgraded from.
 pub const KUBERNETES_BEFORE: &str = "1.35.4";
-/// End of the names of programs of [`KUBERNETES_BEFORE`].
+/// Suffix of the programs of [`KUBERNETES_BEFORE`].
 pub const BEFORE: &str = "-before";
-/// etcd release.
 pub const ETCD: &str = "3.6.5";
 /// Cluster API release. Its `test` module of 1.14.1 and 1.14.2 was never published, so all three modules stay at 1.14.0.
 pub const CLUSTER_API: &str = "1.14.0";
-/// Release of the CloudStack provider for Cluster API.
 pub const CAPC: &str = "0.6.1";
 /// Release of the OpenStack provider for Cluster API; only its definitions are used.
 pub const CAPO: &str = "0.14.7";
 
-/// Release of containerd on node images.
 pub const CONTAINERD: &str = "2.4.2";
-/// Release of runc on node images.
 pub const RUNC: &str = "1.5.2";
-/// Release of the reference CNI plugins on node images.
 pub const CNI_PLUGINS: &str = "1.9.1";
 /// Release of CoreDNS that kubeadm of [`KUBERNETES`] asks for.
 pub const COREDNS: &str = "1.14.2";
@@ -34,32 +29,24 @@ pub const COREFILE_MIGRATION: &str = "1.0.34";
 /// Release of CloudStack's Go client, the one that this CAPC uses.
 pub const CLOUDSTACK_GO: &str = "2.17.1";
 
-/// Module path of CloudStack's Go client.
 pub const CLOUDSTACK_GO_MODULE: &str = "github.com/apache/cloudstack-go/v2";
-/// Module path of the library that migrates Corefiles.
 pub const COREFILE_MIGRATION_MODULE: &str = "github.com/coredns/corefile-migration";
 /// Module path of Cluster API's managers.
 pub const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 /// Module path of Cluster API's development provider (CAPD) and its templates.
 pub const CLUSTER_API_TEST_MODULE: &str = "sigs.k8s.io/cluster-api/test";
-/// Module path of the CloudStack provider.
 pub const CAPC_MODULE: &str = "sigs.k8s.io/cluster-api-provider-cloudstack";
-/// Module path of the OpenStack provider.
 pub const CAPO_MODULE: &str = "sigs.k8s.io/cluster-api-provider-openstack";
 
-/// Module path of containerd.
 pub const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
-/// Module path of runc.
 pub const RUNC_MODULE: &str = "github.com/opencontainers/runc";
-/// Module path of the reference CNI plugins.
 pub const CNI_PLUGINS_MODULE: &str = "github.com/containernetworking/plugins";
-/// Module path of CoreDNS.
 pub const COREDNS_MODULE: &str = "github.com/coredns/coredns";
 
-/// Start of the module paths of wrappers.
+/// Prefix of the module paths of wrappers.
 const OWN_MODULES: &str = "capstan.peers/";
 
-/// Programs that come out of one wrapper module, and so share one dependency graph.
+/// Programs of one wrapper module. They share one dependency graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     Kubernetes,
@@ -73,15 +60,14 @@ pub enum Family {
     CoreDns,
 }
 
-/// One program.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub name: &'static str,
     pub family: Family,
     pub package: &'static str,
-    /// `go test -c` rather than `go build`.
+    /// Built with `go test -c` rather than `go build`.
     pub is_test_binary: bool,
-    /// Seconds that it takes on two idle cores once the shared packages of its family are compiled.
+    /// Build time in seconds on two idle cores, once the shared packages of its family are compiled.
     pub seconds: u64,
 }
 
@@ -89,7 +75,6 @@ const fn peer(name: &'static str, family: Family, package: &'static str, seconds
     Peer { name, family, package, is_test_binary: false, seconds }
 }
 
-/// Every peer.
 pub const PEERS: &[Peer] = &[
     peer("kubectl", Family::Kubernetes, "k8s.io/kubernetes/cmd/kubectl", 45),
     peer("etcd", Family::Etcd, "go.etcd.io/etcd/server/v3", 20),
@@ -139,7 +124,7 @@ pub const PEERS: &[Peer] = &[
     peer("capc", Family::Capc, CAPC_MODULE, 30),
 ];
 
-/// Peers on the image of a node, and in the container images of a control plane.
+/// Peers on a node image and in the container images of its control plane.
 pub const NODE_IMAGE: &[&str] = &[
     "kubectl",
     "etcd",
@@ -161,28 +146,29 @@ pub const NODE_IMAGE: &[&str] = &[
     "etcdctl",
 ];
 
-/// CoreDNS with what kubeadm's Corefile uses: the plugins of clouds and databases are most of its build.
+/// CoreDNS with only the plugins that kubeadm's Corefile uses: plugins for clouds and databases are most of its
+/// build.
 const COREDNS_MAIN: &str = include_str!("coredns.go");
 
-/// The peers of these names, all if there are none, in build order.
+/// The named peers, or all if no name is given, in build order.
 pub fn select(only: &[String]) -> Result<Vec<Peer>> {
     for name in only {
         if !PEERS.iter().any(|peer| peer.name == name) {
             let known: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
-            bail!("{name}: no such peer; known are {}", known.join(", "));
+            bail!("{name}: no such peer; the peers are {}", known.join(", "));
         }
     }
     let wanted = |peer: &&Peer| only.is_empty() || only.iter().any(|name| name == peer.name);
     Ok(PEERS.iter().filter(wanted).copied().collect())
 }
 
-/// Name of the cache folder that holds exactly these versions.
+/// Name of the cache folder of these versions.
 pub fn version_set() -> String {
     format!("kubernetes-{KUBERNETES}_etcd-{ETCD}_cluster-api-{CLUSTER_API}_capc-{CAPC}")
 }
 
 impl Family {
-    /// Name of the wrapper module's folder.
+    /// Folder name of the wrapper module.
     pub fn name(self) -> &'static str {
         match self {
             Family::Kubernetes => "kubernetes",
@@ -197,7 +183,7 @@ impl Family {
         }
     }
 
-    /// The module whose own go.mod must be read to write the wrapper's, with its version.
+    /// The module whose go.mod the wrapper's is derived from, with its version.
     pub fn main_module(self) -> (&'static str, String) {
         match self {
             Family::Kubernetes => ("k8s.io/kubernetes", format!("v{KUBERNETES}")),
@@ -212,7 +198,7 @@ impl Family {
         }
     }
 
-    /// The wrapper's go.mod, given that of the main module.
+    /// The wrapper's go.mod, derived from the main module's.
     pub fn go_mod(self, upstream: &str) -> String {
         let mut out = format!("module {OWN_MODULES}{}\n\ngo 1.26.0\n\n", self.name());
         let mut line = |text: String| writeln!(out, "{text}").unwrap_or_default();
@@ -220,7 +206,7 @@ impl Family {
         line(format!("require {main} {version}"));
         match self {
             Family::Kubernetes | Family::KubernetesBefore => {
-                // Its staging modules are published one by one under v0.<minor>.<patch>.
+                // Staging modules are published one by one as v0.<minor>.<patch>.
                 let staged = version.replacen('1', "0", 1);
                 for module in staging_modules(upstream) {
                     line(format!("replace {module} => {module} {staged}"));
@@ -231,7 +217,7 @@ impl Family {
                 for module in ["sigs.k8s.io/cluster-api/api", CLUSTER_API_TEST_MODULE] {
                     line(format!("require {module} {version}"));
                 }
-                // The `test` module replaces these two by folders of its own repository.
+                // The `test` module replaces these two with folders of its own repository.
                 for module in [CLUSTER_API_MODULE, "sigs.k8s.io/cluster-api/api"] {
                     line(format!("replace {module} => {module} {version}"));
                 }
@@ -255,12 +241,12 @@ impl Family {
         out
     }
 
-    /// A program of ours in the wrapper module: its folder and its text.
+    /// A program of ours in the wrapper module: its folder and its source.
     pub fn own_program(self) -> Option<(&'static str, &'static str)> {
         (self == Family::CoreDns).then_some(("coredns", COREDNS_MAIN))
     }
 
-    /// Seconds that packages shared by its programs take on two idle cores.
+    /// Build time in seconds of the packages that its programs share, on two idle cores.
     pub fn shared_seconds(self) -> u64 {
         match self {
             Family::Kubernetes | Family::KubernetesBefore => 90,
@@ -272,16 +258,15 @@ impl Family {
         }
     }
 
-    /// What `go mod tidy` is called with.
     pub fn tidy_arguments(self) -> &'static [&'static str] {
         match self {
-            // A generated package of its own tests is not in the module.
+            // `-e`: a generated package of CAPC's tests is not in the module.
             Family::Capc => &["mod", "tidy", "-e"],
             _ => &["mod", "tidy"],
         }
     }
 
-    /// Linker flags: the version each program prints.
+    /// Linker flags. They set the version that each program prints.
     pub fn linker_flags(self) -> String {
         let stamped = |package: &str, version: &str| {
             let mut parts = version.split('.');
@@ -300,7 +285,7 @@ impl Family {
         }
     }
 
-    /// Build tags: what a program shall not need.
+    /// Build tags that turn off optional dependencies.
     pub fn tags(self) -> &'static str {
         match self {
             Family::Containerd => "no_btrfs no_zfs no_devmapper",
@@ -309,8 +294,8 @@ impl Family {
         }
     }
 
-    /// The Debian package with the C library that a family is linked with, if it is: runc enters namespaces before
-    /// Go's runtime starts, which only C can, and filters system calls.
+    /// The Debian package of the C library that a family links with, if any. runc needs C to enter namespaces before
+    /// Go's runtime starts, and libseccomp to filter system calls.
     pub fn c_library(self) -> Option<&'static str> {
         (self == Family::Runc).then_some("libseccomp-dev")
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The files of a package, downloaded by apt from where this machine gets its packages.
+/// Downloads a package with apt and unpacks it into `folder`.
 pub fn unpacked(package: &str, folder: &Path) -> Result<PathBuf> {
     let files = folder.join("files");
     if files.is_dir() {
@@ -14,7 +14,7 @@ pub fn unpacked(package: &str, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let download = || run(Command::new("apt-get").args(["download", package]).current_dir(folder));
     if download().is_err() {
-        // A fresh machine knows of no packages, or of ones that are gone.
+        // The package index of a fresh machine is empty or outdated.
         run(Command::new("apt-get").args(["update", "--quiet"]))?;
         download()?;
     }
@@ -27,7 +27,7 @@ pub fn unpacked(package: &str, folder: &Path) -> Result<PathBuf> {
     Ok(files)
 }
 
-/// Runs a program to its end and shows what it said if it failed.
+/// Runs a program and prints its output if it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = format!(
         "{} {}",

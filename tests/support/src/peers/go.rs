@@ -16,7 +16,7 @@ const NEEDED: (u32, u32) = (1, 26);
 const INSTALL: &str =
     "install Go 1.26 or newer (https://go.dev/dl/, or your distribution's golang package) and put it on PATH";
 
-/// Refuses an absent or too old Go with what to install.
+/// Fails if Go is missing or too old, and says what to install.
 pub fn check_version(cache: &Cache) -> Result<()> {
     let output = Command::new("go")
         .args(["env", "GOVERSION"])
@@ -35,7 +35,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Writes the wrapper module of a family and resolves its dependencies, once.
+/// Writes the wrapper module of a family and resolves its dependencies. Does nothing if that is done.
 pub fn prepare(cache: &Cache, family: Family) -> Result<()> {
     let folder = wrapper(cache, family)?;
     let (module, version) = family.main_module();
@@ -59,8 +59,8 @@ pub fn prepare(cache: &Cache, family: Family) -> Result<()> {
     Ok(())
 }
 
-/// Builds programs of one family into the cache, as many as possible in one call: packages are loaded once, and one
-/// program is linked while another is still compiled. Each appears there whole or not at all.
+/// Builds programs of one family into the cache, with as few `go build` calls as possible: packages are loaded once,
+/// and linking overlaps with compiling. Each program is moved into place only when it is complete.
 pub fn build(cache: &Cache, family: Family, peers: &[Peer]) -> Result<()> {
     let bin = cache.folder("bin")?;
     let unfinished = cache.folder(&format!("unfinished/{}", family.name()))?;
@@ -101,7 +101,7 @@ fn batches(peers: &[Peer]) -> Vec<Vec<Peer>> {
     all
 }
 
-/// What Go calls the program of a package: the last part of its path that is no version.
+/// The name `go build` gives the program of a package: the last element of its path that is not a version.
 fn program_name(package: &str) -> &str {
     let is_version = |part: &&str| {
         part.strip_prefix('v').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
@@ -109,7 +109,7 @@ fn program_name(package: &str) -> &str {
     package.rsplit('/').find(|part| !is_version(part)).unwrap_or(package)
 }
 
-/// Builds a program of one file into the cache, unless it was built from the same text.
+/// Builds a program of one file into the cache, unless it was built from the same source.
 pub fn small_program(cache: &Cache, name: &str, go_mod: &str, source: &str) -> Result<PathBuf> {
     let folder = cache.folder(&format!("src/{name}"))?;
     let program = cache.folder("bin")?.join(name);
@@ -130,9 +130,9 @@ fn run(cache: &Cache, folder: &Path, name: &str, arguments: &[&str]) -> Result<(
     run_with(cache, folder, name, arguments, None)
 }
 
-/// What pkg-config must know to find a library of Debian's that is unpacked beside the sources: nothing is installed.
-/// What pkg-config answers does not count in Go's cache of builds, what the linker is told does: without the latter a
-/// build would look where an earlier one found the library.
+/// Environment that lets pkg-config find a Debian library unpacked beside the sources; nothing is installed. Go's
+/// build cache ignores pkg-config's output but includes linker flags. `CGO_LDFLAGS` therefore carries the folder, or
+/// a cached build would use the folder of an earlier run.
 fn c_settings(folder: &Path, package: &str) -> Result<[(&'static str, OsString); 3]> {
     let unpacked = debian::unpacked(package, &folder.join(package))?;
     let found = std::fs::read_dir(unpacked.join("usr/lib"))?.flatten();
@@ -180,7 +180,7 @@ fn run_with(
     Ok(())
 }
 
-/// The extracted sources of a module: CRDs, webhook manifests and templates are read from there at test time.
+/// The extracted sources of a module. Suites read CRDs, webhook manifests and templates from there.
 pub fn module_dir(module: &str, version: &str) -> Result<PathBuf> {
     static KNOWN: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let query = format!("{module}@{version}");

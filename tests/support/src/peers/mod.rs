@@ -1,6 +1,6 @@
-//! `cargo xtask peers`: the real programs of the outside world, built once from pinned Go modules.
+//! `cargo xtask peers`: builds the real programs that suites compare with, from pinned Go modules.
 //!
-//! Nothing here is downloaded as a binary: Go's module proxy and checksum database vouch for the sources.
+//! No binary is downloaded. Go's checksum database verifies the sources.
 
 pub mod cache;
 pub mod catalog;
@@ -24,7 +24,7 @@ pub use go::module_dir;
 
 use crate::text::{human_bytes, human_duration};
 
-/// Builds the chosen peers (all, when none is named) that are not built yet.
+/// Builds the named peers, or all if no name is given. Skips those that are built.
 pub fn build(only: &[String]) -> Result<()> {
     let chosen = catalog::select(only)?;
     let cache = Cache::locate()?;
@@ -56,16 +56,16 @@ pub fn build(only: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds a small Go program of ours that uses pinned modules, unless it is built already.
+/// Builds a small Go program of ours that uses pinned modules, unless it is built.
 pub fn small_program(name: &str, go_mod: &str, source: &str) -> Result<std::path::PathBuf> {
     let cache = Cache::locate()?;
-    // Not the lock of the peers, which may be held for an hour.
+    // Not the lock of the peers, which can be held for an hour.
     let _lock = lock(&cache.folder(&format!("src/{name}"))?)?;
     go::check_version(&cache)?;
     go::small_program(&cache, name, go_mod, source)
 }
 
-/// Puts questions to a small program, one per line, and reads as many answers.
+/// Sends questions to a small program, one JSON value per line, and reads one answer for each.
 pub fn ask<A: DeserializeOwned>(program: &Path, questions: &[impl Serialize]) -> Result<Vec<A>> {
     let mut child = Command::new(program)
         .stdin(Stdio::piped())
@@ -90,12 +90,12 @@ pub fn ask<A: DeserializeOwned>(program: &Path, questions: &[impl Serialize]) ->
     Ok(answers)
 }
 
-/// Holds other runs off: two builds into one folder would write the same files.
+/// Locks a folder against other runs: two builds into one folder would write the same files.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join("lock");
     let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
     if file.try_lock().is_err() {
-        println!("peers: another run is building here, waiting for it …");
+        println!("peers: waiting for another run that builds them");
         file.lock().with_context(|| format!("lock {}", path.display()))?;
     }
     Ok(file)
@@ -105,7 +105,7 @@ fn stamp_path(cache: &Cache, peer: &Peer) -> Result<std::path::PathBuf> {
     Ok(cache.folder("stamps")?.join(peer.name))
 }
 
-/// What a program was built from: if this changes, it is built again.
+/// Identifies what a program is built from. A program with another stamp is rebuilt.
 fn stamp(peer: &Peer) -> String {
     let (module, version) = peer.family.main_module();
     let tags = peer.family.tags();
@@ -115,7 +115,7 @@ fn stamp(peer: &Peer) -> String {
     format!("{module}@{version} {} {flags}\n{own}", peer.package)
 }
 
-/// What programs are built from, each as a line.
+/// The stamps of programs, one per line.
 pub fn stamps(peers: &[Peer]) -> impl Iterator<Item = String> {
     peers.iter().map(stamp)
 }
@@ -125,7 +125,6 @@ fn is_current(cache: &Cache, peer: &Peer) -> Result<bool> {
     Ok(stamped == stamp(peer) && Path::is_file(&cache.program(peer)))
 }
 
-/// Folder of the wrapper module of a family.
 fn wrapper(cache: &Cache, family: Family) -> Result<std::path::PathBuf> {
     cache.folder(&format!("src/{}", family.name()))
 }
