@@ -1,5 +1,4 @@
-//! A small Kubernetes client: requests as bytes and JSON, nothing cached, nothing retried, so that what a suite
-//! sees is what the server said.
+//! A small Kubernetes client for suites. It caches and retries nothing, so a suite sees exactly what the server sent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,23 +20,23 @@ use serde_json::Value;
 
 use crate::bed::kubeconfig::{self, Access};
 
-/// How long any answer but a watch may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of every request except watches.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Content types a request body may have.
+/// Content types of request bodies.
 pub mod content {
     pub const JSON: &str = "application/json";
     pub const MERGE_PATCH: &str = "application/merge-patch+json";
 }
 
-/// One client of one server; clones share connections.
+/// A client of one server. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct Api {
     base: String,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -51,7 +50,7 @@ impl Reply {
             .with_context(|| format!("not JSON ({}): {}", self.status, String::from_utf8_lossy(&self.body)))
     }
 
-    /// The body of a success; any other status is an error that carries the server's words.
+    /// The body of a 2xx response. Any other status is an error with the server's message.
     pub fn success(self) -> Result<Value> {
         let body = self.json()?;
         if !self.status.is_success() {
@@ -60,7 +59,7 @@ impl Reply {
         Ok(body)
     }
 
-    /// Texts of the Warning headers.
+    /// Texts of the `Warning` headers.
     pub fn warnings(&self) -> Vec<String> {
         self.headers
             .get_all("warning")
@@ -70,7 +69,7 @@ impl Reply {
     }
 }
 
-/// Which HTTP versions a client offers.
+/// HTTP versions that a client offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     Both,
@@ -110,7 +109,7 @@ impl Api {
         Ok(request.body(Full::new(body))?)
     }
 
-    /// Sends one request and reads the whole answer.
+    /// Sends a request and reads the complete response.
     pub async fn send(
         &self,
         method: Method,
@@ -126,9 +125,9 @@ impl Api {
             let body = incoming.collect().await?.to_bytes();
             anyhow::Ok(Reply { status: parts.status, headers: parts.headers, body })
         };
-        tokio::time::timeout(PATIENCE, answer)
+        tokio::time::timeout(TIMEOUT, answer)
             .await
-            .map_err(|_| anyhow!("no answer in {PATIENCE:?}"))?
+            .map_err(|_| anyhow!("no response within {TIMEOUT:?}"))?
             .context(what)
     }
 
@@ -154,7 +153,7 @@ impl Api {
         self.send(Method::DELETE, path, &[], Bytes::new()).await
     }
 
-    /// Opens a watch; `path` carries its own query.
+    /// Opens a watch. `path` includes the query.
     pub async fn watch(&self, path: &str) -> Result<Events> {
         let response = self.client.request(self.request(Method::GET, path, &[], Bytes::new())?).await?;
         if !response.status().is_success() {
@@ -164,7 +163,7 @@ impl Api {
     }
 }
 
-/// The lines of a watch.
+/// The event stream of a watch.
 #[derive(Debug)]
 pub struct Events {
     body: Incoming,
@@ -172,7 +171,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Next event as bytes; `None` when the server closed the stream.
+    /// The next event as bytes, or `None` when the server closed the stream.
     pub async fn next_line(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -190,13 +189,12 @@ impl Events {
         }
     }
 
-    /// Next event.
     pub async fn next(&mut self) -> Result<Option<Value>> {
         self.next_line().await?.map(|line| serde_json::from_slice(&line).context("watch event")).transpose()
     }
 }
 
-/// TLS with the server's authority and the user's certificate.
+/// TLS with the server's CA and the user's client certificate.
 pub fn tls_config(access: &Access) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&access.authority_pem) {

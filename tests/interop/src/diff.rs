@@ -1,11 +1,11 @@
-//! A line diff for people.
+//! Line diffs.
 
 use std::fmt::Write as _;
 
-/// Lines around a change that are shown.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// `-` for lines only on the left, `+` for lines only on the right, a little context around.
+/// `-` for lines only on the left, `+` for lines only on the right, with context.
 pub fn lines(left: &str, right: &str) -> String {
     let (left, right): (Vec<_>, Vec<_>) = (left.lines().collect(), right.lines().collect());
     let edits = edits(&left, &right);
@@ -29,7 +29,7 @@ pub fn lines(left: &str, right: &str) -> String {
     out
 }
 
-/// Common head and tail are cut off first; what remains is compared by longest common subsequence.
+/// Cuts the common head and tail; compares the rest by longest common subsequence.
 fn edits<'a>(left: &[&'a str], right: &[&'a str]) -> Vec<(char, &'a str)> {
     let head = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     let (left_rest, right_rest) = (&left[head..], &right[head..]);
@@ -37,7 +37,7 @@ fn edits<'a>(left: &[&'a str], right: &[&'a str]) -> Vec<(char, &'a str)> {
     let (a, b) = (&left_rest[..left_rest.len() - tail], &right_rest[..right_rest.len() - tail]);
 
     let mut out: Vec<_> = left[..head].iter().map(|line| (' ', *line)).collect();
-    // Longer texts than this are shown as removed and added: the table would be too large.
+    // Larger texts are shown as removed and added: the table would take too much memory.
     if a.len() * b.len() > 4_000_000 {
         out.extend(a.iter().map(|line| ('-', *line)));
         out.extend(b.iter().map(|line| ('+', *line)));

@@ -1,4 +1,4 @@
-//! Which resources a server serves, and the paths of objects by kind.
+//! The resources of a server, from discovery, and the paths of objects by kind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::bed::wait;
 
-/// One resource of one group version, without its subresources.
+/// One resource of one group version. Subresources are left out.
 #[derive(Clone, Debug)]
 pub struct Resource {
     pub api_version: String,
@@ -36,7 +36,6 @@ impl Resource {
     }
 }
 
-/// Everything a server serves.
 #[derive(Clone, Debug)]
 pub struct Discovery {
     pub resources: Vec<Resource>,
@@ -81,7 +80,7 @@ impl Discovery {
             .with_context(|| format!("create {kind} {}", object["metadata"]["name"]))
     }
 
-    /// Every object in a namespace but Events, with its kind, in one version each.
+    /// Every object in a namespace except Events, with its kind. Reads each resource in one version only.
     pub async fn objects_in(&self, api: &Api, namespace: &str) -> Result<Vec<(String, Value)>> {
         let (mut objects, mut seen) = (Vec::new(), BTreeSet::new());
         for resource in self.resources.iter().filter(|resource| resource.kind != "Event") {
@@ -90,7 +89,7 @@ impl Discovery {
                 continue;
             }
             let path = resource.collection(Some(namespace));
-            // kube-apiserver answers 429 for a moment after a definition has changed.
+            // kube-apiserver responds with 429 for a moment after a definition has changed.
             let mut list = wait::until(&path, Duration::from_secs(30), || async {
                 let reply = api.get(&path).await?;
                 if reply.status == 429 { Ok(None) } else { reply.success().map(Some) }
@@ -102,7 +101,8 @@ impl Discovery {
         Ok(objects)
     }
 
-    /// Kind and name of the objects in a namespace that are neither in every namespace nor expected, by kind and name.
+    /// Kind and name of the objects in a namespace, except those that every namespace has and those that `expected`
+    /// accepts.
     pub async fn left_in(
         &self,
         api: &Api,

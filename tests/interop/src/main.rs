@@ -1,7 +1,7 @@
-//! `capstan-interop`: suites that hold Capstan against real programs that nobody in this project wrote.
+//! `capstan-interop`: suites that test Capstan against real, third-party programs.
 //!
-//! `cargo xtask <suite>` builds and runs it; `cargo xtask interop` chooses among the suites. A suite that cannot find its
-//! peer fails with the command that builds it; it never passes by skipping.
+//! `cargo xtask <suite>` builds and runs it; `cargo xtask interop` selects suites. A suite that cannot find its peer
+//! fails with the command that builds it. It never passes by skipping.
 
 mod api;
 mod bed;
@@ -34,7 +34,7 @@ use self_checks::{cloudstack_faults, crash, fuzz, older_data, simulate};
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask",
-    about = "suites against real programs, and what else needs the whole product"
+    about = "suites against real programs, and other tasks that need the whole product"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -51,71 +51,71 @@ enum Command {
         /// Also run Cluster API's four managers against it
         #[arg(long)]
         managers: bool,
-        /// Our binary; built with the profile `ci` when not given
+        /// Our binary [default: built with the profile `ci`]
         #[arg(long)]
         capstan: Option<PathBuf>,
     },
     /// Run Cluster API's Go managers on capstan and compare with kube-apiserver
     UpstreamOnCapstan(upstream::Options),
-    /// Type what the README says, with kubectl and clusterctl
+    /// Run the commands of the README, with kubectl and clusterctl
     QuickStart(quick_start::Options),
-    /// Sit before `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
+    /// Use `capstan demo` on a terminal: watch, interrupt, kill, continue, break, ask why, delete
     Demo(demo::Options),
-    /// Draw what `capstan demo` shows, for the README
+    /// Draw a picture of `capstan demo` for the README
     Picture(picture::Options),
-    /// Keep a data directory of today's format, for the test that opens it with tomorrow's program
+    /// Record a data directory in the current format, for the test that opens it with later versions
     OlderData(older_data::Options),
-    /// Run our controllers on kube-apiserver: a cluster's life, webhooks, leadership
+    /// Run our controllers on kube-apiserver: lifecycle of a cluster, webhooks, leader election
     Manager(manager::Options),
-    /// Let Cluster API's Go managers drive our simulated machines
+    /// Run Cluster API's Go managers with our simulated machines
     SimUnderUpstream(manager::mixed::Options),
-    /// Let our controllers drive Cluster API's in-memory provider
+    /// Run our controllers with Cluster API's in-memory provider
     CoreOverCapd(manager::mixed::Options),
     /// Run clusterctl against capstan: describe, get kubeconfig, generate, rollout, move
     Clusterctl(clusterctl::Options),
-    /// Use a simulated workload cluster with kubectl: drain, budgets, workloads
+    /// Use a simulated workload cluster with kubectl: drain, disruption budgets, workloads
     KubectlWorkload(kubectl_workload::Options),
     /// Run Kubernetes' own end-to-end tests that need no node
     E2e(e2e::Options),
     /// Compare kubectl against capstan and against kube-apiserver
     KubectlParity(parity::Options),
-    /// Compare the verdicts of both servers on generated objects of upstream's CRDs
+    /// Compare how both servers validate generated objects of upstream's CRDs
     SchemaVerdicts(verdicts::Options),
-    /// Compare our definitions with those inside the upstream modules
+    /// Compare our CRDs with those in the upstream modules
     SchemaDiff(schema_diff::Options),
-    /// Replay upstream's recorded rollouts with our planner of MachineDeployments
+    /// Replay upstream's recorded MachineDeployment rollouts with our planner
     PlannerGoldens(planner::Options),
-    /// Convert random objects between v1beta1 and v1beta2 as upstream does, and compare
+    /// Convert random objects between v1beta1 and v1beta2 and compare with upstream
     ConversionGoldens(conversion_goldens::Options),
     /// Migrate Corefiles and compare with the library that Cluster API uses
     CorefileGoldens(corefile_goldens::Options),
-    /// Ask real etcd with our client, and let etcdctl ask our server
+    /// Test our etcd client with real etcd, and etcdctl with our etcd server
     EtcdMembers(etcd_members::Options),
-    /// Let kubectl and Cluster API's control plane reach ports of Pods through our server
+    /// Forward ports of Pods through our server with kubectl and Cluster API's etcd client
     PortForward(port_forward::Options),
-    /// Kill the server under load and look for lost writes and events
+    /// Kill the server under load and check for lost writes and events
     Crash(crash::Options),
-    /// Let client libraries of other languages use the server
+    /// Run client libraries of other languages against the server
     Clients(clients::Options),
-    /// Read recorded replies of a real CloudStack server with our client
+    /// Decode recorded responses of a real CloudStack server with our client
     CloudstackGolden(cloudstack_golden::Options),
-    /// Let client libraries of CloudStack use the simulator
+    /// Run client libraries of CloudStack against the simulator
     CloudstackClients(cloudstack_clients::Options),
-    /// Crash and lose replies at every call of clusters on a simulated CloudStack
+    /// Run clusters on a simulated CloudStack with a crash and a lost response at every call
     CloudstackFaults(cloudstack_faults::Options),
-    /// Replay recorded replies of a CloudStack server against the simulator
+    /// Replay recorded responses of a CloudStack server against the simulator
     CloudstackReplay(cloudstack_replay::Options),
-    /// Let CAPC and ours make clusters on simulated CloudStacks, and count their calls
+    /// Run CAPC and our provider on simulated CloudStacks and count their calls
     CapcOnSim(capc_on_sim::Options),
-    /// Have real kubeadm accept the boot data we render
+    /// Check with real kubeadm that it accepts our boot data
     KubeadmAccepts(kubeadm_accepts::Options),
-    /// Run a cluster of real nodes on this host until Pods run in it, and until nothing is left of it
+    /// Run a cluster of real nodes on this host, and check that deletion leaves nothing
     RealCluster(real_cluster::Options),
-    /// Measure both servers under the same load
+    /// Benchmark both servers under the same load
     Bench(bench::Options),
-    /// Play the lives of whole clusters in simulated time, with a misfortune at every effect
+    /// Run scenarios of whole clusters in simulated time, with a fault at every effect
     Simulate(simulate::Options),
-    /// Throw random input at everything that reads input, for as long as one likes
+    /// Run property tests with random seeds for a given time
     Fuzz(fuzz::Options),
 }
 

@@ -26,7 +26,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 /// Where everything happens.
 pub const NAMESPACE: &str = "kube-rs";
 /// How long anything may take that a controller of the server does.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -120,8 +120,8 @@ where
         }
         Ok(())
     };
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(TIMEOUT, asking).await {
         Ok(outcome) => outcome,
-        Err(_) => bail!("{what}: not within {PATIENCE:?}"),
+        Err(_) => bail!("{what}: not within {TIMEOUT:?}"),
     }
 }

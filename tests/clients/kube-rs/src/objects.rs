@@ -12,7 +12,7 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Discovery, ResourceExt as _};
 use serde_json::json;
 
-use crate::{NAMESPACE, PATIENCE, config_map, config_maps};
+use crate::{NAMESPACE, TIMEOUT, config_map, config_maps};
 
 /// The status that an error is.
 pub fn code(outcome: kube::Result<impl Sized>) -> Result<(u16, String)> {
@@ -140,7 +140,7 @@ pub async fn dynamic_objects_of_a_fresh_definition_have_a_status_of_their_own(cl
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     definitions.create(&PostParams::default(), &gadgets()?).await?;
     let established = await_condition(definitions, "gadgets.kube-rs.example.com", is_crd_established());
-    tokio::time::timeout(PATIENCE, established).await.context("the definition was never established")??;
+    tokio::time::timeout(TIMEOUT, established).await.context("the definition was never established")??;
     let gadgets = gadgets_api(client);
     let given: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "kube-rs.example.com/v1", "kind": "Gadget", "metadata": {"name": "one"},

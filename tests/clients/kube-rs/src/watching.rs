@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-use crate::{PATIENCE, config_map, config_maps, restart};
+use crate::{TIMEOUT, config_map, config_maps, restart};
 
 fn version(object: &ConfigMap) -> Result<String> {
     object.resource_version().context("no resourceVersion")
@@ -47,12 +47,12 @@ pub async fn a_watch_resumes_across_a_restart_without_missing_or_repeating(clien
     let from = listed.metadata.resource_version.context("the list has no version")?;
     let mut expected = Vec::new();
     change(&maps, "before", &mut expected).await?;
-    let mut seen = tokio::time::timeout(PATIENCE, follow(&maps, &from, 2)).await??;
+    let mut seen = tokio::time::timeout(TIMEOUT, follow(&maps, &from, 2)).await??;
     change(&maps, "unseen", &mut expected).await?;
     restart(client).await?;
     change(&maps, "after", &mut expected).await?;
     let last = seen.last().context("nothing was seen")?.clone();
-    seen.extend(tokio::time::timeout(PATIENCE, follow(&maps, &last, 4)).await??);
+    seen.extend(tokio::time::timeout(TIMEOUT, follow(&maps, &last, 4)).await??);
     ensure!(seen == expected, "saw {seen:?}, expected {expected:?}");
     Ok(())
 }
@@ -86,7 +86,7 @@ pub async fn a_watcher_goes_on_after_a_restart_without_listing_again(client: &Cl
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, watching).await.context("the watcher did not go on")??;
+    tokio::time::timeout(TIMEOUT, watching).await.context("the watcher did not go on")??;
     ensure!(seen == expected, "saw {seen:?}, expected {expected:?}");
     ensure!(lists == 1, "{lists} lists after {failures} failures");
     Ok(())
@@ -108,7 +108,7 @@ pub async fn a_streaming_list_ends_with_a_bookmark(client: &Client) -> Result<()
         }
         bail!("the watch ended")
     };
-    let mut names = tokio::time::timeout(PATIENCE, listing).await.context("no end of the list")??;
+    let mut names = tokio::time::timeout(TIMEOUT, listing).await.context("no end of the list")??;
     names.sort_unstable();
     ensure!(names == ["after", "before", "unseen", "watched", "watched-again"], "{names:?}");
     Ok(())

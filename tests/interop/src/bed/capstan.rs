@@ -1,4 +1,4 @@
-//! Our own binary: given by path, or built with the profile that tests have.
+//! Our own binary: given by path, or built with the profile of the tests.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo;
 
-/// For measurements: the given path, `$CAPSTAN_BIN`, or what users build.
+/// For benchmarks: the given path, `$CAPSTAN_BIN`, or a release build.
 pub fn optimised(given: Option<&Path>) -> Result<PathBuf> {
     if given.is_some() || std::env::var_os("CAPSTAN_BIN").is_some() {
         return binary(given);

@@ -1,4 +1,4 @@
-//! `capstan sim cloudstack` as a process of a suite: a cloud that planes share nothing with but its API.
+//! `capstan sim cloudstack` as a separate process. Planes reach it only through its API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,20 +19,20 @@ use super::ports::free_port;
 use super::process::{Process, Program};
 use super::wait;
 
-/// A running cloud; its machines are gone when it is dropped.
+/// A running cloud. Its machines are gone when it is dropped.
 #[derive(Debug)]
 pub struct CloudStack {
     process: Process,
     port: u16,
-    /// Where the API servers of clusters answer.
+    /// Port of the API servers of clusters.
     pub endpoint_port: u16,
     keys: (String, String),
-    /// Addresses that were chosen, and may still look free.
+    /// Addresses handed out before. The cloud may still report them as free.
     chosen: BTreeSet<IpAddr>,
 }
 
 impl CloudStack {
-    /// Starts it with an image of a version and waits until it answers. Keys are those of an account.
+    /// Starts a cloud with an image of `version`, waits until it answers and reads the API keys of `account`.
     pub async fn start(folder: &Path, binary: &Path, version: &str, account: &str) -> Result<Self> {
         let (port, endpoint_port) = (free_port()?, free_port()?);
         let process = Program::new("cloudstack", binary)
@@ -58,7 +58,7 @@ impl CloudStack {
         format!("http://127.0.0.1:{}/client/api", self.port)
     }
 
-    /// The Secret that failure domains name.
+    /// The credentials Secret that failure domains refer to.
     pub fn secret(&self, name: &str) -> Value {
         let (api_key, secret_key) = &self.keys;
         json!({
@@ -69,29 +69,29 @@ impl CloudStack {
         })
     }
 
-    /// Fails if it has left.
+    /// Fails if the process has exited.
     pub fn check(&mut self) -> Result<()> {
         self.process.check()
     }
 
-    /// What it warned of or called an error.
-    pub fn complaints(&self) -> Result<Vec<String>> {
-        self.process.complaints()
+    /// Warnings and errors in its log.
+    pub fn logged_warnings(&self) -> Result<Vec<String>> {
+        self.process.logged_warnings()
     }
 
-    /// Requests so far, by command.
+    /// Number of requests so far, by command.
     pub async fn calls(&self) -> Result<BTreeMap<String, u64>> {
-        Ok(serde_json::from_value(self.told("/sim/calls").await?)?)
+        Ok(serde_json::from_value(self.get("/sim/calls").await?)?)
     }
 
-    /// What anybody has beyond what was there at the start.
+    /// Resources that were not there at the start.
     pub async fn leaks(&self) -> Result<Vec<Value>> {
-        Ok(serde_json::from_value(self.told("/sim/leaks").await?)?)
+        Ok(serde_json::from_value(self.get("/sim/leaks").await?)?)
     }
 
-    async fn told(&self, path: &str) -> Result<Value> {
+    async fn get(&self, path: &str) -> Result<Value> {
         let answer = plain(self.port, path).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("a response without a body")?;
         ensure!(head.split_whitespace().nth(1) == Some("200"), "{path}: {head}");
         Ok(serde_json::from_str(body)?)
     }
@@ -103,7 +103,7 @@ impl CloudStack {
         Ok(Client::new(Arc::new(Endpoint::new(&self.url(), transport, Limits::default())?), keys))
     }
 
-    /// Registers a public key under a name.
+    /// Registers an SSH public key.
     pub async fn register_ssh_key(&self, name: &str, publickey: &str) -> Result<()> {
         let (name, publickey) = (name.to_owned(), publickey.to_owned());
         let request = RegisterSshKeyPair { name, publickey, owner: Owner::default() };
@@ -111,13 +111,13 @@ impl CloudStack {
         Ok(())
     }
 
-    /// Removes a public key.
+    /// Deletes an SSH public key.
     pub async fn delete_ssh_key(&self, name: &str) -> Result<()> {
         self.client()?.call(&DeleteSshKeyPair { name: name.to_owned(), owner: Owner::default() }).await?;
         Ok(())
     }
 
-    /// A public address that nobody has, never chosen twice.
+    /// A free public address. Never returns the same one twice.
     pub async fn free_address(&mut self) -> Result<IpAddr> {
         let question = ListPublicIpAddresses {
             state: Some(AddressState::Free),
@@ -126,11 +126,11 @@ impl CloudStack {
         };
         let free = self.client()?.list(&question).await?;
         let mut free = free.iter().map(|address| address.ipaddress);
-        free.find(|address| self.chosen.insert(*address)).context("every public address is taken")
+        free.find(|address| self.chosen.insert(*address)).context("no free public address")
     }
 }
 
-/// Key and secret of an account, as they are printed.
+/// API key and secret key of an account, from the log.
 fn keys(log: &str, account: &str) -> Option<(String, String)> {
     let mut lines = log.lines().skip_while(|line| *line != format!("account:    {account}")).skip(1);
     let mut value = |name: &str| Some(lines.next()?.strip_prefix(name)?.trim().to_owned());
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_once_they_are_printed_whole() {
+    fn keys_are_read_only_when_the_line_is_complete() {
         let log =
             "listening\n\naccount:    a\napi-key:    k\nsecret-key: s\n\naccount:    b\napi-key:    l\n";
         assert_eq!(keys(log, "a"), Some(("k".to_owned(), "s".to_owned())));

@@ -1,4 +1,4 @@
-//! One cluster from manifests, through its life: created, grown, upgraded, deleted, whoever looks after it.
+//! The lifecycle of one cluster from manifests: create, scale, upgrade, delete. Works with any controllers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use super::{install, wait};
 use crate::api::{Api, content};
 use crate::discovery::Discovery;
 
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Who writes nothing for so long rests.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// A cluster is idle when nothing has been written for this long.
 const REST: Duration = Duration::from_secs(5);
 const GROUP: &str = "cluster.x-k8s.io";
 
@@ -29,14 +29,14 @@ pub struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    /// Reads manifests with one Cluster among them; nothing is created yet but the namespace.
+    /// Reads manifests that contain one Cluster. Creates only the namespace.
     pub async fn prepare(api: &'a Api, namespace: &str, manifests: Vec<Value>) -> Result<Self> {
         let body = json!({"metadata": {"name": namespace}});
         api.post("/api/v1/namespaces", &body).await?.success()?;
         Self::known(api, namespace, manifests).await
     }
 
-    /// A cluster that somebody else has created from manifests.
+    /// A cluster that was created from these manifests elsewhere.
     pub async fn known(api: &'a Api, namespace: &str, manifests: Vec<Value>) -> Result<Self> {
         let discovery = Discovery::read(api).await?;
         let cluster = manifests.iter().find(|object| object["kind"] == "Cluster");
@@ -57,12 +57,12 @@ impl<'a> Cluster<'a> {
         format!("/apis/{group}/v1beta2/namespaces/{}/{plural}/{name}", self.namespace)
     }
 
-    /// The Cluster as it is now.
+    /// Reads the Cluster.
     pub async fn get(&self) -> Result<Value> {
         self.api.get(&self.path(GROUP, "clusters", &self.name)).await?.success()
     }
 
-    /// Changes the control plane and every group of workers alike.
+    /// Patches the control plane and every MachineDeployment.
     pub async fn change(&self, control_plane: Value, workers: Value) -> Result<()> {
         let group = format!("controlplane.{GROUP}");
         for object in &self.manifests {
@@ -79,7 +79,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// Sets how many machines there are.
+    /// Sets the replicas of the control plane and of each MachineDeployment.
     pub async fn scale(&self, control_plane: i64, workers: i64) -> Result<()> {
         let replicas = |n: i64| json!({"spec": {"replicas": n}});
         self.change(replicas(control_plane), replicas(workers)).await
@@ -94,14 +94,14 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Waits until the cluster is Available with that many ready machines of the version wanted.
+    /// Waits until the cluster is Available with that many ready machines of the desired version.
     pub async fn wait_available(
         &self,
         control_plane: i64,
         workers: i64,
         healthy: &mut impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             healthy()?;
             let cluster = self.get().await?;
@@ -110,7 +110,7 @@ impl<'a> Cluster<'a> {
             }
             if Instant::now() > deadline {
                 bail!(
-                    "{} is not Available at {control_plane}+{workers} within {PATIENCE:?}: {}",
+                    "{} is not Available at {control_plane}+{workers} within {TIMEOUT:?}: {}",
                     self.name,
                     serde_json::to_string_pretty(&cluster["status"])?
                 );
@@ -119,7 +119,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// A client of the workload cluster, by its kubeconfig Secret, which is also written to `file`.
+    /// A client of the workload cluster. Writes the kubeconfig of its Secret to `file`.
     pub async fn workload(&self, file: &Path) -> Result<Api> {
         let path = format!("/api/v1/namespaces/{}/secrets/{}-kubeconfig", self.namespace, self.name);
         let secret = self.api.get(&path).await?.success()?;
@@ -131,7 +131,7 @@ impl<'a> Cluster<'a> {
     /// Waits until the workload cluster has that many Nodes, all Ready and of one version.
     pub async fn wait_nodes(&self, workload: &Api, count: usize, version: &str) -> Result<()> {
         let what = format!("{count} ready nodes of {version} in {}", self.name);
-        wait::until(&what, PATIENCE, || async {
+        wait::until(&what, TIMEOUT, || async {
             let list = workload.get("/api/v1/nodes").await?.success()?;
             let nodes = list["items"].as_array().context("no items")?;
             let ready = |node: &&Value| {
@@ -145,7 +145,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Versions of all objects in its namespace, by kind and name.
+    /// Resource versions of all objects in its namespace, by kind and name.
     pub async fn versions(&self) -> Result<BTreeMap<String, String>> {
         let objects = self.discovery.objects_in(self.api, &self.namespace).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -156,7 +156,7 @@ impl<'a> Cluster<'a> {
         Ok(objects.into_iter().map(version).collect())
     }
 
-    /// Waits until nothing in its namespace was written for some seconds; the answer is the versions.
+    /// Waits until nothing in its namespace has been written for some seconds. Returns the resource versions.
     pub async fn wait_rest(&self) -> Result<BTreeMap<String, String>> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut last = self.versions().await?;
@@ -168,16 +168,16 @@ impl<'a> Cluster<'a> {
             }
             let busy = now.iter().filter(|(name, version)| last.get(*name) != Some(version));
             let busy: Vec<_> = busy.map(|(name, _)| name.as_str()).collect();
-            ensure!(Instant::now() < deadline, "{} does not come to rest: {}", self.name, busy.join(", "));
+            ensure!(Instant::now() < deadline, "{} is still being written: {}", self.name, busy.join(", "));
             last = now;
         }
     }
 
-    /// Deletes the Cluster and waits until nothing that was made for it is left: what the manifests brought is
-    /// deleted with it.
+    /// Deletes the Cluster and waits until every object that was created for it is gone, including those of the
+    /// manifests.
     pub async fn delete(&self, healthy: &mut impl FnMut() -> Result<()>) -> Result<()> {
         self.api.delete(&self.path(GROUP, "clusters", &self.name)).await?.success()?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             healthy()?;
             let left = self.left_behind().await?;
@@ -186,15 +186,15 @@ impl<'a> Cluster<'a> {
             }
             ensure!(
                 Instant::now() < deadline,
-                "still there {PATIENCE:?} after the cluster was deleted: {}",
+                "still there {TIMEOUT:?} after the cluster was deleted: {}",
                 left.join(", ")
             );
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 
-    /// Objects of the namespace that neither came with the manifests and outlive clusters, nor are in every namespace.
-    /// A set of resources is for many clusters; templates are owned by the Cluster and go with it.
+    /// Objects that should have been deleted with the cluster. Leaves out what every namespace has and what outlives
+    /// clusters: a ClusterResourceSet serves many clusters. Templates are owned by the Cluster and go with it.
     async fn left_behind(&self) -> Result<Vec<String>> {
         let came = |kind: &str, name: &str| {
             self.manifests.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
@@ -205,7 +205,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The path of an example, by its file name.
+/// Path of an example, by its file name.
 pub fn example(name: &str) -> PathBuf {
     crate::cargo::root().join("examples").join(name)
 }
@@ -221,7 +221,7 @@ pub fn examples(names: &[&str]) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// A cluster is Available, with that many machines, all ready and up to date.
+/// Whether a cluster is Available, with that many machines, all ready and up to date.
 pub fn is_there(cluster: &Value, control_plane: i64, workers: i64) -> bool {
     let status = &cluster["status"];
     let available = status["conditions"].as_array().is_some_and(|conditions| {

@@ -1,4 +1,4 @@
-//! CRDs and webhook configurations as their modules ship them, pointed at loopback.
+//! CRDs and webhook configurations as upstream modules ship them, with services replaced by loopback URLs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::wait;
 use crate::api::Api;
 use crate::peers::{Cache, module_dir};
 
-/// Objects to create, in the order a server must get them.
+/// Objects to create, in order.
 #[derive(Debug, Default)]
 pub struct Manifests {
     namespaces: Vec<Value>,
@@ -21,7 +21,7 @@ pub struct Manifests {
     webhooks: Vec<Value>,
 }
 
-/// `kubectl kustomize` of folders of a module, kept in the cache.
+/// Output of `kubectl kustomize` for folders of a module. Cached.
 pub fn rendered(cache: &Cache, name: &str, module: &str, version: &str, folders: &[&str]) -> Result<String> {
     let kept = cache.folder("manifests")?.join(format!("{name}.yaml"));
     if let Ok(text) = std::fs::read_to_string(&kept) {
@@ -44,14 +44,13 @@ pub fn rendered(cache: &Cache, name: &str, module: &str, version: &str, folders:
     Ok(text)
 }
 
-/// All documents of a YAML text.
 pub fn documents(text: &str) -> Result<Vec<Value>> {
     let options = serde_saphyr::options! { budget: None };
     let all: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)?;
     Ok(all.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// All `.yaml` files directly in a folder, as documents.
+/// The documents of all `.yaml` files directly in a folder.
 pub fn documents_in(folder: &PathBuf) -> Result<Vec<Value>> {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .with_context(|| folder.display().to_string())?
@@ -68,7 +67,7 @@ pub fn documents_in(folder: &PathBuf) -> Result<Vec<Value>> {
 }
 
 impl Manifests {
-    /// Sorts out rendered manifests; services become loopback addresses, with the authority that signed their certificate.
+    /// Adds rendered manifests. Services become loopback URLs with the CA that signed their certificate.
     pub fn add(&mut self, text: &str, port: u16, authority: &[u8]) -> Result<()> {
         let authority = BASE64.encode(authority);
         for mut object in documents(text)? {
@@ -80,7 +79,8 @@ impl Manifests {
                         let config = &mut object["spec"]["conversion"]["webhook"]["clientConfig"];
                         point_at_loopback(config, port, &authority);
                     }
-                    // clusterctl puts this on everything it installs, and moves only objects of kinds that have it.
+                    // clusterctl sets this label on everything it installs, and only moves objects of kinds that have
+                    // it.
                     object["metadata"]["labels"]["clusterctl.cluster.x-k8s.io"] = "".into();
                     self.definitions.push(object);
                 }
@@ -104,7 +104,6 @@ impl Manifests {
         create_definitions(api, &self.definitions).await
     }
 
-    /// Creates the webhook configurations.
     pub async fn create_webhooks(&self, api: &Api) -> Result<()> {
         for webhook in &self.webhooks {
             let plural = webhook["kind"].as_str().unwrap_or_default().to_lowercase() + "s";
@@ -131,7 +130,7 @@ pub async fn create_definitions(api: &Api, definitions: &[Value]) -> Result<()> 
         Ok((items.len() >= definitions.len() && items.iter().all(established)).then_some(()))
     })
     .await?;
-    // kube-apiserver answers 404 or 429 for a moment after that.
+    // kube-apiserver responds with 404 or 429 for a moment after that.
     for definition in definitions {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_sorted_by_what_must_come_first() {
+    fn objects_are_sorted_by_creation_order() {
         let mut manifests = Manifests::default();
         let text = "kind: Namespace\n---\nkind: Deployment\n---\nkind: CustomResourceDefinition\nspec: {}\n";
         manifests.add(text, 1, b"ca").unwrap();

@@ -1,4 +1,4 @@
-//! Writing and reading the kubeconfig files that clients are given.
+//! Writes and reads kubeconfig files.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub fn write(path: &Path, url: &str, pki: &Pki) -> Result<()> {
     std::fs::write(path, config.to_string()).with_context(|| format!("write {}", path.display()))
 }
 
-/// What a client needs of a kubeconfig's current context.
+/// Server, CA and client certificate of a kubeconfig's current context.
 #[derive(Clone, Debug)]
 pub struct Access {
     pub url: String,
@@ -32,11 +32,11 @@ pub struct Access {
     pub key_pem: Vec<u8>,
 }
 
-/// Reads the current context of a kubeconfig that uses client certificates.
+/// Reads the current context of a kubeconfig. It must use client certificates.
 pub fn read(path: &Path) -> Result<Access> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
     let config: Value = serde_saphyr::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
-    access(&config, path).with_context(|| format!("{} lacks what a client needs", path.display()))
+    access(&config, path).with_context(|| format!("{} is incomplete", path.display()))
 }
 
 fn access(config: &Value, path: &Path) -> Result<Access> {

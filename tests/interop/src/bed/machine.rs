@@ -1,10 +1,10 @@
-//! How much of the machine somebody else used.
+//! Share of the CPU that other programs used during a run.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Processor time of the whole machine since it started.
+/// CPU time of the whole machine since boot.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     busy: Duration,
@@ -12,10 +12,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// As Linux counts it now.
+    /// Reads `/proc/stat`.
     pub fn now() -> Result<Self> {
         let text = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
-        Self::parse(&text).context("/proc/stat is not as expected")
+        Self::parse(&text).context("malformed /proc/stat")
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -24,18 +24,18 @@ impl Machine {
             .next()?
             .strip_prefix("cpu ")?
             .split_whitespace()
-            // What guests use is counted among the rest already.
+            // Guest time is already part of user time.
             .take(8)
             .map(|number| number.parse().ok())
             .collect::<Option<_>>()?;
         let whole: u64 = ticks.iter().sum();
-        // Idle, and idle while a disk works.
+        // Idle, and waiting for I/O.
         let idle = ticks.get(3)? + ticks.get(4)?;
         let time = |ticks: u64| Duration::from_millis(ticks * 10);
         Some(Self { busy: time(whole - idle), whole: time(whole) })
     }
 
-    /// The share of the machine that programs other than ours used since then; ours used `own`.
+    /// Share of the machine that other programs used since `then`, given that ours used `own`.
     pub fn used_by_others_since(&self, then: &Self, own: Duration) -> f64 {
         let others = self.busy.saturating_sub(then.busy).saturating_sub(own);
         let whole = self.whole.saturating_sub(then.whole);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_used_is_what_neither_we_nor_nobody_used() {
+    fn time_of_others_is_total_minus_idle_minus_ours() {
         let then = Machine::parse("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 …").unwrap();
         let now = Machine::parse("cpu  400 0 200 1300 100 0 0 0 0 0\n").unwrap();
         let share = now.used_by_others_since(&then, Duration::from_secs(1));

@@ -9,16 +9,16 @@ use super::managers::answers_ready;
 use super::ports::free_port;
 use super::process::{Process, Program, Usage};
 
-/// A running manager of ours; killed when dropped.
+/// A running manager of ours. Killed when dropped.
 #[derive(Debug)]
 pub struct Manager {
-    /// Where it answers about its health and its metrics.
+    /// Port of its health and metrics endpoints.
     pub health_port: u16,
     process: Process,
 }
 
 impl Manager {
-    /// Starts it under a name of its own, which its log has too, and waits until it is ready.
+    /// Starts it under a name, which its log carries too, and waits until it is ready.
     pub async fn start(
         name: &str,
         folder: &Path,
@@ -46,31 +46,31 @@ impl Manager {
         Ok(manager)
     }
 
-    /// Fails if it has left.
+    /// Fails if the process has exited.
     pub fn check(&mut self) -> Result<()> {
         self.process.check()
     }
 
-    /// What it warned of or called an error.
-    pub fn complaints(&self) -> Result<Vec<String>> {
-        self.process.complaints()
+    /// Warnings and errors in its log.
+    pub fn logged_warnings(&self) -> Result<Vec<String>> {
+        self.process.logged_warnings()
     }
 
-    /// SIGKILL: it leaves without a word.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill().map(drop)
     }
 
-    /// Its name, memory and processor time.
+    /// Its name, memory and CPU time.
     pub fn usage(&self) -> Result<(String, Usage)> {
         Ok((self.process.name().to_owned(), self.process.usage()?))
     }
 
-    /// Asks it to leave, which it must do in good order.
+    /// Stops it with SIGTERM. Fails unless it exits with success.
     pub fn stop(&mut self) -> Result<()> {
         let status = self.process.stop(Duration::from_secs(10))?;
         if !status.success() {
-            bail!("{} did not leave in good order: {status}", self.process.name());
+            bail!("{} did not shut down cleanly: {status}", self.process.name());
         }
         Ok(())
     }

@@ -14,7 +14,6 @@ use crate::api::Api;
 use crate::peers::Cache;
 use crate::peers::catalog::{CAPC, CAPC_MODULE, CLUSTER_API, CLUSTER_API_MODULE, CLUSTER_API_TEST_MODULE};
 
-/// One manager program.
 #[derive(Clone, Copy, Debug)]
 pub struct Manager {
     pub program: &'static str,
@@ -25,20 +24,19 @@ pub struct Manager {
     flags: Flags,
 }
 
-/// What a manager is told on its command line.
+/// Flags of a manager.
 #[derive(Clone, Copy, Debug)]
 enum Flags {
     ClusterApi {
         feature_gates: &'static str,
     },
-    /// Listens for webhooks on a fixed port.
+    /// Its webhook port cannot be changed.
     Capc,
 }
 
-/// Where CAPC listens for webhooks, whatever it is told.
+/// Webhook port of CAPC, whatever its flags say.
 const CAPC_WEBHOOKS: u16 = 9443;
 
-/// Cluster API's core.
 const CORE: Manager = Manager {
     program: "capi-core",
     module: CLUSTER_API_MODULE,
@@ -60,7 +58,6 @@ const CONTROL_PLANE: Manager = Manager {
     manifests: &["controlplane/kubeadm/config/default"],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
-/// The development provider.
 const CAPD: Manager = Manager {
     program: "capd",
     module: CLUSTER_API_TEST_MODULE,
@@ -68,10 +65,10 @@ const CAPD: Manager = Manager {
     manifests: &["infrastructure/docker/config/default"],
     flags: Flags::ClusterApi { feature_gates: "MachinePool=true,ClusterTopology=true" },
 };
-/// The same for a plane whose controllers know neither pools of machines nor classes of clusters.
+/// The development provider for a plane without MachinePools and ClusterClasses.
 pub const CAPD_OF_MACHINES: Manager =
     Manager { flags: Flags::ClusterApi { feature_gates: "MachinePool=false,ClusterTopology=false" }, ..CAPD };
-/// The CloudStack provider. Its `config/default` wants a file that only its release makes.
+/// The CloudStack provider. Its `config/default` refers to a file that only its release process creates.
 const CLOUDSTACK: Manager = Manager {
     program: "capc",
     module: CAPC_MODULE,
@@ -80,15 +77,13 @@ const CLOUDSTACK: Manager = Manager {
     flags: Flags::Capc,
 };
 
-/// Those that drive a provider.
+/// The managers that drive an infrastructure provider.
 pub const DRIVERS: [Manager; 3] = [CORE, BOOTSTRAP, CONTROL_PLANE];
-/// Core, kubeadm bootstrap, kubeadm control plane and the development provider.
 pub const MANAGERS: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CAPD];
-/// Core, kubeadm bootstrap, kubeadm control plane and the CloudStack provider.
 pub const ON_CLOUDSTACK: [Manager; 4] = [CORE, BOOTSTRAP, CONTROL_PLANE, CLOUDSTACK];
 
 impl Manager {
-    /// Its manifests as kustomize renders them, kept in the cache: rendering takes seconds.
+    /// Its manifests, rendered by kustomize. Cached: rendering takes seconds.
     pub fn render(&self, cache: &Cache) -> Result<String> {
         install::rendered(cache, self.program, self.module, &format!("v{}", self.version), self.manifests)
     }
@@ -100,12 +95,12 @@ impl Manager {
         }
     }
 
-    /// It listens on a port of its own choice, so one machine runs one of it.
+    /// Whether its port is fixed, so that a machine can run only one of it.
     fn only_one(&self) -> bool {
         [CAPD.program, CLOUDSTACK.program].contains(&self.program)
     }
 
-    /// What it is told beside what all are told.
+    /// Its own flags, in addition to those that all managers get.
     fn arguments(&self, webhook_port: u16, health_port: u16) -> Vec<String> {
         match self.flags {
             Flags::ClusterApi { feature_gates } => vec![
@@ -118,15 +113,15 @@ impl Manager {
     }
 }
 
-/// Managers, running.
+/// Running managers.
 #[derive(Debug)]
 pub struct Managers {
     /// What was installed for them.
     pub manifests: Manifests,
-    /// Where each answers about its metrics, over plain HTTP.
+    /// Plain HTTP ports of their metrics.
     pub metrics_ports: Vec<u16>,
     processes: Vec<Process>,
-    /// Held as long as those run that a machine runs one of.
+    /// Locks on managers with fixed ports.
     _only_one: Vec<File>,
 }
 
@@ -136,7 +131,7 @@ impl Managers {
         Self::start_some(folder, kubeconfig, &MANAGERS).await
     }
 
-    /// The same with some of them.
+    /// Like [`Self::start`], with a choice of managers.
     pub async fn start_some(folder: &Path, kubeconfig: &Path, managers: &[Manager]) -> Result<Self> {
         let cache = Cache::locate()?;
         let programs: Result<Vec<_>> = managers.iter().map(|manager| cache.built(manager.program)).collect();
@@ -185,7 +180,7 @@ impl Managers {
         Ok(running)
     }
 
-    /// Fails if one of them has left.
+    /// Fails if one of them has exited.
     pub fn check(&mut self) -> Result<()> {
         self.processes.iter_mut().try_for_each(Process::check)
     }
@@ -204,7 +199,7 @@ fn only_one(cache: &Cache, program: &str) -> Result<File> {
     let path = cache.root()?.join(format!("{program}.lock"));
     let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
     if file.try_lock().is_err() {
-        println!("another suite runs {program} on this machine, waiting for it …");
+        println!("waiting for another suite that runs {program} on this machine");
         file.lock().with_context(|| format!("lock {}", path.display()))?;
     }
     Ok(file)
@@ -222,14 +217,14 @@ async fn wait_ready(process: &mut Process, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Whether a manager says that it is ready.
+/// Whether the manager's readiness endpoint reports ready.
 pub async fn answers_ready(port: u16) -> bool {
     let answer = tokio::time::timeout(Duration::from_secs(2), plain(port, "/readyz")).await;
     answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.split_whitespace().nth(1) == Some("200")))
 }
 
-/// The answer to a GET over plain HTTP, head and all: managers tell of their health and their metrics so. In HTTP 1.0,
-/// whose answers come in one piece.
+/// Response to a GET over plain HTTP, headers included; for health and metrics endpoints. HTTP/1.0 responses are not
+/// chunked.
 pub async fn plain(port: u16, path: &str) -> Result<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;

@@ -29,7 +29,7 @@ pub use workdir::Workdir;
 
 use crate::text::human_duration;
 
-/// `cargo xtask bed`: starts a server (and managers), prints how to reach it, and stays until interrupted.
+/// `cargo xtask bed`: starts a server (and managers), prints how to reach it, and runs until interrupted.
 pub async fn hold(flavour: Flavour, managers: bool, capstan: Option<PathBuf>) -> Result<()> {
     let mut workdir = Workdir::new("bed")?;
     let mut server = Server::start(flavour, &workdir.folder("server")?, capstan.as_deref()).await?;

@@ -1,4 +1,4 @@
-//! Certificates and keys of a bed: one authority, one server certificate, one administrator.
+//! Certificates and keys of a test bed: one CA, one server certificate, one administrator.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,13 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// Paths of the files written.
 #[derive(Clone, Debug)]
 pub struct Pki {
     folder: PathBuf,
 }
 
 impl Pki {
-    /// Writes a new authority and its certificates into a folder.
+    /// Creates a CA and its certificates in a folder.
     pub fn create(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
         let pki = Self { folder: folder.to_owned() };
@@ -47,7 +46,7 @@ impl Pki {
         pki.write("sa.key", &service_accounts.serialize_pem())?;
         pki.write("sa.pub", &service_accounts.public_key_pem())?;
 
-        // Managers look for these two names in a folder.
+        // Managers expect these two file names.
         for (from, to) in [("server.crt", "tls.crt"), ("server.key", "tls.key")] {
             let webhook = pki.webhook_folder();
             std::fs::create_dir_all(&webhook)?;

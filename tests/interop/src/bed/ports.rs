@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use anyhow::{Result, anyhow};
 
-/// A loopback port that nobody listens on, never given twice by this process.
+/// A free loopback port. This process never returns the same one twice.
 pub fn free_port() -> Result<u16> {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN.lock().map_err(|_| anyhow!("choosing a port panicked"))?;

@@ -1,4 +1,4 @@
-//! A program started by a suite: its own process group, its own log, gone when dropped.
+//! A program started by a suite: own process group, own log, killed when dropped.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// Process groups that must not outlive this process.
 static LIVE: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// What to start.
 #[derive(Debug)]
 pub struct Program {
     name: String,
@@ -50,13 +49,13 @@ impl Program {
         self
     }
 
-    /// Somebody will type something.
+    /// Connects standard input, for [`Process::write`].
     pub fn typed_to(mut self) -> Self {
         self.typed_to = true;
         self
     }
 
-    /// Starts it with output appended to `<logs>/<name>.log`.
+    /// Starts it. Appends output to `<logs>/<name>.log`.
     pub fn start(self, logs: &Path) -> Result<Process> {
         let log = logs.join(format!("{}.log", self.name));
         let output = File::options()
@@ -81,7 +80,6 @@ impl Program {
     }
 }
 
-/// A started program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -91,14 +89,14 @@ pub struct Process {
     status: Option<ExitStatus>,
 }
 
-/// How a program that was waited for ended.
+/// How a program ended that was waited for.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending {
-    Left,
+    Exited,
     TimedOut,
 }
 
-/// Resident memory and processor time of a process.
+/// Resident memory and CPU time of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub resident: u64,
@@ -115,19 +113,19 @@ impl Process {
         self.child.id()
     }
 
-    /// Types something.
+    /// Writes to standard input.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         use std::io::Write as _;
-        let input = self.child.stdin.as_mut().context("nobody can type to this program")?;
-        input.write_all(bytes).and_then(|()| input.flush()).with_context(|| format!("type to {}", self.name))
+        let input = self.child.stdin.as_mut().context("standard input is not connected")?;
+        input.write_all(bytes).and_then(|()| input.flush()).with_context(|| format!("write to {}", self.name))
     }
 
-    /// Asks it and its group to leave with a signal of one's choice.
+    /// Sends a signal to its process group.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         kill_process_group(self.group, signal).with_context(|| format!("signal {}", self.name))
     }
 
-    /// How it ended, once it has been waited for.
+    /// The exit status, once it has been waited for.
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
     }
@@ -136,18 +134,18 @@ impl Process {
         &self.log
     }
 
-    /// What a program of ours warned of or called an error, by its log.
-    pub fn complaints(&self) -> Result<Vec<String>> {
+    /// Warnings and errors in the log of a program of ours.
+    pub fn logged_warnings(&self) -> Result<Vec<String>> {
         let log = std::fs::read_to_string(&self.log)?;
         let complains = |line: &&str| [" WARN ", "ERROR "].iter().any(|level| line.contains(level));
         Ok(log.lines().filter(complains).map(|line| format!("{}: {line}", self.name)).collect())
     }
 
-    /// Fails with the end of the log if the program has left.
+    /// Fails with the end of the log if the program has exited.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {
             bail!(
-                "{} left early ({status}); {} ends with\n{}",
+                "{} exited early ({status}); {} ends with\n{}",
                 self.name,
                 self.log.display(),
                 tail(&self.log, 15)
@@ -163,13 +161,13 @@ impl Process {
         Ok(self.status)
     }
 
-    /// Waits until it leaves, and kills it when it takes longer than `limit`.
+    /// Waits until it exits. Kills it after `limit`.
     pub async fn wait(&mut self, limit: Duration) -> Result<Ending> {
         let deadline = Instant::now() + limit;
         loop {
             if self.exited()?.is_some() {
                 self.forget();
-                return Ok(Ending::Left);
+                return Ok(Ending::Exited);
             }
             if Instant::now() > deadline {
                 self.kill()?;
@@ -179,10 +177,10 @@ impl Process {
         }
     }
 
-    /// SIGTERM, and SIGKILL if it has not left within `patience`.
-    pub fn stop(&mut self, patience: Duration) -> Result<ExitStatus> {
+    /// Sends SIGTERM, and SIGKILL if it has not exited within `timeout`.
+    pub fn stop(&mut self, timeout: Duration) -> Result<ExitStatus> {
         let _ = kill_process_group(self.group, Signal::TERM);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while Instant::now() < deadline {
             if let Some(status) = self.exited()? {
                 self.forget();
@@ -193,7 +191,7 @@ impl Process {
         self.kill()
     }
 
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits until it has exited.
     pub fn kill(&mut self) -> Result<ExitStatus> {
         if let Some(status) = self.exited()? {
             self.forget();
@@ -212,7 +210,7 @@ impl Process {
         }
     }
 
-    /// Memory and processor time so far.
+    /// Memory and CPU time so far.
     pub fn usage(&self) -> Result<Usage> {
         usage_of(self.id()).with_context(|| format!("read the memory of {}", self.name))
     }
@@ -224,7 +222,7 @@ impl Drop for Process {
     }
 }
 
-/// Memory and processor time of any process, from /proc.
+/// Memory and CPU time of any process, from /proc.
 pub fn usage_of(id: u32) -> Result<Usage> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
     let kib = |field: &str| -> Result<u64> {
@@ -241,7 +239,7 @@ pub fn usage_of(id: u32) -> Result<Usage> {
     Ok(Usage { resident: kib("VmRSS:")?, peak: kib("VmHWM:")?, cpu })
 }
 
-/// Last lines of a file.
+/// The last lines of a file.
 pub fn tail(path: &Path, lines: usize) -> String {
     let text =
         std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -249,17 +247,17 @@ pub fn tail(path: &Path, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// What else is to be done when a signal ends this process.
+/// Actions to run when a signal ends this process.
 static AT_SIGNAL: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
-/// Has something done after a signal has ended every program started here, and before it ends this process.
+/// Registers an action that runs when a signal ends this process, after every program started here was killed.
 pub fn at_signal(action: impl FnOnce() + Send + 'static) {
     if let Ok(mut actions) = AT_SIGNAL.lock() {
         actions.push(Box::new(action));
     }
 }
 
-/// Ctrl-C and SIGTERM end every program started here, the last one first, and then this process.
+/// On Ctrl-C and SIGTERM, kills every program started here, last one first, and then exits.
 pub fn end_with_children_on_signals() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,4 @@
-//! An API server under test: upstream's trio, or ours.
+//! An API server under test: kube-apiserver with etcd and kube-controller-manager, or ours.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +13,6 @@ use super::{kubeconfig, wait};
 use crate::api::Api;
 use crate::peers::Cache;
 
-/// Which API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Flavour {
     /// etcd, kube-apiserver and kube-controller-manager.
@@ -31,12 +30,12 @@ impl Flavour {
     }
 }
 
-/// What kube-controller-manager runs beside kube-apiserver.
+/// Which controllers kube-controller-manager runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controllers {
-    /// It is not started.
+    /// kube-controller-manager is not started.
     None,
-    /// Those that a management plane has too.
+    /// Those that our management plane has too.
     Plane,
     /// All that make sense without nodes.
     All,
@@ -51,7 +50,7 @@ impl Controllers {
                  serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
                  clusterrole-aggregation-controller,resourcequota-controller"
             }
-            // No node ever reports here: these three would only mark and evict.
+            // There are no kubelets: these three would only taint nodes and evict Pods.
             Controllers::All => {
                 "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
             }
@@ -59,19 +58,19 @@ impl Controllers {
     }
 }
 
-/// A running API server with everything it needs; stops when dropped.
+/// A running API server with everything it needs. Stops when dropped.
 #[derive(Debug)]
 pub struct Server {
     pub flavour: Flavour,
     pub kubeconfig: PathBuf,
-    /// From the start of the first process to the first good answer of /readyz.
+    /// From the start of the first process to the first successful /readyz.
     pub start_time: Duration,
     folder: PathBuf,
     processes: Vec<Process>,
 }
 
 impl Server {
-    /// Starts the given flavour in a folder of its own; `capstan` is the path of our binary.
+    /// Starts a server in a folder of its own. `capstan` is the path of our binary.
     pub async fn start(flavour: Flavour, folder: &Path, capstan: Option<&Path>) -> Result<Self> {
         match flavour {
             Flavour::Kube => Self::kube(folder, Controllers::All).await,
@@ -79,7 +78,7 @@ impl Server {
         }
     }
 
-    /// etcd and kube-apiserver, and kube-controller-manager with the given controllers.
+    /// Starts etcd, kube-apiserver, and kube-controller-manager with the given controllers.
     pub async fn kube(folder: &Path, controllers: Controllers) -> Result<Self> {
         let cache = Cache::locate()?;
         let [etcd, apiserver, manager] =
@@ -143,13 +142,13 @@ impl Server {
         Ok(server)
     }
 
-    /// The bare API of `capstan server` on a data directory inside the folder; starting again on the same folder and
-    /// port resumes it.
+    /// Starts `capstan server` with the API only, on a data directory inside the folder. Another start with the same
+    /// folder and port resumes it.
     pub async fn capstan(folder: &Path, binary: &Path, port: u16) -> Result<Self> {
         Self::capstan_with(folder, binary, port, &["--api-only"]).await
     }
 
-    /// `capstan server` with further arguments.
+    /// Starts `capstan server` with additional arguments.
     pub async fn capstan_with(folder: &Path, binary: &Path, port: u16, arguments: &[&str]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let data = folder.join("data");
@@ -179,7 +178,7 @@ impl Server {
         Ok(())
     }
 
-    /// A client with administrator's rights.
+    /// A client with administrator rights.
     pub fn api(&self) -> Result<Api> {
         Api::from_kubeconfig(&self.kubeconfig)
     }
@@ -203,7 +202,7 @@ impl Server {
         }
     }
 
-    /// Clients take for granted that `default` and its service account exist.
+    /// Clients expect that `default` and its service account exist.
     async fn wait_namespaces(&mut self, controllers: bool) -> Result<()> {
         let api = self.api()?;
         let path = if controllers {
@@ -217,33 +216,33 @@ impl Server {
         .await
     }
 
-    /// Fails if one of its processes has left.
+    /// Fails if one of its processes has exited.
     pub fn check(&mut self) -> Result<()> {
         self.processes.iter_mut().try_for_each(Process::check)
     }
 
-    /// What our own server warned of or called an error; those of others have words of their own.
-    pub fn complaints(&self) -> Result<Vec<String>> {
+    /// Warnings and errors in the log of our own server. Empty for kube-apiserver, whose log has another format.
+    pub fn logged_warnings(&self) -> Result<Vec<String>> {
         match self.flavour {
             Flavour::Kube => Ok(Vec::new()),
             Flavour::Capstan => {
-                let all: Result<Vec<_>> = self.processes.iter().map(Process::complaints).collect();
+                let all: Result<Vec<_>> = self.processes.iter().map(Process::logged_warnings).collect();
                 Ok(all?.concat())
             }
         }
     }
 
-    /// Its processes' memory and processor time.
+    /// Memory and CPU time of its processes.
     pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
         self.processes.iter().map(|process| Ok((process.name().to_owned(), process.usage()?))).collect()
     }
 
-    /// SIGKILL to every process, the last started first.
+    /// Sends SIGKILL to every process, last started first.
     pub fn kill(&mut self) -> Result<()> {
         self.processes.iter_mut().rev().try_for_each(|process| process.kill().map(drop))
     }
 
-    /// Asks every process to leave, the last started first: kube-apiserver cannot leave without etcd.
+    /// Stops every process, last started first: kube-apiserver cannot shut down without etcd.
     pub fn stop(&mut self) -> Result<()> {
         for process in self.processes.iter_mut().rev() {
             process.stop(Duration::from_secs(10)).with_context(|| format!("stop {}", process.name()))?;

@@ -1,4 +1,4 @@
-//! `capstan sim site` as a process of a suite: machines that outlive the planes that made them.
+//! `capstan sim site` as a separate process: machines that outlive the planes that created them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::ports::free_port;
 use super::process::{Process, Program, Usage};
 use super::wait;
 
-/// A running site; its machines are gone when it is dropped.
+/// A running site. Its machines are gone when it is dropped.
 #[derive(Debug)]
 pub struct Site {
     process: Process,
@@ -28,7 +28,7 @@ impl Site {
         Self::start_with(folder, binary, &[]).await
     }
 
-    /// The same with more arguments.
+    /// Like [`Self::start`], with additional arguments.
     pub async fn start_with(folder: &Path, binary: &Path, arguments: &[&str]) -> Result<Self> {
         let port = free_port()?;
         let process = Program::new("site", binary)
@@ -45,31 +45,30 @@ impl Site {
         Ok(site)
     }
 
-    /// Fails if it has left.
+    /// Fails if the process has exited.
     pub fn check(&mut self) -> Result<()> {
         self.process.check()
     }
 
-    /// Its name, memory and processor time.
+    /// Its name, memory and CPU time.
     pub fn usage(&self) -> Result<(String, Usage)> {
         Ok((self.process.name().to_owned(), self.process.usage()?))
     }
 
-    /// What servers and managers are told of it.
+    /// The flag that connects servers and managers to it.
     pub fn flag(&self) -> String {
         format!("--simulator-url={}", self.url)
     }
 
-    /// What it answers to a question.
-    pub async fn told(&self, path: &str) -> Result<Value> {
+    /// Response to a GET, as JSON.
+    pub async fn get(&self, path: &str) -> Result<Value> {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
         let reply = client.get(format!("{}{path}", self.url).parse()?).await?;
         Ok(serde_json::from_slice(&reply.into_body().collect().await?.to_bytes())?)
     }
 
-    /// Ids of its machines.
     pub async fn machines(&self) -> Result<BTreeSet<String>> {
-        let machines: Vec<Value> = serde_json::from_value(self.told("/v1/machines").await?)?;
+        let machines: Vec<Value> = serde_json::from_value(self.get("/v1/machines").await?)?;
         let id =
             |machine: &Value| machine["id"].as_str().map(ToOwned::to_owned).context("a machine without id");
         machines.iter().map(id).collect()

@@ -1,9 +1,9 @@
-//! Templates as clusterctl fills them in.
+//! Template variables, substituted as clusterctl does.
 
 use anyhow::{Result, bail};
 use regex::Regex;
 
-/// A template with its variables filled in: `${NAME}`, `${NAME:=default}` and `${NAME=default}`.
+/// Substitutes `${NAME}`, `${NAME:=default}` and `${NAME=default}`.
 pub fn substituted(template: &str, value: impl Fn(&str) -> Option<String>) -> Result<String> {
     let pattern = Regex::new(r"\$\{(\w+)(?::?=([^}]*))?\}")?;
     let mut missing = Vec::new();
@@ -17,7 +17,7 @@ pub fn substituted(template: &str, value: impl Fn(&str) -> Option<String>) -> Re
     });
     let text = text.into_owned();
     if !missing.is_empty() {
-        bail!("the template wants variables nobody set: {}", missing.join(", "));
+        bail!("the template has variables without a value: {}", missing.join(", "));
     }
     Ok(text)
 }

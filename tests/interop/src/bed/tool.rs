@@ -1,4 +1,4 @@
-//! Command line programs that a suite uses as a user does.
+//! Command line programs, run as a user does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
 
-/// How long any of them may take.
+/// Timeout of each of them.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// A command line program with a home of its own.
+/// A command line program with a HOME of its own.
 #[derive(Clone, Debug)]
 pub struct Tool {
     program: PathBuf,
@@ -22,12 +22,12 @@ impl Tool {
         Self { program, home }
     }
 
-    /// What it prints when it is run with a kubeconfig; it must succeed.
+    /// Runs it with a kubeconfig and returns its output. It must succeed.
     pub async fn run(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
         self.plain(&with_kubeconfig(kubeconfig, arguments)?).await
     }
 
-    /// What it prints without a kubeconfig; it must succeed.
+    /// Runs it without a kubeconfig and returns its output. It must succeed.
     pub async fn plain(&self, arguments: &[&str]) -> Result<String> {
         let output = self.output(arguments).await?;
         if !output.status.success() {
@@ -36,7 +36,7 @@ impl Tool {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// What it says when it is run with a kubeconfig; it must fail.
+    /// Runs it with a kubeconfig and returns its output. It must fail.
     pub async fn refused(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<String> {
         let arguments = with_kubeconfig(kubeconfig, arguments)?;
         let output = self.output(&arguments).await?;
@@ -54,18 +54,18 @@ impl Tool {
         let output = Command::new(&self.program)
             .args(arguments)
             .env("HOME", &self.home)
-            // No question to the internet about a newer release.
+            // Disables the request for the latest release.
             .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
         let output = tokio::time::timeout(LIMIT, output).await;
-        Ok(output.with_context(|| format!("{}: no end", self.shown(arguments)))??)
+        Ok(output.with_context(|| format!("{}: timed out", self.shown(arguments)))??)
     }
 }
 
 fn with_kubeconfig<'a>(kubeconfig: &'a Path, arguments: &[&'a str]) -> Result<Vec<&'a str>> {
-    // What follows two dashes is another program's.
+    // Arguments after `--` belong to another program.
     let end = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
     let (own, others) = arguments.split_at(end);
     Ok([own, &["--kubeconfig", kubeconfig.to_str().context("path")?], others].concat())
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubeconfig_is_never_given_to_the_program_in_a_pod() {
+    fn a_kubeconfig_is_never_passed_to_the_program_in_a_pod() {
         let words =
             |arguments: &[&'static str]| with_kubeconfig(Path::new("k"), arguments).unwrap().join(" ");
         assert_eq!(words(&["get", "pods"]), "get pods --kubeconfig k");

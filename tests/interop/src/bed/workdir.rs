@@ -1,4 +1,4 @@
-//! The folder of one run: data, certificates, logs. It goes when the run passed and stays when it did not.
+//! The folder of one run: data, certificates, logs. Removed when the run passed, kept when it failed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub struct Workdir {
 }
 
 impl Workdir {
-    /// A fresh folder under the system's temporary folder.
+    /// A fresh folder in the system's temporary folder.
     pub fn new(suite: &str) -> Result<Self> {
         let path = tempfile::Builder::new()
             .prefix(&format!("capstan-{suite}-"))
@@ -25,14 +25,14 @@ impl Workdir {
         &self.path
     }
 
-    /// A folder in it, created.
+    /// A subfolder. Created if missing.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.path.join(name);
         std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         Ok(folder)
     }
 
-    /// Nothing in it is worth keeping.
+    /// Marks the run as passed: the folder is removed on drop.
     pub fn passed(&mut self) {
         self.passed = true;
     }

@@ -1,4 +1,4 @@
-//! Clients that ask as fast as they can, or at a given pace, and remember how long each answer took.
+//! Clients that send requests as fast as possible or at a fixed rate, and record latencies.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, Http};
 use crate::bed::kubeconfig::Access;
 
-/// Answers per second and how long they took.
+/// Throughput and latencies.
 #[derive(Clone, Debug)]
 pub struct Rate {
     pub per_second: f64,
@@ -17,7 +17,7 @@ pub struct Rate {
     pub worst_hundredth: Duration,
 }
 
-/// `clients` connections, each sending its next request when it has the answer to the last, for a time.
+/// Runs `clients` connections for a time. Each sends its next request when the last was answered.
 pub async fn closed_loop<F, Fut>(access: &Access, clients: usize, time: Duration, ask: F) -> Result<Rate>
 where
     F: Fn(Api, usize, usize) -> Fut + Clone + Send + 'static,
@@ -26,7 +26,7 @@ where
     let mut tasks = Vec::new();
     let begin = Instant::now();
     for client in 0..clients {
-        // A connection of its own for each, as separate programs would have.
+        // Each has its own connection, as separate programs would.
         let api = Api::new(access, Http::One)?;
         let ask = ask.clone();
         tasks.push(tokio::spawn(async move {
@@ -52,11 +52,11 @@ where
 pub fn rate(mut all: Vec<Duration>, time: Duration) -> Result<Rate> {
     all.sort_unstable();
     let at = |part: f64| all.get(((all.len() - 1) as f64 * part) as usize).copied().unwrap_or_default();
-    anyhow::ensure!(!all.is_empty(), "no answer at all");
+    anyhow::ensure!(!all.is_empty(), "no request was answered");
     Ok(Rate { per_second: all.len() as f64 / time.as_secs_f64(), median: at(0.5), worst_hundredth: at(0.99) })
 }
 
-/// A config map of about `bytes` bytes.
+/// A ConfigMap of about `bytes` bytes.
 pub fn object(name: &str, bytes: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"bench": "yes"}},
            "data": {"payload": "x".repeat(bytes.saturating_sub(400))}})

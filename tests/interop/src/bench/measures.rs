@@ -1,4 +1,4 @@
-//! What is measured, one after the other, on one server.
+//! The measurements of one server, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,6 @@ use crate::bed::kubeconfig::Access;
 use crate::bed::{Server, kubeconfig};
 use crate::text::{human_bytes, human_duration};
 
-/// How much load.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     time: Duration,
@@ -46,7 +45,7 @@ enum Unit {
     Bytes,
 }
 
-/// One number of one server.
+/// One measured value of one server.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub name: String,
@@ -96,7 +95,7 @@ fn human_duration_fine(duration: Duration) -> String {
     }
 }
 
-/// Everything but the start time and the memory of a full server.
+/// Everything except the start time and the memory of a full server.
 pub async fn all(server: &Server, sizes: Sizes, figures: &mut Vec<Figure>) -> Result<()> {
     let access = kubeconfig::read(&server.kubeconfig)?;
     let api = server.api()?;
@@ -134,8 +133,8 @@ pub async fn all(server: &Server, sizes: Sizes, figures: &mut Vec<Figure>) -> Re
     Ok(())
 }
 
-/// Memory of a server that holds a given number of objects and nothing else. A server of its own: the faster one
-/// has stored more of whatever it was given a time for.
+/// Memory of a server that holds a given number of objects and nothing else. Needs a fresh server: in the timed
+/// phases the faster one has stored more objects.
 pub async fn filled(server: &Server, sizes: Sizes) -> Result<Figure> {
     let access = kubeconfig::read(&server.kubeconfig)?;
     server.api()?.post("/api/v1/namespaces", &json!({"metadata": {"name": "many"}})).await?.success()?;
@@ -147,7 +146,7 @@ fn collection(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps")
 }
 
-/// Resident memory of all processes of the server, a moment after the last request.
+/// Resident memory of all processes of the server, shortly after the last request.
 async fn memory(server: &Server, name: impl Into<String>, target: &'static str) -> Result<Figure> {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let usage = server.usage()?;
@@ -155,7 +154,7 @@ async fn memory(server: &Server, name: impl Into<String>, target: &'static str) 
     Ok(Figure::new(name, total as f64, Unit::Bytes, target, String::new()))
 }
 
-/// Median time of whole lists.
+/// Median latency of full lists.
 async fn list(api: &Api, sizes: Sizes) -> Result<Duration> {
     let path = format!("{}?limit=10000", collection("list"));
     let mut took = Vec::new();
@@ -172,7 +171,7 @@ async fn list(api: &Api, sizes: Sizes) -> Result<Duration> {
     Ok(took[2])
 }
 
-/// One object changes, many watch: events delivered per second.
+/// Events delivered per second when one object changes and many clients watch.
 async fn fan_out(access: &Access, sizes: Sizes) -> Result<Figure> {
     let api = Api::new(access, Http::One)?;
     let made = api.post(&collection("fan"), &load::object("one", 1024)).await?.success()?;
@@ -204,7 +203,7 @@ async fn fan_out(access: &Access, sizes: Sizes) -> Result<Figure> {
     Ok(Figure::new(name, per_second, Unit::PerSecond, "", String::new()))
 }
 
-/// Time from sending an update to its event, while 1,000 updates are sent per second.
+/// Time from sending an update to its event, at 1,000 updates per second.
 async fn lag(access: &Access, sizes: Sizes) -> Result<Vec<Figure>> {
     const PER_SECOND: u64 = 1_000;
     const WRITERS: u64 = 32;

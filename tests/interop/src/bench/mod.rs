@@ -1,7 +1,7 @@
 //! `cargo xtask bench api`: the same load on kube-apiserver with etcd and on capstan, on the same disk in one run.
-//! `cargo xtask bench fleet`: many clusters at once, ours alone or beside upstream's managers.
+//! `cargo xtask bench fleet`: many clusters at once, ours alone or compared with upstream's managers.
 //!
-//! They print ratios and never fail on them: a benchmark on a shared machine informs, it does not judge.
+//! Benchmarks print ratios and never fail on them, since results of a shared machine are not reliable enough.
 
 mod fleet;
 mod load;
@@ -17,7 +17,7 @@ use crate::cargo;
 use crate::text::table;
 use measures::{Better, Figure, Sizes};
 
-/// Starts of which the median is taken.
+/// The start time is the median of this many.
 const STARTS: usize = 3;
 
 #[derive(Debug, Args)]
@@ -30,19 +30,19 @@ pub struct Options {
 enum What {
     /// Writes, reads, lists, watches, start time and memory
     Api {
-        /// A tenth of the load: shows that it runs, not how fast
+        /// A tenth of the load: a check that it runs, without meaningful results
         #[arg(long)]
         quick: bool,
         /// Only this server, without ratios
         #[arg(long)]
         server: Option<Flavour>,
-        /// Our binary; built in release mode when not given
+        /// Our binary [default: a release build]
         #[arg(long)]
         capstan: Option<PathBuf>,
     },
-    /// Memory of one more empty in-memory server in a process that has a thousand
+    /// Memory of an additional empty in-memory server in a process with a thousand
     Instances,
-    /// Many simulated clusters at once: time, processor, memory, writes; idle and deleted
+    /// Many simulated clusters: time, CPU, memory and writes until Available, idle and deleted
     Fleet(fleet::Options),
 }
 
@@ -105,7 +105,7 @@ fn instances() -> Result<()> {
     Ok(())
 }
 
-/// A load generator built for debugging measures itself.
+/// Runs itself again as a release build: an unoptimised load generator would measure itself.
 fn again_in_release() -> Result<()> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let status = cargo::command()

@@ -1,6 +1,6 @@
-//! `cargo xtask cloudstack-clients`: client libraries of CloudStack that nobody here wrote, on the simulator.
+//! `cargo xtask cloudstack-clients`: third-party client libraries of CloudStack on the simulator.
 //!
-//! A suite is a program that gets an address, a key and a secret, prints one line per claim and `DONE` at its end.
+//! A suite is a program that takes a URL, a key and a secret, prints one line per claim and `DONE` at its end.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use crate::peers;
 use crate::peers::catalog::{CLOUDSTACK_GO, CLOUDSTACK_GO_MODULE};
 use crate::text::human_duration;
 
-/// Releases of the clients of PyPI.
+/// Releases of the clients on PyPI.
 const PACKAGES: &[&str] = &["cs==5.2.0", "apache-libcloud==3.9.1"];
 /// The program that uses the Go client.
 const GO_SUITE: &str = include_str!("../../../clients/cloudstack/suite.go");
-/// Most that one suite may take.
+/// Timeout of a suite.
 const LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
@@ -31,15 +31,15 @@ pub async fn run(_: Options) -> Result<()> {
     let script = crate::cargo::root().join("tests/clients/cloudstack/suite.py");
     let mut program = Command::new(python::environment(PACKAGES).await?);
     program.arg(script);
-    content(&PACKAGES.join(" and "), program).await?;
+    run_suite(&PACKAGES.join(" and "), program).await?;
     let go_mod = format!(
         "module capstan.peers/cloudstack-go-suite\n\ngo 1.26.0\n\nrequire {CLOUDSTACK_GO_MODULE} v{CLOUDSTACK_GO}\n"
     );
     let program = peers::small_program("cloudstack-go-suite", &go_mod, GO_SUITE)?;
-    content(&format!("cloudstack-go {CLOUDSTACK_GO}"), Command::new(program)).await
+    run_suite(&format!("cloudstack-go {CLOUDSTACK_GO}"), Command::new(program)).await
 }
 
-/// A cloud of real time, whose jobs take a moment: clients must poll.
+/// A cloud in real time whose jobs take a moment, so that clients must poll.
 fn cloud() -> Simulator {
     let short = Duration::from_millis(50);
     let timings =
@@ -52,13 +52,13 @@ fn cloud() -> Simulator {
     };
     let env = Env::simulated(jiff::Timestamp::now, 1);
     let mut layout = Layout::small(&["v1.36.0"]);
-    // Libcloud cannot read offerings without a size.
+    // Libcloud cannot parse custom offerings, which have no size.
     layout.service_offerings.retain(|(_, size)| matches!(size, OfferedSize::Fixed(_)));
     Simulator::new(env, &layout, settings, None)
 }
 
-/// Runs a suite on a cloud of its own, where it must leave nothing behind.
-async fn content(clients: &str, mut program: Command) -> Result<()> {
+/// Runs a suite on a fresh cloud. It must not leave resources behind.
+async fn run_suite(clients: &str, mut program: Command) -> Result<()> {
     let started = Instant::now();
     let simulator = cloud();
     let keys = simulator.credentials("capstan")?;
@@ -69,7 +69,7 @@ async fn content(clients: &str, mut program: Command) -> Result<()> {
         .stdout(Stdio::piped())
         .kill_on_drop(true);
     let output = tokio::select! {
-        () = simulator.serve(listener, std::future::pending()) => bail!("the simulator ended"),
+        () = simulator.serve(listener, std::future::pending()) => bail!("the simulator exited"),
         output = tokio::time::timeout(LIMIT, program.output()) => {
             output.with_context(|| format!("the suite did not end within {LIMIT:?}"))?.context("start the suite")?
         }
@@ -79,7 +79,7 @@ async fn content(clients: &str, mut program: Command) -> Result<()> {
         println!("  {line}");
     }
     if !output.status.success() || !text.lines().any(|line| line == "DONE") {
-        bail!("{clients} not content: {}", String::from_utf8_lossy(&output.stderr));
+        bail!("{clients} failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     let left: Vec<_> = simulator.leaks(Some("capstan"));
     if !left.is_empty() {

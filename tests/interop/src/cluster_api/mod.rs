@@ -1,4 +1,4 @@
-//! Controllers and kinds, held against Cluster API's managers, clusterctl and kubeadm.
+//! Controllers and kinds, compared with Cluster API's managers, clusterctl and kubeadm.
 
 pub mod clusterctl;
 pub mod conversion_goldens;

@@ -1,9 +1,9 @@
-//! `cargo xtask schema-diff`: our definitions of Cluster API's kinds, and of the CloudStack provider's, against the CRDs
-//! inside the upstream modules.
+//! `cargo xtask schema-diff`: compares our CRDs of Cluster API and of the CloudStack provider with those in the
+//! upstream modules.
 //!
-//! Everything is compared but words for people: fields, types, what is required, bounds, enums, patterns, formats,
-//! list types and keys, rules, defaults, columns, subresources, names, versions. A difference is either mended or
-//! stands with its reason in `tests/schema-diff/explained.yaml`; an explanation that explains nothing fails too.
+//! Everything except descriptions is compared: fields, types, required fields, bounds, enums, patterns, formats, list
+//! types and keys, rules, defaults, columns, subresources, names, versions. A difference is either fixed or listed
+//! with its reason in `tests/schema-diff/explained.yaml`. An explanation without a difference fails too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ pub struct Options {
     only: Option<String>,
 }
 
-/// A difference that is no fault.
+/// An intended difference.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Explanation {
-    /// Definition, or `*` for all.
+    /// CRD name, or `*` for all.
     definition: String,
-    /// Place, or a place above it.
+    /// Path, or a prefix of it.
     path: String,
     reason: String,
 }
@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
         for (at, explanation) in explanations.iter().enumerate() {
             if !used.contains(&at) {
                 bail!(
-                    "the explanation of {} {} ({}) explains nothing any more",
+                    "unused explanation: {} {} ({})",
                     explanation.definition,
                     explanation.path,
                     explanation.reason.trim()
@@ -108,9 +108,9 @@ fn upstream_folders() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Upstream's definition, from the file that its generator names after group and plural.
+/// Upstream's CRD, from the file that its generator names after group and plural.
 fn upstream(folders: &[PathBuf], name: &str) -> Result<Value> {
-    let (plural, group) = name.split_once('.').with_context(|| format!("{name} is no definition's name"))?;
+    let (plural, group) = name.split_once('.').with_context(|| format!("{name} is not the name of a CRD"))?;
     let file = format!("{group}_{plural}.yaml");
     let path = folders
         .iter()
@@ -122,7 +122,7 @@ fn upstream(folders: &[PathBuf], name: &str) -> Result<Value> {
     serde_saphyr::from_str_with_options(&text, options).with_context(|| path.display().to_string())
 }
 
-/// Every place of a definition and what is there: `v1beta2 .spec.paused type` → `"boolean"`.
+/// Flattens a CRD: `v1beta2 .spec.paused type` → `"boolean"`.
 fn places_of(definition: &Value) -> BTreeMap<String, String> {
     let mut places = BTreeMap::new();
     let spec = &definition["spec"];
@@ -179,7 +179,7 @@ fn walk(schema: &Value, path: &str, places: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Where the two differ; what lies below a missing field is not told again.
+/// Differences. What is below a missing field is not reported again.
 fn differences(ours: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut missing: Option<String> = None;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_missing_fields_are_told_once() {
+    fn bounds_and_missing_fields_are_reported_once() {
         let theirs = places_of(&definition(json!({ "properties": {
             "a": { "type": "string", "maxLength": 3, "description": "theirs" },
             "b": { "type": "object", "properties": { "c": { "type": "string" } } },
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explanation_covers_its_place_and_what_lies_below() {
+    fn an_explanation_covers_its_path_and_everything_below() {
         let explanation =
             Explanation { definition: "*".to_owned(), path: "v1 .spec.a".to_owned(), reason: String::new() };
         assert!(explanation.covers("x", "v1 .spec.a"));

@@ -1,4 +1,4 @@
-//! What a user does first: the README and the demonstration.
+//! What a user does first: the README and the demo.
 
 pub mod demo;
 pub mod picture;

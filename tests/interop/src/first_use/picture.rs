@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: what `capstan demo` shows on a terminal, as a picture for the README.
+//! `cargo xtask picture`: draws `capstan demo` on a terminal as a picture for the README.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,27 +9,26 @@ use clap::Args;
 use crate::bed::{Workdir, capstan};
 use crate::first_use::demo::{Cell, Demo, Screen};
 
-/// Columns of the terminal, and how wide and high a character is.
+/// Columns of the terminal, and size of a character.
 const COLUMNS: usize = 132;
 const WIDTH: f64 = 8.0;
 const HEIGHT: f64 = 17.0;
-/// Room around it.
 const MARGIN: f64 = 14.0;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
     /// File to write
     #[arg(long, default_value = "docs/demo.svg")]
     to: PathBuf,
-    /// The picture is taken when this is to be seen
+    /// Draw the picture when the screen contains this text
     #[arg(long, default_value = "▸ Workers")]
     when: String,
 }
 
-/// Runs a demonstration until it is worth a picture, and takes it.
+/// Runs a demo until the screen contains the text, and draws it.
 pub async fn run(options: Options) -> Result<()> {
     let binary = capstan::binary(options.capstan.as_deref())?;
     let mut workdir = Workdir::new("picture")?;
@@ -45,7 +44,7 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The screen from the tree on, below the command that drew it.
+/// The screen from the tree on, below the command.
 fn svg(command: &str, screen: &Screen) -> String {
     let from = screen.lines.iter().position(|line| text(line).starts_with("Cluster/")).unwrap_or_default();
     let drawn: Vec<&Vec<Cell>> = screen.lines[from..].iter().filter(|line| !line.is_empty()).collect();
@@ -76,7 +75,7 @@ fn svg(command: &str, screen: &Screen) -> String {
     out + "</g>\n</svg>\n"
 }
 
-/// A line, as wide as its characters: fonts differ.
+/// A line with an explicit width, since fonts differ.
 fn row(at: usize, spans: &str, characters: usize) -> String {
     let (y, length) = (MARGIN + HEIGHT * (at + 1) as f64 - 4.0, WIDTH * characters as f64);
     format!("<text x=\"{MARGIN}\" y=\"{y}\" textLength=\"{length}\">{spans}</text>")

@@ -1,4 +1,5 @@
-//! `cargo xtask quick-start`: what the README promises, typed by kubectl and clusterctl on `capstan server --simulator`.
+//! `cargo xtask quick-start`: the commands of the README, with kubectl and clusterctl on `capstan server
+//! --simulator`.
 
 use std::path::PathBuf;
 
@@ -9,16 +10,15 @@ use crate::bed::cluster::example;
 use crate::bed::ports::free_port;
 use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan};
-use crate::cluster_api::manager::silent;
+use crate::cluster_api::manager::ensure_no_warnings;
 use crate::peers::Cache;
 use crate::text::Lap;
 
-/// The cluster of the example.
 const NAME: &str = "quick";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub async fn run(options: Options) -> Result<()> {
     lap.end("clusterctl describes it, gets its kubeconfig and saves it");
 
     server.stop()?;
-    silent([server.complaints()])?;
+    ensure_no_warnings([server.logged_warnings()])?;
     workdir.passed();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask kubectl-workload`: a simulated workload cluster used with kubectl as any other.
+//! `cargo xtask kubectl-workload`: a simulated workload cluster, used with kubectl.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::bed::{Server, Workdir, capstan, wait};
 use crate::peers::Cache;
 use crate::text::Lap;
 
-/// Two replicas that must not both be away, in the words of a user.
+/// Two replicas with a disruption budget that keeps one of them.
 const WORKLOAD: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -37,7 +37,7 @@ spec:
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ pub async fn run(options: Options) -> Result<()> {
     let kubectl = async |arguments: &[&str]| tool.run(&config, arguments).await;
     let nodes = kubectl(&["get", "nodes", "--no-headers"]).await?;
     let ready = nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count();
-    ensure!(ready == 3, "three nodes should be ready:\n{nodes}");
+    ensure!(ready == 3, "expected three ready nodes:\n{nodes}");
     kubectl(&["wait", "pods", "--all", "-A", "--for=condition=Ready", "--timeout=60s"]).await?;
     let pods = kubectl(&["get", "pods", "-A", "--no-headers"]).await?;
     for part in
@@ -96,7 +96,7 @@ pub async fn run(options: Options) -> Result<()> {
         refused.contains("disruption budget"),
         "drain failed for another reason than the budget:\n{refused}"
     );
-    ensure!(on().await?.iter().any(|node| node == target), "the budget let a Pod go");
+    ensure!(on().await?.iter().any(|node| node == target), "a Pod was evicted despite the budget");
     kubectl(&["patch", "pdb", "web", "--type=merge", "-p", r#"{"spec":{"minAvailable":1}}"#]).await?;
     kubectl(&[&drain[..], &["--timeout=60s"]].concat()).await?;
     wait::until("both Pods run elsewhere", Duration::from_secs(60), || async {

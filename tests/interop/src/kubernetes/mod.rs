@@ -1,4 +1,4 @@
-//! The API server, held against kube-apiserver, kubectl, etcd and client libraries.
+//! The API server, compared with kube-apiserver, and used by kubectl, etcdctl and client libraries.
 
 pub mod clients;
 pub mod e2e;

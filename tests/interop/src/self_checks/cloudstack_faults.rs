@@ -1,5 +1,5 @@
-//! `cargo xtask cloudstack-faults`: clusters on a simulated CloudStack with a crash and a lost reply at every call, the
-//! tests of the provider that take too long for `cargo test`, in parts.
+//! `cargo xtask cloudstack-faults`: runs clusters on a simulated CloudStack with a crash and a lost response at every
+//! call. These are tests of the provider that take too long for `cargo test`, split into parts.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,12 +12,12 @@ use crate::cargo;
 
 const PACKAGE: &str = "capstan-cloudstack-provider";
 
-/// Tests that take a part of their runs.
+/// Tests that can be split.
 const IN_PARTS: [&str; 2] = [
     "stories::nothing_is_made_twice_or_left_behind_whatever_call_is_disturbed",
     "stories::nothing_is_made_twice_or_left_behind_whatever_call_of_a_life_is_disturbed",
 ];
-/// Tests that only run whole: with the first part.
+/// Tests that cannot be split. They run with the first part.
 const WHOLE: [&str; 2] = [
     "stories::a_cluster_in_two_failure_domains_is_scaled_upgraded_healed_and_goes_without_a_trace",
     "stories::nothing_is_made_twice_or_left_behind_whatever_effect_is_disturbed",
@@ -25,7 +25,7 @@ const WHOLE: [&str; 2] = [
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only this part, such as `3/256`, the third of 256; all runs when not given
+    /// Only this part, for example `3/256` for the third of 256 [default: all]
     #[arg(long, default_value = "1/1", value_parser = Part::parse)]
     part: Part,
 }
@@ -49,15 +49,15 @@ pub fn run(options: &Options) -> Result<()> {
     let text = String::from_utf8_lossy(&output.stdout);
     print!("{text}");
     if !output.status.success() {
-        bail!("again: cargo xtask cloudstack-faults --part {one}/{of}");
+        bail!("failed; to repeat: cargo xtask cloudstack-faults --part {one}/{of}");
     }
-    // A renamed test would be none at all.
+    // Catches renamed tests, which the filter would skip.
     let wanted = format!("{} passed", tests.len());
     ensure!(text.contains(&wanted), "not all of {tests:?} are tests of {PACKAGE}");
     Ok(())
 }
 
-/// The test program of the provider, built with the features that `cargo test --workspace` gives it.
+/// The test program of the provider, built with the features that `cargo test --workspace` selects.
 fn program() -> Result<PathBuf> {
     let arguments =
         ["test", "--no-run", "--workspace", "--test", "it", "--message-format=json-render-diagnostics"];

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: the claims about any input, with fresh seeds for as long as one likes.
+//! `cargo xtask fuzz`: property tests with fresh seeds, for a given time.
 //!
-//! The same tests run in `cargo test`, a few hundred cases each with the default seeds. Here they run in rounds with
-//! many more, under limits of time and memory, so that a hang or a leak fails too.
+//! `cargo test` runs the same tests with a few hundred cases each and the default seeds. Here they run in rounds with
+//! many more, with limits on time and memory, so that a hang or a leak fails too.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,20 +17,20 @@ use crate::text::human_duration;
 /// Crates with tests called `fuzz`.
 const CRATES: [&str; 5] =
     ["capstan-apiserver", "capstan-builtin", "capstan-cel", "capstan-cloudstack-client", "capstan-schema"];
-/// Address space of a test program: they need a tenth of it.
+/// Address space limit of a test program. They need a tenth of it.
 const MEMORY_KIB: u64 = 8 << 20;
-/// A program that takes longer for one round hangs.
+/// Timeout of one program in one round.
 const ROUND: Duration = Duration::from_secs(1200);
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// How long to go on; a round that has begun is finished
+    /// Minutes to run; the last round is completed
     #[arg(long, default_value_t = 5)]
     minutes: u64,
     /// Cases of each test in a round
     #[arg(long, default_value_t = 5_000)]
     cases: u32,
-    /// Only the round with this seed, as a failure names it
+    /// Only the round with this seed, as printed by a failure
     #[arg(long)]
     seed: Option<u64>,
     /// Only tests whose name contains this
@@ -38,7 +38,7 @@ pub struct Options {
     test: String,
 }
 
-/// Runs rounds until the time is over or something fails.
+/// Runs rounds until the time is over or a test fails.
 pub fn run(options: &Options) -> Result<()> {
     let programs = build()?;
     let begin = Instant::now();
@@ -101,7 +101,7 @@ fn run_one(program: &PathBuf, options: &Options, seed: u64) -> Result<()> {
     };
     if !status.success() {
         let (cases, test) = (options.cases, &options.test);
-        bail!("{status}; again: cargo xtask fuzz --seed {seed} --cases {cases} --test {test}");
+        bail!("{status}; to repeat: cargo xtask fuzz --seed {seed} --cases {cases} --test {test}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Promises that no peer can check: durability, simulated faults, random input, older data.
+//! Guarantees that no peer can check: durability, simulated faults, random input, older data.
 
 pub mod cloudstack_faults;
 pub mod crash;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 /// A part of a long suite: `3/8` is the third of eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// From 1.
+    /// Counted from 1.
     pub one: u32,
     pub of: u32,
 }
@@ -24,7 +24,7 @@ impl Part {
         Ok(Self { one, of })
     }
 
-    /// Every `of`-th, so that neighbours, which are alike, fall into different parts.
+    /// Every `of`-th element: neighbours are similar and should be in different parts.
     pub fn take<T>(self, all: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
         all.into_iter().skip(self.one as usize - 1).step_by(self.of as usize)
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask older-data`: a data directory with a cluster in it, kept for the test that opens it with the program of
-//! another day (`capstan/tests/it/older.rs`).
+//! `cargo xtask older-data`: records a data directory with a cluster, for the test that opens it with later versions
+//! (`capstan/tests/it/older.rs`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,11 +15,10 @@ use crate::bed::ports::free_port;
 use crate::bed::site::Site;
 use crate::bed::{Server, Workdir, capstan};
 
-/// Where it is kept.
 const FOLDER: &str = "capstan/tests/older";
-/// Ids are one part of a path, whatever is in them.
+/// Escapes ids as one path segment.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
-/// Lists of what must be the same afterwards.
+/// Lists that must be unchanged afterwards.
 const LISTS: [&str; 8] = [
     "cluster.x-k8s.io/v1beta2/namespaces/default/clusters",
     "cluster.x-k8s.io/v1beta2/namespaces/default/machines",
@@ -33,7 +32,7 @@ const LISTS: [&str; 8] = [
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -51,7 +50,7 @@ pub async fn run(options: Options) -> Result<()> {
     cluster.wait_rest().await?;
 
     let mut cloud = Map::new();
-    let machines = site.told("/v1/machines").await?;
+    let machines = site.get("/v1/machines").await?;
     for machine in machines.as_array().context("a list")? {
         let id = machine["id"].as_str().context("an id")?;
         cloud.insert(format!("/v1/machines/{}", utf8_percent_encode(id, PART)), machine.clone());
@@ -59,7 +58,7 @@ pub async fn run(options: Options) -> Result<()> {
     ensure!(cloud.len() == 2, "two machines: {machines}");
     cloud.insert("/v1/machines".to_owned(), machines);
     let balancer = "/v1/balancers/default%2Fquick";
-    cloud.insert(balancer.to_owned(), site.told(balancer).await?);
+    cloud.insert(balancer.to_owned(), site.get(balancer).await?);
     let mut objects = BTreeMap::new();
     for list in LISTS {
         let path = format!("/apis/{list}");

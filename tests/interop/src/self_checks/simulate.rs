@@ -1,4 +1,4 @@
-//! Plays the stories of whole clusters in simulated time, and disturbs them at every effect.
+//! Runs scenarios of whole clusters in simulated time, with a fault at every effect.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,78 +9,77 @@ use serde::Serialize;
 use super::Part;
 use crate::cargo;
 
-/// How much is simulated.
 #[derive(Debug, clap::Args, Serialize)]
 pub struct Options {
-    /// Only these stories (comma separated)
+    /// Only these scenarios (comma separated)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only this part of the stories, such as `3/8`, the third of eight
+    /// Only this part of the scenarios, for example `3/8` for the third of eight
     #[arg(long, value_parser = Part::parse, conflicts_with = "only")]
     #[serde(skip)]
     part: Option<Part>,
-    /// Disturb every effect instead of a sample
+    /// Inject a fault at every effect instead of a sample
     #[arg(long)]
     #[serde(skip)]
     all: bool,
-    /// Without --all: disturb one effect in so many
+    /// Without --all: inject a fault at one effect in so many
     #[arg(long, default_value_t = 40)]
     every: usize,
-    /// Which one of so many: other numbers, other effects
+    /// Which one of so many: other numbers select other effects
     #[arg(long, default_value_t = 0)]
     offset: usize,
-    /// Disturb exactly these effects (comma separated), to see something again
+    /// Inject faults at exactly these effects (comma separated), to repeat a failure
     #[arg(long, value_delimiter = ',')]
     effects: Vec<usize>,
-    /// Only these misfortunes (comma separated)
+    /// Only these faults (comma separated)
     #[arg(long, value_enum, value_delimiter = ',')]
-    faults: Vec<Misfortune>,
-    /// Play the stories as they are, undisturbed
+    faults: Vec<Fault>,
+    /// Run the scenarios without faults
     #[arg(long, conflicts_with_all = ["all", "every"])]
     calm: bool,
-    /// Runs at the same time; as many as there are processors if it is not given
+    /// Concurrent runs [default: number of processors]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Where traces of what broke are written
+    /// Folder for traces of failed runs
     #[arg(long, default_value = "target/simulate/broken")]
     broken: PathBuf,
-    /// Where runs are recorded as they end: what held there is not run again
+    /// File with the results of runs; passed ones are not run again
     #[arg(long, default_value = "target/simulate/runs.jsonl")]
     record: PathBuf,
-    /// Run again what held before
+    /// Run again what passed before
     #[arg(long)]
     again: bool,
-    /// The seed
+    /// Seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What goes wrong.
+/// Kinds of faults.
 #[derive(Debug, Clone, Copy, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-enum Misfortune {
-    /// The process dies after the effect
+enum Fault {
+    /// The process crashes after the effect
     Crash,
-    /// The effect happens, its answer is lost
+    /// The effect happens, its response is lost
     Lost,
-    /// The process dies before the effect
+    /// The process crashes before the effect
     CrashBefore,
-    /// The effect is refused
+    /// The effect is rejected
     Refused,
     /// All watches break after the effect
     Cut,
 }
 
-/// Runs the suite: a program of its own, built to be fast and with one thread, since it copies itself.
+/// Runs the simulation in a program of its own: it forks, so it must have a single thread.
 pub fn run(mut options: Options) -> Result<()> {
     if options.all {
         options.every = 1;
     }
     if let Some(part) = options.part {
-        options.only = part.take(capstan_scenarios::all()).map(|story| story.name.to_owned()).collect();
-        println!("stories: {}", options.only.join(", "));
+        options.only = part.take(capstan_scenarios::all()).map(|scenario| scenario.name.to_owned()).collect();
+        println!("scenarios: {}", options.only.join(", "));
     }
-    // Hours of runs are worth the minutes that an optimised build takes; what CI samples is built by its tests anyway.
+    // Hours of runs are worth the minutes of an optimised build. CI's sample uses what its tests have built anyway.
     let optimised = ["--release", "-p", "capstan", "-p", "capstan-scenarios", "--example", "simulate"];
     let program = match options.all {
         true => cargo::program(".", "simulate", &optimised)?,

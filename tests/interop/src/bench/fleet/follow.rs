@@ -1,5 +1,5 @@
-//! A watch that goes on when a server ends it: kube-apiserver does so whenever a CustomResourceDefinition changes, and
-//! after half an hour or more of its own choosing.
+//! A watch that reconnects when a server ends it. kube-apiserver does so whenever a CustomResourceDefinition changes,
+//! and after a timeout of its own of half an hour or more.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,20 @@ use serde_json::Value;
 
 use crate::api::{Api, Events};
 
-/// A collection as it changes.
 #[derive(Debug)]
 pub struct Follower {
     api: Api,
     collection: &'static str,
-    /// What has been seen is as old as this.
+    /// Resource version of the last event.
     version: String,
     events: Option<Events>,
 }
 
-/// What is new.
 #[derive(Debug)]
-pub enum News {
-    /// One object has changed, or is gone.
+pub enum FollowerEvent {
+    /// One object was changed or deleted.
     Changed { kind: String, object: Value },
-    /// Changes were missed. This is all there is now, by name.
+    /// Changes were missed. These are all current objects, by name.
     Everything(BTreeMap<String, Value>),
 }
 
@@ -36,8 +34,8 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Waits for the next change. Nothing is lost when the caller stops waiting.
-    pub async fn next(&mut self) -> Result<News> {
+    /// Waits for the next change. Cancel safe.
+    pub async fn next(&mut self) -> Result<FollowerEvent> {
         loop {
             let Some(events) = &mut self.events else {
                 if self.open().await.is_ok() {
@@ -56,7 +54,7 @@ impl Follower {
                 kind => {
                     self.version = version_of(&object)?;
                     if kind != "BOOKMARK" {
-                        return Ok(News::Changed { kind: kind.to_owned(), object });
+                        return Ok(FollowerEvent::Changed { kind: kind.to_owned(), object });
                     }
                 }
             }
@@ -71,18 +69,18 @@ impl Follower {
         Ok(())
     }
 
-    /// Everything there is, to be followed from there on.
-    async fn list(&mut self) -> Result<News> {
+    /// Lists the collection and resumes from there.
+    async fn list(&mut self) -> Result<FollowerEvent> {
         self.events = None;
         let mut list = self.api.get(self.collection).await?.success()?;
         self.version = version_of(&list)?;
-        let Value::Array(items) = list["items"].take() else { bail!("a list without items") };
+        let Value::Array(items) = list["items"].take() else { bail!("the list has no items") };
         let named = |item: Value| Some((item["metadata"]["name"].as_str()?.to_owned(), item));
-        Ok(News::Everything(items.into_iter().filter_map(named).collect()))
+        Ok(FollowerEvent::Everything(items.into_iter().filter_map(named).collect()))
     }
 }
 
 fn version_of(object: &Value) -> Result<String> {
     let version = object["metadata"]["resourceVersion"].as_str();
-    Ok(version.context("an object or list without version")?.to_owned())
+    Ok(version.context("no resourceVersion")?.to_owned())
 }

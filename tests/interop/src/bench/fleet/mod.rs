@@ -1,14 +1,14 @@
-//! `cargo xtask bench fleet`: a fleet of clusters, one control plane machine and one worker each, from manifests to
-//! Available, then at rest, then deleted.
+//! `cargo xtask bench fleet`: a fleet of clusters, one control plane machine and one worker each: created, idle,
+//! deleted.
 //!
 //! ```text
 //! in process   capstan server                               one process: store, API, controllers, simulator
 //! apart        capstan server, capstan sim site             the same, with the machines in a process of their own
-//! over TLS     capstan server --api-only, capstan manager   the same parts as two
+//! over TLS     capstan server --api-only, capstan manager   API server and controllers in two processes
 //! upstream     etcd, kube-apiserver, kube-controller-manager, four Go managers with their in-memory provider
 //! ```
 //!
-//! Simulated machines boot at once on all of them, and their clusters live inside the processes that are measured.
+//! Simulated machines boot instantly in every variant. Their workload clusters run inside the measured processes.
 
 mod follow;
 mod planes;
@@ -26,51 +26,52 @@ use crate::bed::process::usage_of;
 use crate::bed::{Workdir, capstan};
 use planes::{Kind, Plane};
 
-/// How many clusters are made where no number is given; what the peer can do on two cores is another number.
+/// Default number of clusters without a peer. The peer manages far fewer on two cores.
 const CLUSTERS: usize = 1_000;
 const CLUSTERS_WITH_PEER: usize = 50;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// How many clusters; several numbers (comma separated) show whether one costs the same among many
-    /// [default: 1000, with a peer 50]
+    /// Number of clusters; several numbers (comma separated) show how the cost per cluster scales [default: 1000,
+    /// with a peer 50]
     #[arg(long, value_delimiter = ',', value_name = "N")]
     clusters: Vec<usize>,
-    /// Also run this in the same way and print ratios
+    /// Also measure this peer and print ratios
     #[arg(long)]
     peer: Option<Peer>,
-    /// Only these; with a peer, the first is compared with it
+    /// Only these variants; with a peer, the first is compared with it
     #[arg(long, value_enum, value_delimiter = ',', default_value = "in-process,apart,over-tls")]
     planes: Vec<Ours>,
-    /// Algorithm of the clusters' keys [default: ECDSA-P256, with a peer RSA-2048, which is all its provider takes]
+    /// Key algorithm of the clusters [default: ECDSA-P256; RSA-2048 with a peer, whose provider supports nothing
+    /// else]
     #[arg(long, value_name = "ALGORITHM")]
     key_algorithm: Option<String>,
-    /// Seconds for which the fleet is watched at rest
+    /// Seconds for which the idle fleet is measured
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     idle: u64,
-    /// Seconds after which a phase has failed
+    /// Timeout of a phase in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
-    patience: u64,
-    /// Our binary; built in release mode when not given
+    timeout: u64,
+    /// Our binary [default: a release build]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
 
-/// What runs beside us.
+/// The peer that is measured too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Peer {
     /// Cluster API's Go managers with their in-memory provider on kube-apiserver and etcd.
     Upstream,
 }
 
-/// Our own ways to run.
+/// Variants of our own deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Ours {
     /// One process.
     InProcess,
-    /// One process, and another for the simulated machines: what the plane itself takes.
+    /// One process, and another for the simulated machines: shows the cost of the plane alone.
     Apart,
-    /// API server and controllers apart, with TLS between them.
+    /// API server and controllers in separate processes, with TLS between them.
     OverTls,
 }
 
@@ -94,10 +95,8 @@ pub async fn run(options: Options) -> Result<()> {
         })
         .collect();
     kinds.extend(options.peer.map(|Peer::Upstream| Kind::Upstream));
-    let times = run::Times {
-        idle: Duration::from_secs(options.idle),
-        patience: Duration::from_secs(options.patience),
-    };
+    let times =
+        run::Times { idle: Duration::from_secs(options.idle), timeout: Duration::from_secs(options.timeout) };
     let mut outcomes = Vec::new();
     for clusters in counts {
         for kind in &kinds {

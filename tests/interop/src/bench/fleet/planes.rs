@@ -1,4 +1,4 @@
-//! The planes that look after the fleet, each of several processes.
+//! The management planes that are measured, each of several processes.
 
 use std::path::Path;
 
@@ -15,7 +15,6 @@ use crate::bed::site::Site;
 use crate::bed::{Controllers, Managers, Server};
 use crate::cluster_api::manager::mixed;
 
-/// Which plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     InProcess,
@@ -34,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// What is made once, and what is made for each cluster. Upstream's nodes need no network to be ready.
+    /// Objects created once, and objects created per cluster. Upstream's nodes are ready without a network.
     pub fn manifests(self) -> Result<(Vec<Value>, Vec<Value>)> {
         Ok(match self {
             Self::InProcess | Self::Apart | Self::OverTls => {
@@ -45,7 +44,6 @@ impl Kind {
     }
 }
 
-/// A running plane.
 #[derive(Debug)]
 pub struct Plane {
     pub kind: Kind,
@@ -78,7 +76,7 @@ impl Plane {
         match kind {
             Kind::InProcess | Kind::Apart => {}
             Kind::OverTls => {
-                // A single manager has nobody to agree with; its Lease would be written at rest, too.
+                // A single manager needs no leader election, and its Lease would count as writes when idle.
                 let arguments = [&["--install-crds", "--leader-elect=false"], &simulated[..]].concat();
                 let started = Manager::start("manager", folder, binary, &server.kubeconfig, &arguments);
                 manager = Some(started.await?);
@@ -90,7 +88,7 @@ impl Plane {
         Ok(Self { kind, api: server.api()?, server, site, manager, upstream })
     }
 
-    /// Fails if one of its processes has left.
+    /// Fails if one of its processes has exited.
     pub fn check(&mut self) -> Result<()> {
         self.server.check()?;
         self.site.as_mut().map_or(Ok(()), Site::check)?;
@@ -98,7 +96,7 @@ impl Plane {
         self.upstream.as_mut().map_or(Ok(()), Managers::check)
     }
 
-    /// Its processes' memory and processor time.
+    /// Memory and CPU time of its processes.
     pub fn usage(&self) -> Result<Vec<(String, Usage)>> {
         let mut usage = self.server.usage()?;
         if let Some(site) = &self.site {
@@ -131,15 +129,16 @@ impl Plane {
         Ok(reconciles(&pages))
     }
 
-    /// The revision of the store: every write makes it one more.
+    /// The revision of the store. Every write increments it by one.
     pub async fn revision(&self) -> Result<u64> {
         let list = self.api.get("/api/v1/namespaces?limit=1").await?.success()?;
-        let revision = list["metadata"]["resourceVersion"].as_str().context("a list without version")?;
-        revision.parse().with_context(|| format!("{revision:?} is no revision"))
+        let revision =
+            list["metadata"]["resourceVersion"].as_str().context("the list has no resourceVersion")?;
+        revision.parse().with_context(|| format!("{revision:?} is not a revision"))
     }
 }
 
-/// Reconciles per controller on pages of metrics, whatever their result. Managers may have controllers of one name.
+/// Sums reconciles per controller over metrics pages and results. Managers may have controllers of the same name.
 fn reconciles(pages: &[String]) -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = Vec::new();
     for line in pages.iter().flat_map(|page| page.lines()) {

@@ -1,4 +1,4 @@
-//! The figures as tables.
+//! Prints the figures as tables.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use super::planes::Kind;
 use super::run::Outcome;
 use crate::text::{human_bytes, human_duration, table};
 
-/// Prints totals, what one cluster costs, who reconciled how often, and ratios if a peer ran.
+/// Prints totals, costs per cluster, reconciles per controller, and ratios if a peer was measured.
 pub fn print(outcomes: &[Outcome]) {
     println!("\n{}", table(&totals(outcomes)));
-    println!("per cluster, without what the plane needs for itself\n{}", table(&per_cluster(outcomes)));
+    println!("per cluster, without the baseline of the plane\n{}", table(&per_cluster(outcomes)));
     println!("reconciles per cluster, by controller\n{}", table(&reconciles(outcomes)));
     println!("processes\n{}", table(&processes(outcomes)));
     let ratios = ratios(outcomes);
     if ratios.len() > 1 {
-        println!("ours to upstream's\n{}", table(&ratios));
+        println!("ratio of ours to upstream's\n{}", table(&ratios));
     }
     for outcome in outcomes {
         println!(
-            "{}: making and watching the fleet took {} of processor, others used {:.0} % of the machine",
+            "{}: the load generator used {} of CPU time, other programs used {:.0} % of the machine",
             title(outcome),
             human_duration(outcome.cpu_of_load),
             outcome.others * 100.0
         );
     }
-    println!("writes are revisions of the store; those to Leases are not counted at rest");
+    println!("writes are revisions of the store; idle writes exclude Leases");
 }
 
 fn title(outcome: &Outcome) -> String {
@@ -35,8 +35,8 @@ fn head(outcomes: &[Outcome], first: &str) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(outcomes.iter().map(title)).collect()
 }
 
-/// For a plane whose metrics do not tell.
-const UNTOLD: &str = "not told";
+/// For a plane whose metrics lack the figure.
+const NOT_EXPORTED: &str = "not exported";
 
 type Cell = (&'static str, fn(&Outcome) -> String);
 
@@ -57,17 +57,21 @@ fn totals(outcomes: &[Outcome]) -> Vec<Vec<String>> {
         outcomes,
         &[
             ("all Available after", |one| human_duration(one.available)),
-            ("processor until then", |one| human_duration(one.cpu)),
-            ("at rest after another", |one| human_duration(one.settled)),
+            ("CPU time until then", |one| human_duration(one.cpu)),
+            ("idle after another", |one| human_duration(one.settled)),
             ("memory before", |one| human_bytes(one.resident_before)),
             ("memory, peak", |one| human_bytes(one.peak)),
-            ("memory at rest", |one| human_bytes(one.resident_idle)),
-            ("writes at rest", |one| format!("{} in {}", one.idle.writes, human_duration(one.idle.time))),
-            ("writes to Leases at rest", |one| one.idle.lease_writes.to_string()),
-            ("reconciles at rest", |one| {
-                if one.reconciles.is_empty() { UNTOLD.to_owned() } else { one.idle.reconciles.to_string() }
+            ("memory when idle", |one| human_bytes(one.resident_idle)),
+            ("writes when idle", |one| format!("{} in {}", one.idle.writes, human_duration(one.idle.time))),
+            ("Lease writes when idle", |one| one.idle.lease_writes.to_string()),
+            ("reconciles when idle", |one| {
+                if one.reconciles.is_empty() {
+                    NOT_EXPORTED.to_owned()
+                } else {
+                    one.idle.reconciles.to_string()
+                }
             }),
-            ("processor at rest", |one| format!("{:.2} % of a core", share(one.idle.cpu, one.idle.time))),
+            ("CPU when idle", |one| format!("{:.2} % of a core", share(one.idle.cpu, one.idle.time))),
             ("all deleted after", |one| human_duration(one.deleted)),
         ],
     )
@@ -86,13 +90,13 @@ fn per_cluster(outcomes: &[Outcome]) -> Vec<Vec<String>> {
             ("memory, peak", |one| {
                 human_bytes(each(one, one.peak.saturating_sub(one.resident_before) as f64) as u64)
             }),
-            ("memory at rest", |one| {
+            ("memory when idle", |one| {
                 human_bytes(each(one, one.resident_idle.saturating_sub(one.resident_before) as f64) as u64)
             }),
             ("reconciles", |one| {
                 let all: u64 = one.reconciles.iter().map(|(_, count)| count).sum();
                 if one.reconciles.is_empty() {
-                    UNTOLD.to_owned()
+                    NOT_EXPORTED.to_owned()
                 } else {
                     format!("{:.1}", each(one, all as f64))
                 }
@@ -120,7 +124,7 @@ fn reconciles(outcomes: &[Outcome]) -> Vec<Vec<String>> {
 }
 
 fn processes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
-    let mut rows = vec![["plane", "process", "peak", "processor in all"].map(String::from).to_vec()];
+    let mut rows = vec![["plane", "process", "peak", "total CPU time"].map(String::from).to_vec()];
     for outcome in outcomes {
         for (name, usage) in &outcome.processes {
             let cells = [title(outcome), name.clone(), human_bytes(usage.peak), human_duration(usage.cpu)];
@@ -130,9 +134,9 @@ fn processes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Ours divided by theirs, for every number of clusters that both were given.
+/// Ours divided by theirs, for every number of clusters that both ran.
 fn ratios(outcomes: &[Outcome]) -> Vec<Vec<String>> {
-    let names = ["", "wall time", "processor", "peak memory", "processor at rest", "deletion"];
+    let names = ["", "wall time", "CPU time", "peak memory", "CPU when idle", "deletion"];
     let mut rows = vec![names.map(String::from).to_vec()];
     for theirs in outcomes.iter().filter(|one| one.kind == Kind::Upstream) {
         let same = |one: &&Outcome| one.kind != Kind::Upstream && one.clusters == theirs.clusters;

@@ -1,4 +1,4 @@
-//! One fleet on one plane: created, at rest, deleted.
+//! One fleet on one plane: created, idle, deleted.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::follow::{Follower, News};
+use super::follow::{Follower, FollowerEvent};
 use super::planes::{Kind, Plane};
 use crate::api::Api;
 use crate::bed::cluster::is_there;
@@ -18,20 +18,19 @@ use crate::text::human_duration;
 const NAMESPACE: &str = "fleet";
 const CLUSTERS: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet/clusters";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
-/// Requests that whoever creates and deletes the fleet has under way at a time.
+/// Concurrent requests of the load generator.
 const AT_A_TIME: usize = 16;
-/// A plane is at rest when it has written nothing for this long.
+/// A plane is idle when it has written nothing for this long.
 const QUIET: Duration = Duration::from_secs(5);
-const TELL_EVERY: Duration = Duration::from_secs(5);
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long things take.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     pub idle: Duration,
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
-/// What one run gave. Counts are of the time from the first manifest to the last cluster that is Available.
+/// Result of one run. Counters cover the time from the first manifest until the last cluster is Available.
 #[derive(Debug)]
 pub struct Outcome {
     pub kind: Kind,
@@ -40,36 +39,36 @@ pub struct Outcome {
     pub cpu: Duration,
     /// Memory of all processes before the first cluster.
     pub resident_before: u64,
-    /// The most that each process ever had, added up.
+    /// Sum of the peak memory of each process.
     pub peak: u64,
     pub resident_idle: u64,
     pub reconciles: Vec<(String, u64)>,
     pub writes: u64,
-    /// From the last cluster that is Available to the plane at rest.
+    /// From the last Available cluster until the plane is idle.
     pub settled: Duration,
     pub idle: Idle,
     pub deleted: Duration,
-    /// Processor time of all processes until the end.
+    /// CPU time of all processes over the whole run.
     pub cpu_of_all: Duration,
     pub processes: Vec<(String, Usage)>,
-    /// Processor time of whoever made and watched the fleet.
+    /// CPU time of the load generator.
     pub cpu_of_load: Duration,
-    /// Share of the machine that programs other than the run's own used.
+    /// Share of the machine that other programs used.
     pub others: f64,
 }
 
-/// A plane with nothing to do.
+/// Measurements of an idle plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     pub time: Duration,
     pub cpu: Duration,
-    /// Writes without those to Leases.
+    /// Writes, not counting Leases.
     pub writes: u64,
     pub lease_writes: u64,
     pub reconciles: u64,
 }
 
-/// Makes a fleet, lets it rest, deletes it.
+/// Creates a fleet, waits until it is idle, deletes it.
 pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Outcome> {
     let api = plane.api.clone();
     let discovery = Discovery::read(&api).await?;
@@ -79,36 +78,41 @@ pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Ou
         discovery.create(&api, object, Some(NAMESPACE)).await?;
     }
     let names: BTreeSet<String> = (0..clusters).map(|number| format!("fleet-{number:05}")).collect();
-    let at_rest = quiet(&mut plane, times.patience).await?;
+    let at_rest = quiet(&mut plane, times.timeout).await?;
     let (before, first_revision) = (totals(&plane.usage()?), at_rest.revision);
     let reconciled_before = plane.reconciles().await?;
     let events = Follower::new(&api, CLUSTERS).await?;
 
     let begun = Instant::now();
-    let made = wait(events, &mut plane, &names, "Available", times.patience, |kind, cluster| {
+    let made = wait(events, &mut plane, &names, "Available", times.timeout, |kind, cluster| {
         kind != "DELETED" && is_there(cluster, 1, 1)
     });
     let created = create(&api, &discovery, &each, &names);
-    tokio::try_join!(created, made).context("the fleet was not made")?;
+    tokio::try_join!(created, made).context("the fleet was not created")?;
     let available = begun.elapsed();
     let after = totals(&plane.usage()?);
-    let rest = quiet(&mut plane, times.patience).await?;
+    let rest = quiet(&mut plane, times.timeout).await?;
     let reconciles = difference(&plane.reconciles().await?, &reconciled_before);
-    println!("  at rest after another {}", human_duration(rest.since));
+    println!("  idle after another {}", human_duration(rest.since));
     let resident_idle = totals(&plane.usage()?).resident;
     let idle = idle(&mut plane, times.idle).await?;
 
     let events = Follower::new(&api, CLUSTERS).await?;
     let begun = Instant::now();
-    let gone = wait(events, &mut plane, &names, "deleted", times.patience, |kind, _| kind == "DELETED");
+    let gone = wait(events, &mut plane, &names, "deleted", times.timeout, |kind, _| kind == "DELETED");
     tokio::try_join!(delete(&api, &names), gone).context("the fleet was not deleted")?;
     let deleted = begun.elapsed();
-    quiet(&mut plane, times.patience).await?;
+    quiet(&mut plane, times.timeout).await?;
     let stays = |kind: &str, name: &str| {
         once.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
     };
     let left = discovery.left_in(&api, NAMESPACE, stays).await?;
-    ensure!(left.is_empty(), "{} objects outlive the fleet, {} among them", left.len(), left[0]);
+    ensure!(
+        left.is_empty(),
+        "{} objects are left after the fleet was deleted, such as {}",
+        left.len(),
+        left[0]
+    );
     let processes = plane.usage()?;
     let end = totals(&processes);
     Ok(Outcome {
@@ -131,7 +135,7 @@ pub async fn fleet(mut plane: Plane, clusters: usize, times: Times) -> Result<Ou
     })
 }
 
-/// All processes together.
+/// Sum over all processes.
 fn totals(processes: &[(String, Usage)]) -> Usage {
     processes.iter().fold(Usage::default(), |sum, (_, one)| Usage {
         resident: sum.resident + one.resident,
@@ -154,7 +158,7 @@ async fn create(
 ) -> Result<()> {
     let text = serde_json::to_string(manifests)?;
     let all = names.iter().map(|name| {
-        // Every object of the example is called by its cluster's name, alone or with an ending.
+        // Every object of the example has the cluster's name, alone or as a prefix.
         let text = text.replace("\"quick\"", &format!("{name:?}"));
         let text = text.replace("\"quick-", &format!("\"{name}-"));
         async move {
@@ -174,24 +178,24 @@ async fn delete(api: &Api, names: &BTreeSet<String>) -> Result<()> {
     stream::iter(all).buffer_unordered(AT_A_TIME).try_collect().await
 }
 
-/// Waits until an event has said of every cluster what is waited for.
+/// Waits until a condition holds for every cluster.
 async fn wait(
     mut events: Follower,
     plane: &mut Plane,
     names: &BTreeSet<String>,
     what: &str,
-    patience: Duration,
+    timeout: Duration,
     is_so: impl Fn(&str, &Value) -> bool,
 ) -> Result<()> {
     let begun = Instant::now();
     let mut waiting = names.clone();
-    let mut tell = tokio::time::interval(TELL_EVERY);
-    tell.tick().await;
+    let mut report = tokio::time::interval(REPORT_INTERVAL);
+    report.tick().await;
     let mut last = Value::Null;
     while !waiting.is_empty() {
         tokio::select! {
             news = events.next() => match news? {
-                News::Changed { kind, object: cluster } => {
+                FollowerEvent::Changed { kind, object: cluster } => {
                     let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
                     if is_so(&kind, &cluster) {
                         waiting.remove(name);
@@ -199,12 +203,12 @@ async fn wait(
                         last = cluster;
                     }
                 }
-                News::Everything(clusters) => waiting.retain(|name| !match clusters.get(name) {
+                FollowerEvent::Everything(clusters) => waiting.retain(|name| !match clusters.get(name) {
                     Some(cluster) => is_so("MODIFIED", cluster),
                     None => is_so("DELETED", &Value::Null),
                 }),
             },
-            _ = tell.tick() => {
+            _ = report.tick() => {
                 plane.check()?;
                 let (all, done, time) = (names.len(), names.len() - waiting.len(), begun.elapsed());
                 let left = match done {
@@ -212,9 +216,9 @@ async fn wait(
                     _ => format!(", about {} to go", human_duration(time * waiting.len() as u32 / done as u32)),
                 };
                 println!("  {done} of {all} {what} after {}{left}", human_duration(time));
-                if time > patience {
+                if time > timeout {
                     bail!(
-                        "{} of {all} clusters are not {what} within {patience:?}; {} says {}",
+                        "{} of {all} clusters are not {what} within {timeout:?}; {} says {}",
                         waiting.len(), last["metadata"]["name"], last["status"]["conditions"]
                     );
                 }
@@ -225,40 +229,39 @@ async fn wait(
     Ok(())
 }
 
-/// A plane that has come to rest.
 struct Rest {
     revision: u64,
-    /// How long that took, without the time in which nothing happened.
+    /// Time until the plane was idle, without the idle interval itself.
     since: Duration,
 }
 
-/// Waits until nothing but Leases is written any more.
-async fn quiet(plane: &mut Plane, patience: Duration) -> Result<Rest> {
+/// Waits until nothing but Leases is written.
+async fn quiet(plane: &mut Plane, timeout: Duration) -> Result<Rest> {
     let begun = Instant::now();
     let mut leases = Follower::new(&plane.api, LEASES).await?;
     let (mut revision, mut last, mut lease_writes) = (plane.revision().await?, Instant::now(), 0);
     let mut look = tokio::time::interval(Duration::from_millis(500));
     while last.elapsed() < QUIET {
         tokio::select! {
-            news = leases.next() => lease_writes += u64::from(matches!(news?, News::Changed { .. })),
+            news = leases.next() => lease_writes += u64::from(matches!(news?, FollowerEvent::Changed { .. })),
             _ = look.tick() => {
                 plane.check()?;
                 let now = plane.revision().await?;
-                // An event may come a moment after the revision that it is about: it is then made up for next time.
+                // A Lease event can arrive after the revision it belongs to. It is then counted in the next interval.
                 if now > revision + lease_writes {
                     last = Instant::now();
                 }
                 (revision, lease_writes) = (now.max(revision), 0);
-                ensure!(begun.elapsed() < patience, "the plane still writes after {patience:?}");
+                ensure!(begun.elapsed() < timeout, "the plane is not idle after {timeout:?}");
             }
         }
     }
     Ok(Rest { revision, since: last.duration_since(begun) })
 }
 
-/// What a plane at rest does.
+/// Measures an idle plane.
 async fn idle(plane: &mut Plane, time: Duration) -> Result<Idle> {
-    println!("  watching it rest for {}", human_duration(time));
+    println!("  measuring the idle plane for {}", human_duration(time));
     let mut leases = Follower::new(&plane.api, LEASES).await?;
     let reconciled = plane.reconciles().await?;
     let (revision, cpu, begun) = (plane.revision().await?, totals(&plane.usage()?).cpu, Instant::now());
@@ -267,7 +270,7 @@ async fn idle(plane: &mut Plane, time: Duration) -> Result<Idle> {
     tokio::pin!(end);
     loop {
         tokio::select! {
-            news = leases.next() => lease_writes += u64::from(matches!(news?, News::Changed { .. })),
+            news = leases.next() => lease_writes += u64::from(matches!(news?, FollowerEvent::Changed { .. })),
             () = &mut end => break,
         }
     }

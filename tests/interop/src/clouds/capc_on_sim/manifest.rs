@@ -11,39 +11,39 @@ use crate::bed::template::substituted;
 use crate::peers::catalog::{CAPC, CAPC_MODULE};
 use crate::peers::module_dir;
 
-/// Version of the clusters; the clouds have an image of it.
+/// Kubernetes version of the clusters. The clouds have an image of it.
 pub const VERSION: &str = "v1.36.0";
-/// Name of the Secret with the keys, in the namespace that templates assume.
+/// Name of the credentials Secret, in the namespace that the templates assume.
 pub const KEYS: &str = "cloudstack-credentials";
-/// Name of the key that is registered in the cloud.
+/// Name of the SSH key that is registered in the cloud.
 pub const SSH_KEY: &str = "somebody";
-/// A public key that nobody has the other half of.
+/// A public key without a private key.
 pub const SSH_KEY_MATERIAL: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJ somebody";
 
-/// How a cluster is filled in.
-pub struct Wish<'a> {
-    /// Its name, and that of its network.
+/// Values of the template's variables.
+pub struct TemplateValues<'a> {
+    /// Name of the cluster and of its network.
     pub name: &'a str,
-    /// Machines of the control plane, and workers.
+    /// Control plane machines and workers.
     pub machines: (i64, i64),
     /// Public address of its API server.
     pub address: IpAddr,
 }
 
-/// The objects of a published template, `""` for the plain one.
-pub fn published(template: &str, wish: &Wish<'_>, cloud: &CloudStack) -> Result<Vec<Value>> {
+/// The objects of a published template. `""` is the plain one.
+pub fn published(template: &str, values: &TemplateValues<'_>, cloud: &CloudStack) -> Result<Vec<Value>> {
     let folder = module_dir(CAPC_MODULE, &format!("v{CAPC}"))?.join("templates");
     let path = folder.join(format!("cluster-template{template}.yaml"));
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let text = substituted(&text, |variable| {
         Some(match variable {
-            "CLUSTER_NAME" | "CLOUDSTACK_NETWORK_NAME" => wish.name.to_owned(),
-            "CLUSTER_ENDPOINT_IP" => wish.address.to_string(),
+            "CLUSTER_NAME" | "CLOUDSTACK_NETWORK_NAME" => values.name.to_owned(),
+            "CLUSTER_ENDPOINT_IP" => values.address.to_string(),
             "CLUSTER_ENDPOINT_PORT" => cloud.endpoint_port.to_string(),
             "KUBERNETES_VERSION" => VERSION.to_owned(),
-            "CONTROL_PLANE_MACHINE_COUNT" => wish.machines.0.to_string(),
-            "WORKER_MACHINE_COUNT" => wish.machines.1.to_string(),
+            "CONTROL_PLANE_MACHINE_COUNT" => values.machines.0.to_string(),
+            "WORKER_MACHINE_COUNT" => values.machines.1.to_string(),
             "CLOUDSTACK_ZONE_NAME" => "zone-1".to_owned(),
             "CLOUDSTACK_TEMPLATE_NAME" => format!("ubuntu-2404-kube-{VERSION}"),
             "CLOUDSTACK_CONTROL_PLANE_MACHINE_OFFERING" | "CLOUDSTACK_WORKER_MACHINE_OFFERING" => {

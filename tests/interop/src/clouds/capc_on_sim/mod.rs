@@ -1,8 +1,9 @@
-//! `cargo xtask capc-on-sim`: the CloudStack provider of the Go world and ours on equal simulated clouds.
+//! `cargo xtask capc-on-sim`: compares the API calls of CAPC and of our CloudStack provider on equal simulated
+//! clouds.
 //!
-//! Upstream's CAPC with upstream's Cluster API on kube-apiserver takes clusters from CAPC's published template to Ready
-//! on `capstan sim cloudstack`, whose machines boot by executing their user data. Then `capstan server` does the same on
-//! a cloud of its own. The clouds count: calls by command from manifest to Ready, and while nothing happens.
+//! CAPC with upstream's Cluster API on kube-apiserver brings clusters from CAPC's published template to Ready on
+//! `capstan sim cloudstack`, whose machines boot by executing their user data. Then `capstan server` does the same on
+//! a cloud of its own. The clouds count calls by command, until Ready and while idle.
 
 mod manifest;
 mod report;
@@ -19,35 +20,35 @@ use crate::bed::cloudstack::CloudStack;
 use crate::bed::managers::ON_CLOUDSTACK;
 use crate::bed::ports::free_port;
 use crate::bed::{Controllers, Managers, Server, Workdir, capstan};
-use crate::cluster_api::manager::silent;
+use crate::cluster_api::manager::ensure_no_warnings;
 use manifest::VERSION;
 use report::Measured;
 use side::Side;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only one of both
+    /// Only one of the two
     #[arg(long)]
     only: Option<Plane>,
-    /// How long nothing happens, in seconds
+    /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 180)]
     idle: u64,
-    /// One control plane machine and one worker, and nothing is waited for: what CI runs
+    /// Only one control plane machine and one worker, without an idle phase: what CI runs
     #[arg(long)]
     short: bool,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
 
-/// Who looks after the clusters.
+/// Whose controllers manage the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Plane {
     Capc,
     Capstan,
 }
 
-/// CAPC resolves its account with a command that ordinary users may not use.
+/// CAPC looks up its account with a command that ordinary users may not call.
 const ACCOUNT: &str = "admin";
 
 pub async fn run(options: Options) -> Result<()> {
@@ -77,7 +78,7 @@ async fn capc(folder: &Path, binary: &Path, options: &Options) -> Result<Measure
         Managers::start_some(&folder.join("managers"), &server.kubeconfig, &ON_CLOUDSTACK).await?;
     let api = server.api()?;
     let mut side = Side::new("CAPC", folder, &api, options);
-    let measured = side.live(&mut cloud, &mut || server.check().and_then(|()| managers.check())).await?;
+    let measured = side.measure(&mut cloud, &mut || server.check().and_then(|()| managers.check())).await?;
     let left = cloud.leaks().await?;
     if !left.is_empty() {
         let left: BTreeSet<_> = left.iter().map(|one| format!("{} {}", one["kind"], one["name"])).collect();
@@ -92,18 +93,18 @@ async fn ours(folder: &Path, binary: &Path, options: &Options) -> Result<Measure
     let mut server = Server::capstan_with(&folder.join("server"), binary, free_port()?, &[]).await?;
     let api = server.api()?;
     let mut side = Side::new("capstan", folder, &api, options);
-    let measured = side.live(&mut cloud, &mut || server.check()).await?;
+    let measured = side.measure(&mut cloud, &mut || server.check()).await?;
     side.published(&mut cloud, &mut || server.check()).await?;
     let left = cloud.leaks().await?;
     ensure!(left.is_empty(), "capstan leaves behind: {left:?}");
-    // API servers go with their clusters, while their Nodes are still followed.
-    let mut complaints = server.complaints()?;
-    complaints.retain(|line| !(line.contains("following objects fails") && line.contains("kind=nodes")));
-    silent([Ok(complaints), cloud.complaints()])?;
+    // Workload API servers go away with their clusters while their Nodes are still watched.
+    let mut logged_warnings = server.logged_warnings()?;
+    logged_warnings.retain(|line| !(line.contains("following objects fails") && line.contains("kind=nodes")));
+    ensure_no_warnings([Ok(logged_warnings), cloud.logged_warnings()])?;
     Ok(measured)
 }
 
-/// How long nothing happens.
+/// Duration of the idle phase, or `None` to skip it.
 fn idle(options: &Options) -> Option<Duration> {
     (!options.short && options.idle > 0).then(|| Duration::from_secs(options.idle))
 }

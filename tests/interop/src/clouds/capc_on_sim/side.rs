@@ -1,11 +1,11 @@
-//! What one plane does with its cloud.
+//! The run of one plane on its cloud.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::manifest::{self, KEYS, Wish};
+use super::manifest::{self, KEYS, TemplateValues};
 use super::report::{Calls, Measured, Phase};
 use super::{Options, idle};
 use crate::api::Api;
@@ -15,14 +15,14 @@ use crate::bed::{install, wait};
 use crate::discovery::Discovery;
 use crate::text::{Lap, human_duration};
 
-/// How long until the API server of a cluster answers.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// What is still written when a cluster has just become ready.
+/// Timeout until the API server of a cluster answers.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Time for trailing writes after a cluster has become ready.
 const SETTLE: Duration = Duration::from_secs(10);
-/// Published templates beside the plain one. The one with a network in a VPC is not supported yet.
+/// Published templates other than the plain one. The one with a VPC network is not supported yet.
 const OTHERS: &[&str] = &["-managed-ssh", "-ssh-material", "-with-disk-offering", "-with-kube-vip"];
 
-/// A plane and where its files go.
+/// A plane and the folder of its files.
 pub struct Side<'a> {
     name: &'static str,
     folder: PathBuf,
@@ -35,8 +35,8 @@ impl<'a> Side<'a> {
         Self { name, folder: folder.to_owned(), api, options }
     }
 
-    /// Clusters come and go, and the cloud counts.
-    pub async fn live(
+    /// Creates and deletes clusters, and records the calls of each phase.
+    pub async fn measure(
         &mut self,
         cloud: &mut CloudStack,
         healthy: &mut impl FnMut() -> Result<()>,
@@ -55,7 +55,7 @@ impl<'a> Side<'a> {
             healthy()?;
             let calls = Calls::between(&before, &cloud.calls().await?);
             measured.idle = Some(Phase { calls, took: begin.elapsed() });
-            lap.end("nothing happens");
+            lap.end("idle");
         }
         cluster.delete(healthy).await?;
         lap.end("1+1 is gone");
@@ -69,7 +69,7 @@ impl<'a> Side<'a> {
         Ok(measured)
     }
 
-    /// The other published templates become ready too, all at the same time.
+    /// Brings clusters of the other published templates to ready, all at the same time.
     pub async fn published(
         &mut self,
         cloud: &mut CloudStack,
@@ -98,7 +98,7 @@ impl<'a> Side<'a> {
         cloud.delete_ssh_key(manifest::SSH_KEY).await
     }
 
-    /// A cluster from its manifest until it is ready, and what that took.
+    /// Creates a cluster and waits until it is ready. Returns the calls.
     async fn created(
         &self,
         cloud: &mut CloudStack,
@@ -112,8 +112,8 @@ impl<'a> Side<'a> {
         let mut all_healthy = || healthy().and_then(|()| cloud.check());
         cluster.wait_available(control_plane, workers, &mut all_healthy).await?;
         let mut calls = Calls::between(&before, &cloud.calls().await?);
-        // The suite itself asked for a free address.
-        calls.forgive("listPublicIpAddresses", 1);
+        // The suite's own call, for a free address.
+        calls.subtract("listPublicIpAddresses", 1);
         Ok((cluster, Phase { calls, took: begin.elapsed() }))
     }
 
@@ -123,23 +123,24 @@ impl<'a> Side<'a> {
         cloud: &mut CloudStack,
         (name, template, machines): (&str, &str, (i64, i64)),
     ) -> Result<Cluster<'a>> {
-        let wish = Wish { name, machines, address: cloud.free_address().await? };
-        let cluster = Cluster::prepare(self.api, name, manifest::published(template, &wish, cloud)?).await?;
+        let values = TemplateValues { name, machines, address: cloud.free_address().await? };
+        let cluster =
+            Cluster::prepare(self.api, name, manifest::published(template, &values, cloud)?).await?;
         cluster.create().await?;
         Ok(cluster)
     }
 
-    /// Gives a cluster its network as users do: as soon as its API server answers.
+    /// Installs the CNI as soon as the cluster's API server answers.
     async fn networked(&self, cluster: &Cluster<'_>) -> Result<()> {
         let file = self.folder.join("workload.kubeconfig");
-        let workload = wait::until("the cluster's API server answers", PATIENCE, || async {
+        let workload = wait::until("the cluster's API server answers", TIMEOUT, || async {
             let Ok(workload) = cluster.workload(&file).await else { return Ok(None) };
             Ok(workload.get("/readyz").await?.status.is_success().then_some(workload))
         })
         .await?;
         let discovery = Discovery::read(&workload).await?;
         for object in examples(&["cni.yaml"])?.iter().filter(|object| object["kind"] == "ConfigMap") {
-            let text = object["data"]["cni.yaml"].as_str().context("no network in the example")?;
+            let text = object["data"]["cni.yaml"].as_str().context("no CNI in the example")?;
             for object in install::documents(text)? {
                 discovery.create(&workload, &object, None).await?;
             }

@@ -1,11 +1,11 @@
-//! Which of the client's commands a recorded name is.
+//! Maps recorded command names to the client's command types.
 
 use capstan_cloudstack_client::commands::*;
 
 use super::replay::{call, job, list};
 use super::{Case, Tally};
 
-/// Replays a case, if its command is one of the client's and the recording has an answer.
+/// Replays a case if the client has its command and the recording has a response.
 pub async fn replay(case: &Case, tally: &mut Tally) {
     let Some(command) = case.command.as_deref().filter(|_| case.http_status.is_some()) else {
         return;
@@ -85,6 +85,6 @@ pub async fn replay(case: &Case, tally: &mut Tally) {
         "createVolume" => job::<CreateVolume>(case, tally).await,
         "attachVolume" => job::<AttachVolume>(case, tally).await,
         "detachVolume" => job::<DetachVolume>(case, tally).await,
-        strange => *tally.strange.entry(strange.to_owned()).or_default() += 1,
+        unsupported => *tally.unsupported.entry(unsupported.to_owned()).or_default() += 1,
     }
 }

@@ -1,16 +1,16 @@
-//! Whether a value that went through our types still says what the recording says.
+//! Compares a value that was decoded and encoded by our types with the recording.
 
 use serde_json::Value;
 
 use super::Tally;
 
-/// Compares every field that our type has. `owner` names the type, for the list of fields.
+/// Compares every field that our type has. `owner` is the type's name, for the list of fields.
 pub fn compare(tally: &mut Tally, owner: &str, place: &str, ours: &Value, theirs: &Value) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
             for (name, value) in ours {
                 let recorded = theirs.get(name);
-                // Maps have names of their own choice.
+                // Keys of maps are not fields.
                 if name != "details" || recorded.is_some() {
                     *tally.fields.entry(format!("{owner}.{name}")).or_default() |= recorded.is_some();
                 }
@@ -19,7 +19,7 @@ pub fn compare(tally: &mut Tally, owner: &str, place: &str, ours: &Value, theirs
                     Some(recorded) if name == "details" => same_map(tally, &place, value, recorded),
                     Some(recorded) => compare(tally, part(owner, name), &place, value, recorded),
                     None if is_nothing(value) => {}
-                    None => tally.faults.push(format!("{place}: {value} out of nothing")),
+                    None => tally.faults.push(format!("{place}: {value} is not in the recording")),
                 }
             }
         }
@@ -44,7 +44,7 @@ fn same_map(tally: &mut Tally, place: &str, ours: &Value, theirs: &Value) {
     }
 }
 
-/// The type of a field that holds structure.
+/// Type name of a nested field.
 fn part<'a>(owner: &'a str, field: &str) -> &'a str {
     match field {
         "nic" => "Nic",
@@ -59,7 +59,7 @@ fn part<'a>(owner: &'a str, field: &str) -> &'a str {
     }
 }
 
-/// What our types make of an absent field.
+/// Whether a value is what our types produce for an absent field.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -77,7 +77,7 @@ fn same(ours: &Value, theirs: &Value) -> bool {
     };
     let (ours, theirs) = (text(ours), text(theirs));
     ours == theirs
-        // Secrets do not show themselves, limits are written in two ways, empty means absent.
+        // Secrets are redacted, limits have two notations, empty means absent.
         || (ours == "[redacted]" && !theirs.is_empty())
         || (ours == "Unlimited" && theirs == "-1")
         || (ours == "null" && theirs.is_empty())

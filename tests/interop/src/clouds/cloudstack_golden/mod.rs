@@ -1,9 +1,9 @@
-//! `cargo xtask cloudstack-golden`: recorded replies of a real CloudStack server, read by our client.
+//! `cargo xtask cloudstack-golden`: our client reads recorded responses of a real CloudStack server.
 //!
-//! Every recorded exchange is replayed through the whole client: the request carries the recorded parameters, the
-//! answer is the recorded one. An answer must be understood or refused with the recorded code; what was understood must
-//! say, field by field, what the recording says. Fields that our types have and no recording shows stand in a list with
-//! their reason. Recordings leave keys and signatures out, so signatures are not checked here.
+//! Every recorded exchange is replayed through the whole client: the request has the recorded parameters, the
+//! response is the recorded one. The client must decode it or return an error with the recorded code, and every
+//! decoded field must have the recorded value. Fields of our types that no recording has are listed with their
+//! reason. Recordings contain no keys and signatures, so signatures are not checked here.
 
 mod commands;
 mod compare;
@@ -51,7 +51,6 @@ struct JobRecord {
     end: Value,
 }
 
-/// What the replay of all cases showed.
 #[derive(Debug, Default)]
 struct Tally {
     answers: usize,
@@ -59,14 +58,14 @@ struct Tally {
     unreadable: usize,
     jobs: usize,
     values: usize,
-    /// Commands that the client does not have, and how often they were recorded.
-    strange: BTreeMap<String, usize>,
-    /// Fields that our types have, and whether a recording showed them.
+    /// Commands that the client does not have, with their number of recordings.
+    unsupported: BTreeMap<String, usize>,
+    /// Fields of our types, and whether a recording has them.
     fields: BTreeMap<String, bool>,
     faults: Vec<String>,
 }
 
-/// Fields that no recording shows, and why we have them all the same.
+/// Fields that no recording has, and why our types have them.
 const UNRECORDED: &[(&str, &str)] = &[
     ("VirtualMachine.password", "only templates with a password script have one"),
     ("Nic.ip6address", "no IPv6 network was recorded"),
@@ -108,8 +107,9 @@ fn report(tally: &Tally, cases: usize, whole: bool) -> Result<()> {
             }
         }
     }
-    let strange: Vec<String> = tally.strange.iter().map(|(name, times)| format!("{name} ×{times}")).collect();
-    println!("not the client's: {}", strange.join(", "));
+    let unsupported: Vec<String> =
+        tally.unsupported.iter().map(|(name, times)| format!("{name} ×{times}")).collect();
+    println!("not supported by the client: {}", unsupported.join(", "));
     println!(
         "cloudstack-golden: {cases} cases: {} answers and {} jobs read, {} refusals with their code, {} that are no \
          API's; {} values compared, {} fields recorded; {} faults",
@@ -126,10 +126,10 @@ fn report(tally: &Tally, cases: usize, whole: bool) -> Result<()> {
     }
     if whole {
         if !unrecorded.is_empty() {
-            bail!("fields that no recording shows, without a reason: {unrecorded:?}");
+            bail!("fields that no recording has, without a reason: {unrecorded:?}");
         }
         if let Some(at) = (0..UNRECORDED.len()).find(|at| !used.contains(at)) {
-            bail!("{} is recorded: its reason is out of date", UNRECORDED[at].0);
+            bail!("{} is recorded: remove it from the list", UNRECORDED[at].0);
         }
     }
     match tally.faults.len() {

@@ -1,4 +1,4 @@
-//! One recorded exchange through the client.
+//! Replays one recorded exchange through the client.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Recorded<'a, C>(&'a Case, PhantomData<fn() -> C>);
 
 impl<C> Serialize for Recorded<'_, C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The client has its own way with pages.
+        // The client sets paging parameters itself.
         serializer.collect_map(self.0.params.iter().filter(|(name, _)| !name.starts_with("page")))
     }
 }
@@ -47,7 +47,7 @@ impl<C: Job> Job for Recorded<'_, C> {
     const KEY: Option<&'static str> = C::KEY;
 }
 
-/// A client that gets the recorded answer, whatever it asks.
+/// A client whose transport returns the recorded response to any request.
 fn client(status: u16, kind: &str, body: &Value) -> Client {
     let text = match body {
         Value::String(text) => text.clone(),
@@ -84,7 +84,7 @@ fn name_of<T>() -> &'static str {
     std::any::type_name::<T>().rsplit("::").next().unwrap_or_default()
 }
 
-/// An error is right if the recording has the same code, or is none of our API's.
+/// An error is right if the recording has the same code or is not a response of the API.
 fn refused(tally: &mut Tally, case: &Case, error: &Error) {
     let recorded = inside(&case.response)["errorcode"].as_u64();
     match (&*error.kind, recorded) {
@@ -145,7 +145,7 @@ where
     }
     let made = name_of::<C::Id>() != "NoId";
     if made && body.get("id").is_some() != submitted.id.is_some() {
-        tally.faults.push(format!("{}: the new thing's id is lost", case.case));
+        tally.faults.push(format!("{}: the new object's id is lost", case.case));
     }
     let Some(end) = case.job.as_ref().map(|job| &job.end).filter(|end| end.is_object()) else {
         return;

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One exchange, as it was recorded.
 #[derive(Debug, Deserialize)]
 pub struct Case {
     pub case: String,
@@ -24,7 +23,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// When it was recorded.
     pub fn time(&self) -> Result<jiff::Timestamp> {
         self.at.parse().with_context(|| format!("{} was recorded at {}", self.case, self.at))
     }
@@ -34,23 +32,23 @@ impl Case {
         self.params.as_ref()?.get(name).map(text)
     }
 
-    /// The reply without its wrapper.
+    /// The response without its wrapper.
     pub fn body(&self) -> Option<(&str, &Value)> {
         self.response.as_object()?.iter().next().map(|(wrapper, body)| (wrapper.as_str(), body))
     }
 
-    /// The last answer about its job.
+    /// The final result of its job.
     pub fn job_end(&self) -> Option<&Value> {
         self.job.as_ref()?.pointer("/final/queryasyncjobresultresponse")
     }
 
-    /// Its lists were shortened when they were recorded.
+    /// Whether lists were shortened when they were recorded.
     pub fn is_cut(&self) -> bool {
         self.note.as_ref().and_then(Value::as_str).is_some_and(|note| note.contains("lists cut"))
     }
 }
 
-/// A value as a parameter: long user data was recorded as its length and its beginning.
+/// A value as a parameter. Long user data was recorded as its length and its beginning.
 pub fn text(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let length = text

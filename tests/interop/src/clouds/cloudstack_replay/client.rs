@@ -1,4 +1,4 @@
-//! A client of the simulator that signs as the recording's actors did, rightly or wrongly.
+//! A client of the simulator that signs requests, correctly or incorrectly, as the recorded ones were.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use capstan_sim_cloudstack::{Credentials, Layout, Settings, Simulator, encode, s
 use http::{Request, Response};
 use serde_json::Value;
 
-/// A simulator whose clock is moved by hand.
+/// A simulator with a manual clock.
 pub struct Client {
     pub simulator: Simulator,
     millis: Arc<AtomicI64>,
@@ -37,7 +37,7 @@ impl Client {
         Self { simulator, millis, session: None }
     }
 
-    /// Moves the clock, never back.
+    /// Advances the clock. Never moves it back.
     pub fn reach(&self, at: jiff::Timestamp) {
         self.millis.fetch_max(at.as_millisecond(), Ordering::Relaxed);
     }
@@ -46,7 +46,7 @@ impl Client {
         self.millis.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// A query string with the signature that belongs to it, or another.
+    /// A query string with its signature, or an incorrect one.
     pub fn signed(&self, keys: &Credentials, parameters: &[(String, String)], flaw: Flaw) -> String {
         let mut all = parameters.to_vec();
         all.push(("apiKey".to_owned(), keys.api_key.clone()));
@@ -83,7 +83,7 @@ impl Client {
         Ok(self.simulator.call(request).await?)
     }
 
-    /// A call in somebody's name, by GET or POST.
+    /// Sends a call by GET or POST.
     pub async fn call(&self, method: &str, query: &str) -> Result<Response<Bytes>> {
         match method {
             "POST" => self.send("POST", "/client/api", Some(query), None).await,
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// The reply to a well-formed call of an account, without its wrapper.
+    /// The response to a valid call of an account, without its wrapper.
     pub async fn body(&self, account: &str, parameters: &[(String, String)]) -> Result<Value> {
         let keys = self.simulator.credentials(account)?;
         let mut all = parameters.to_vec();
@@ -101,7 +101,7 @@ impl Client {
         value.as_object().and_then(|map| map.values().next().cloned()).context("the reply is no object")
     }
 
-    /// The end of a job.
+    /// Waits for the result of a job.
     pub async fn job(&self, account: &str, job: &str) -> Result<Value> {
         let query =
             [("command".to_owned(), "queryAsyncJobResult".to_owned()), ("jobid".to_owned(), job.to_owned())];
@@ -115,7 +115,7 @@ impl Client {
         anyhow::bail!("job {job} does not end")
     }
 
-    /// Remembers the cookies of a login.
+    /// Stores the cookies of a login.
     pub fn keep_session(&mut self, response: &Response<Bytes>) {
         let cookie = |name: &str| {
             response
@@ -137,7 +137,7 @@ impl Client {
     }
 }
 
-/// Parameters as a query string.
+/// Encodes parameters as a query string.
 pub fn form(parameters: &[(String, String)]) -> String {
     let pairs: Vec<_> =
         parameters.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();

@@ -1,5 +1,5 @@
-//! What must agree between a recorded reply and ours: names and types of fields, order of lists, and the values of fields
-//! whose meaning does not depend on when and where they were recorded. Texts need not match.
+//! Compares a recorded response with ours: names and types of fields, order of lists, and the values of fields that
+//! do not depend on time and place of the recording. Texts need not match.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ const VALUES: &[&str] = &[
     "deviceid",
 ];
 
-/// Ids and addresses of the recording and ours for them.
+/// Maps ids and addresses of the recording to ours.
 #[derive(Default)]
 pub struct Names(BTreeMap<String, String>);
 
@@ -52,13 +52,13 @@ impl Names {
         self.0.insert(theirs.to_owned(), ours.to_owned());
     }
 
-    /// A text with every id of the recording replaced.
+    /// Replaces every recorded id in a text.
     pub fn ours(&self, text: &str) -> String {
         let one = |part: &str| self.0.get(part).cloned().unwrap_or_else(|| part.to_owned());
         text.split(',').map(one).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether our value stands for theirs; a name that was never seen is learnt.
+    /// Whether our value corresponds to theirs. An unknown id is added to the map.
     fn agree(&mut self, theirs: &str, ours: &str) -> bool {
         match self.0.get(theirs) {
             Some(known) => known == ours,
@@ -74,7 +74,7 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
 }
 
-/// Finds differences between two replies.
+/// Collects differences between two responses.
 pub struct Comparison<'a> {
     pub names: &'a mut Names,
     /// Lists were shortened when they were recorded.
@@ -83,7 +83,7 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    pub fn say(&mut self, path: &str, what: impl std::fmt::Display) {
+    pub fn differ(&mut self, path: &str, what: impl std::fmt::Display) {
         self.differences.push(format!("{path}: {what}"));
     }
 
@@ -91,10 +91,10 @@ impl Comparison<'_> {
         match (theirs, ours) {
             (Value::Object(theirs), Value::Object(ours)) => {
                 for name in theirs.keys().filter(|name| !ours.contains_key(*name)) {
-                    self.say(&format!("{path}/{name}"), "we have no such field");
+                    self.differ(&format!("{path}/{name}"), "missing in ours");
                 }
                 for name in ours.keys().filter(|name| !theirs.contains_key(*name)) {
-                    self.say(&format!("{path}/{name}"), "they have no such field");
+                    self.differ(&format!("{path}/{name}"), "not in the recording");
                 }
                 for (name, theirs) in theirs {
                     if let Some(ours) = ours.get(name) {
@@ -104,14 +104,14 @@ impl Comparison<'_> {
             }
             (Value::Array(theirs), Value::Array(ours)) => {
                 if theirs.len() != ours.len() && !(self.cut && ours.len() > theirs.len()) {
-                    self.say(path, format!("they have {} entries, we have {}", theirs.len(), ours.len()));
+                    self.differ(path, format!("recorded {} entries, ours {}", theirs.len(), ours.len()));
                 }
                 for (at, (theirs, ours)) in theirs.iter().zip(ours).enumerate() {
                     self.values(&format!("{path}/{at}"), theirs, ours);
                 }
             }
             _ if kind(theirs) != kind(ours) => {
-                self.say(path, format!("they have a {}, we have a {}", kind(theirs), kind(ours)));
+                self.differ(path, format!("recorded a {}, ours a {}", kind(theirs), kind(ours)));
             }
             _ => {}
         }
@@ -120,9 +120,9 @@ impl Comparison<'_> {
     fn field(&mut self, path: &str, name: &str, theirs: &Value, ours: &Value) {
         match (theirs, ours) {
             (Value::String(their_text), Value::String(our_text)) if is_uuid(their_text) => {
-                // Equal ids at equal places: the same thing, in the same order.
+                // Ids must correspond: the same object in the same position.
                 if !is_uuid(our_text) || !self.names.agree(their_text, our_text) {
-                    self.say(path, format!("another one: {our_text} does not stand for {their_text}"));
+                    self.differ(path, format!("{our_text} does not correspond to {their_text}"));
                 }
             }
             (Value::String(their_text), Value::String(our_text))
@@ -139,7 +139,7 @@ impl Comparison<'_> {
                                 .iter()
                                 .any(|start| theirs.as_str().is_some_and(|text| text.starts_with(start)));
                     if !named_after_id {
-                        self.say(path, format!("they say {theirs}, we say {ours}"));
+                        self.differ(path, format!("recorded {theirs}, ours {ours}"));
                     }
                 }
                 self.values(path, theirs, ours);
@@ -151,7 +151,7 @@ impl Comparison<'_> {
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "truth value",
+        Value::Bool(_) => "boolean",
         Value::Number(_) => "number",
         Value::String(_) => "text",
         Value::Array(_) => "list",

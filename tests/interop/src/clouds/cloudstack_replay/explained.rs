@@ -1,6 +1,6 @@
-//! Differences that are understood.
+//! Known differences, each with its reason.
 
-/// Statistics of machines come with the collector's next round, once a minute.
+/// Statistics of machines are updated by a collector once a minute.
 const COLLECTED: &[&str] = &[
     "/cpuused:",
     "/networkkbs",
@@ -11,7 +11,7 @@ const COLLECTED: &[&str] = &[
     "/memorytargetkbs:",
 ];
 
-/// Beginning of a case's name (empty for all), a part of the difference, and why it is as it is.
+/// Prefix of a case's name (empty for all), a part of the difference, and its reason.
 const EXPLAINED: &[(&str, &str, &str)] = &[
     (
         "",
@@ -19,18 +19,14 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
         "services and their capabilities come in the order of a hash set, which differs between the recording's own \
          replies, and two capabilities have long texts",
     ),
-    (
-        "listZones_showcapacities",
-        "/capacity",
-        "capacities come in no order, and as far as the collector has been",
-    ),
-    ("listCapacity", "/capacity", "the collector had not been everywhere when this was recorded"),
-    ("listCapacity", "/count", "the collector had not been everywhere when this was recorded"),
+    ("listZones_showcapacities", "/capacity", "capacities have no order, and the collector had not finished"),
+    ("listCapacity", "/capacity", "the collector had not finished when this was recorded"),
+    ("listCapacity", "/count", "the collector had not finished when this was recorded"),
     ("listTemplates_admin_all", "/downloaddetails", "the copy on primary storage is not shown"),
     ("listOsTypes", "/count", "the server knows 374 guest types, the simulator a few"),
     ("paging_", "/count", "the server knows 374 guest types, the simulator a few"),
     ("listTags_listall", "/tag/", "within a type, tags come in no order"),
-    ("listVolumes_user", "/volume/0/", "of disks made in one second the recording shows any first"),
+    ("listVolumes_user", "/volume/0/", "disks created within one second have no order"),
     (
         "capacity_fill_3",
         "job",
@@ -45,11 +41,11 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
     (
         "listPublicIpAddresses_after_network_gc",
         "/id",
-        "which address is free depends on cases that are kept aside",
+        "which address is free depends on cases that are not replayed",
     ),
 ];
 
-/// Cases whose counts include what cases made that are kept aside, or lack what those removed.
+/// Cases whose counts depend on cases that are not replayed.
 const COUNTS: &[&str] = &[
     "listVirtualMachines_project_minus1",
     "listVirtualMachines_admin_account_domain",
@@ -63,10 +59,10 @@ const COUNTS: &[&str] = &[
 /// Why a difference is expected.
 pub fn reason(case: &str, difference: &str) -> Option<&'static str> {
     if COLLECTED.iter().any(|field| difference.contains(field)) {
-        return Some("statistics of machines come with the collector's next round");
+        return Some("the collector updates statistics of machines once a minute");
     }
     if COUNTS.contains(&case) && difference.starts_with("/count:") {
-        return Some("cases that are kept aside made or removed some");
+        return Some("cases that are not replayed created or removed some");
     }
     EXPLAINED
         .iter()

@@ -1,8 +1,9 @@
-//! `cargo xtask cloudstack-replay`: the CloudStack simulator against recorded replies of a real management server.
+//! `cargo xtask cloudstack-replay`: compares the CloudStack simulator with recorded responses of a real management
+//! server.
 //!
-//! Cases are replayed in their order, with the recording's ids mapped onto ours as they first appear. A case is the same,
-//! differs, or is left out for a reason that is printed. Differences that are understood carry their reason in
-//! `explained.rs`; any other fails the suite.
+//! Cases are replayed in order. Ids of the recording are mapped to ours when they first appear. A case is the same,
+//! differs, or is left out for a reason that is printed. `explained.rs` has the known differences with their reasons;
+//! any other difference fails the suite.
 
 mod case;
 mod client;
@@ -24,12 +25,12 @@ use compare::{Comparison, Names};
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The recording, one exchange per line; CAPSTAN_CLOUDSTACK_GOLDEN names it otherwise
+    /// The recording, one exchange per line [default: $CAPSTAN_CLOUDSTACK_GOLDEN]
     file: Option<PathBuf>,
-    /// Say everything about one case
+    /// Print all details of one case
     #[arg(long)]
     case: Option<String>,
-    /// Print differences that are explained too
+    /// Also print explained differences
     #[arg(long)]
     verbose: bool,
 }
@@ -79,7 +80,7 @@ pub async fn run(options: Options) -> Result<()> {
             }
         }
     }
-    println!("{same} same, {explained} same but for what is explained, {differing} differing");
+    println!("{same} same, {explained} same except for explained differences, {differing} differing");
     println!("{} left out:", left_out.values().sum::<usize>());
     for (why, count) in &left_out {
         println!("  {count:4}  {why}");
@@ -93,7 +94,7 @@ pub async fn run(options: Options) -> Result<()> {
 fn reason_to_leave_out(case: &Case) -> Option<&'static str> {
     if case.http_status.is_none() || (case.params.is_none() && case.path.is_none()) {
         return Some(
-            "what a scenario, race or timing observed, not one exchange; races and contention are not modelled",
+            "an observation of a scenario, race or timing, not one exchange; races and contention are not modelled",
         );
     }
     setting::LEFT_OUT.iter().find(|(start, _)| case.case.starts_with(start)).map(|(_, why)| *why)
@@ -130,15 +131,14 @@ impl Replay<'_> {
             Comparison { names: &mut self.names, cut: case.is_cut(), differences: Vec::new() };
         if Some(status) != case.http_status {
             let text = ours.pointer("/").or(ours.as_object().and_then(|map| map.values().next()));
-            comparison
-                .say("status", format!("they answer {:?}, we answer {status}: {text:?}", case.http_status));
+            comparison.differ("status", format!("recorded {:?}, ours {status}: {text:?}", case.http_status));
             return Ok(comparison.differences);
         }
         if let (Some((wrapper, theirs)), Some(body)) =
             (case.body(), ours.as_object().and_then(|map| map.iter().next()))
         {
             if wrapper != body.0 {
-                comparison.say("wrapper", format!("they answer {wrapper}, we answer {}", body.0));
+                comparison.differ("wrapper", format!("recorded {wrapper}, ours {}", body.0));
             }
             comparison.values("", theirs, body.1);
         }
@@ -156,13 +156,13 @@ impl Replay<'_> {
             comparison.values("job", theirs, &ours);
             differences = comparison.differences;
             if theirs["jobstatus"] != ours["jobstatus"] {
-                differences.push(format!("job: we say {}", ours["jobresult"]));
+                differences.push(format!("job: ours {}", ours["jobresult"]));
             }
         }
         Ok(differences)
     }
 
-    /// Sends a case as it was sent.
+    /// Sends the recorded request.
     async fn send(&mut self, case: &Case) -> Result<http::Response<bytes::Bytes>> {
         let actor = case.actor.as_deref().unwrap_or_default();
         if case.path.is_some() {
@@ -193,7 +193,7 @@ impl Replay<'_> {
         }
         let keys = match self.old_keys.take().filter(|_| case.case == "auth_key_after_reregister") {
             Some(old) => old,
-            // An account that is gone has no keys any more; anything will do.
+            // The keys of a deleted account are gone. Any keys will do.
             None => self
                 .client
                 .simulator
@@ -238,7 +238,7 @@ impl Replay<'_> {
         Ok(response)
     }
 
-    /// Cases about HTTP itself: what they changed is in their names and paths.
+    /// Sends cases about HTTP itself, whose names and paths tell what is changed in the request.
     async fn send_raw(&mut self, case: &Case) -> Result<http::Response<bytes::Bytes>> {
         let path = case.path.clone().unwrap_or_default();
         let method = case.method.as_deref().unwrap_or("GET");
@@ -279,7 +279,7 @@ impl Replay<'_> {
         self.client.send(method, &path, None, None).await
     }
 
-    /// A text with everything in braces looked up.
+    /// Resolves every reference in braces.
     fn recorded(&self, text: &str) -> Result<String> {
         let mut text = text.to_owned();
         for (short, long) in setting::SHORT {
@@ -302,7 +302,7 @@ impl Replay<'_> {
         Ok(text)
     }
 
-    /// Does what happened before a case.
+    /// Executes a line of [`BEFORE`].
     async fn prepare(&mut self, case: &Case, line: &str) -> Result<()> {
         let (call, binds) = line.split_once("->").unwrap_or((line, ""));
         let call = self.recorded(call)?;
@@ -344,7 +344,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Does what no user can do.
+    /// Actions outside the API.
     async fn act(&mut self, words: &[&str]) -> Result<()> {
         let simulator = &self.client.simulator;
         match words {
@@ -366,7 +366,7 @@ impl Replay<'_> {
                     self.limit(account, resource, "-1").await?;
                 }
             }
-            other => bail!("nobody can {other:?}"),
+            other => bail!("unknown action {other:?}"),
         }
         Ok(())
     }
@@ -389,7 +389,6 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// The account of a recorded actor.
 fn account_of(actor: &str) -> String {
     match actor {
         "root-admin" => "admin".to_owned(),

@@ -1,4 +1,4 @@
-//! The recording's world, and what happened between its cases that is not among them.
+//! The initial state of the recorded server, and the steps between its cases that were not recorded.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub fn layout() -> Result<Layout> {
     })
 }
 
-/// The recorded server's settings where they were not production's.
+/// Settings of the recorded server that differ from the defaults.
 pub fn settings() -> Settings {
     Settings {
         expunge_delay: Duration::from_secs(60),
@@ -61,17 +61,18 @@ pub fn settings() -> Settings {
     }
 }
 
-/// What is done before a case, a line each:
+/// Steps before a case, one per line:
 ///
 /// ```text
 /// account command name=value … -> /pointer/into/reply => parameter | case:parameter | $variable ; …
-/// & account command …     the same without awaiting the job
-/// ? account command …     the same, which is refused
-/// ! word …                 something that no user can do
+/// & account command …     does not wait for the job
+/// ? account command …     must fail
+/// ! word …                 an action outside the API
 /// ```
 ///
-/// A value may hold `{case:parameter}` (as recorded), `{case#pointer}` (of the recorded reply), `{$variable}`, and `{Z}`,
-/// `{ZB}`, `{T}`, `{S}`, `{N}`, `{I}`, `{D}` for zones, template, size, first network, kind of networks and disk.
+/// A value may contain `{case:parameter}` (as recorded), `{case#pointer}` (of the recorded response), `{$variable}`,
+/// and `{Z}`, `{ZB}`, `{T}`, `{S}`, `{N}`, `{I}`, `{D}` for zones, template, service offering, first network, network
+/// offering and disk offering.
 pub const BEFORE: &[(&str, &str)] = &[
     (
         "createNetwork_ok",
@@ -272,7 +273,7 @@ pub const BEFORE: &[(&str, &str)] = &[
     ("listKubernetesSupportedVersions_unknown", "! enforce-not"),
 ];
 
-/// Short words of [`BEFORE`].
+/// Abbreviations in [`BEFORE`].
 pub const SHORT: &[(&str, &str)] = &[
     ("{deploy}", "deployVirtualMachine zoneid={Z} templateid={T} serviceofferingid={S}"),
     ("{Z}", "{createNetwork_ok:zoneid}"),
@@ -284,7 +285,7 @@ pub const SHORT: &[(&str, &str)] = &[
     ("{D}", "{deployVirtualMachine_datadisk:diskofferingid}"),
 ];
 
-/// Cases that are not replayed, by the beginning of their names, and why.
+/// Prefixes of cases that are not replayed, with the reason.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("auth_integration_port_no_auth", "the unauthenticated integration port is not simulated"),
     ("listApis_", "a server's descriptions of its 816 commands; the simulator lists its own"),

@@ -1,4 +1,4 @@
-//! The life of the examples' cluster, step by step.
+//! The lifecycle of the example cluster, step by step.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -18,29 +18,28 @@ use crate::text::{human_bytes, human_duration};
 /// The cluster of the examples.
 pub(super) const NAME: &str = "real";
 const WEB: &str = include_str!("web.yaml");
-/// How long a step may take on a machine that is busy with other things.
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+/// Timeout of a step, for a busy machine.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Programs that a user would use.
+/// Command line programs.
 pub struct Tools {
     pub kubectl: Tool,
     pub clusterctl: Tool,
     pub etcdctl: PathBuf,
 }
 
-/// A cluster that lives.
-pub struct Life {
+/// The cluster under test.
+pub struct TestCluster {
     tools: Tools,
     management: PathBuf,
     workload: PathBuf,
     folder: PathBuf,
     state: PathBuf,
     since: Instant,
-    /// When the manifest was applied, by the clock that objects are stamped with.
+    /// When the manifest was applied, by the clock of the API server.
     pub(super) applied: Timestamp,
 }
 
-/// A Pod of the Deployment.
 struct Pod {
     name: String,
     uid: String,
@@ -50,7 +49,7 @@ struct Pod {
     ready: bool,
 }
 
-impl Life {
+impl TestCluster {
     pub fn new(tools: Tools, management: PathBuf, folder: PathBuf, state: PathBuf) -> Self {
         let workload = folder.join("workload.kubeconfig");
         Self { tools, management, workload, folder, state, since: Instant::now(), applied: Timestamp::now() }
@@ -64,7 +63,7 @@ impl Life {
         self.tools.kubectl.run(&self.workload, arguments).await
     }
 
-    /// Objects of the plane.
+    /// Objects of the management cluster.
     pub(super) async fn of_plane(&self, arguments: &[&str]) -> Result<Vec<Value>> {
         self.listed(&self.management, arguments).await
     }
@@ -80,43 +79,43 @@ impl Life {
         self.listed(&self.workload, arguments).await
     }
 
-    fn told(&self, what: &str) {
+    fn log_step(&self, what: &str) {
         println!("  {what}: {} after the manifest", human_duration(self.since.elapsed()));
     }
 
-    /// One manifest, and its nodes that are ready: so many of the control plane, and a worker.
+    /// Applies the manifest and waits until its nodes are ready: `control_planes` and one worker.
     pub async fn begin(&mut self, release: Release, control_planes: usize) -> Result<()> {
         let examples = crate::cargo::root().join("examples");
         let manifest = std::fs::read_to_string(examples.join("kvm-cluster.yaml"))?;
         let current = Release::Current.version();
         ensure!(
             manifest.contains(&current),
-            "the example has another release than the node image, {current}"
+            "the example's version differs from the node image's, {current}"
         );
         let file = self.folder.join("cluster.yaml");
-        // The first count is the control plane's.
+        // The first `replicas` is the control plane's.
         let manifest = manifest.replacen("replicas: 1", &format!("replicas: {control_planes}"), 1);
         std::fs::write(&file, manifest.replace(&current, &release.version()))?;
         (self.since, self.applied) = (Instant::now(), Timestamp::now());
         for path in [examples.join("kvm-cni.yaml"), file] {
             self.plane(&["apply", "-f", path.to_str().context("path")?]).await?;
         }
-        let config = until("the kubeconfig of the cluster", PATIENCE, || async {
+        let config = until("the kubeconfig of the cluster", TIMEOUT, || async {
             self.tools.clusterctl.run(&self.management, &["get", "kubeconfig", NAME]).await.map(Some)
         });
         std::fs::write(&self.workload, config.await?)?;
         self.nodes_ready(control_planes + 1).await?;
-        self.told(&format!("{control_planes} + 1 nodes ready"));
+        self.log_step(&format!("{control_planes} + 1 nodes ready"));
         self.system_healthy().await?;
-        self.told("kube-system healthy");
+        self.log_step("kube-system healthy");
         self.timeline().await?;
         println!("{}", self.cluster(&["get", "nodes", "-o", "wide"]).await?.trim_end());
         Ok(())
     }
 
-    /// Every Pod of kube-system is ready.
+    /// Waits until every Pod of kube-system is ready.
     pub(super) async fn system_healthy(&self) -> Result<()> {
-        until("all Pods of kube-system ready", PATIENCE, || async {
+        until("all Pods of kube-system ready", TIMEOUT, || async {
             let pods = self.of_cluster(&["-n", "kube-system", "get", "pods"]).await?;
             let late: Vec<&str> = pods
                 .iter()
@@ -129,9 +128,9 @@ impl Life {
         .await
     }
 
-    /// So many nodes, all of them ready.
+    /// Waits for that many nodes, all ready.
     pub(super) async fn nodes_ready(&self, wanted: usize) -> Result<()> {
-        until(&format!("{wanted} nodes that are ready"), PATIENCE, || async {
+        until(&format!("{wanted} nodes that are ready"), TIMEOUT, || async {
             let nodes = self.of_cluster(&["get", "nodes"]).await?;
             let ready = nodes.iter().filter(|node| is_ready(node)).count();
             ensure!(nodes.len() == wanted && ready == wanted, "{ready} of {} nodes are ready", nodes.len());
@@ -140,26 +139,26 @@ impl Life {
         .await
     }
 
-    /// Two Pods on two nodes reach each other and are reached by a Service and its name.
+    /// Checks that two Pods on two nodes reach each other, and that a Service and its DNS name reach both.
     pub async fn pods(&self) -> Result<()> {
         let file = self.folder.join("web.yaml");
         std::fs::write(&file, WEB)?;
         self.cluster(&["apply", "-f", file.to_str().context("path")?]).await?;
-        let pods = until("two Pods of the Deployment ready", PATIENCE, || async {
+        let pods = until("two Pods of the Deployment ready", TIMEOUT, || async {
             let pods = self.web().await?;
             let ready = pods.iter().filter(|pod| pod.ready).count();
             ensure!((ready, pods.len()) == (2, 2), "{ready} of {} Pods are ready", pods.len());
             Ok(Some(pods))
         });
         let pods = pods.await?;
-        self.told("Deployment of 2 Pods running");
+        self.log_step("Deployment of 2 Pods running");
         let [one, other] = pods.as_slice() else {
             anyhow::bail!("{} Pods instead of two", pods.len());
         };
         ensure!(one.node != other.node, "both Pods are on {}", one.node);
         for (from, to) in [(one, other), (other, one)] {
-            // A node learns of another's Pods in a few seconds.
-            until(&format!("an answer of {} to {}", to.name, from.name), PATIENCE, || async {
+            // Routes to Pods of other nodes take a few seconds.
+            until(&format!("a response from {} to {}", to.name, from.name), TIMEOUT, || async {
                 let answer = self.get(from, &format!("http://{}:8080", to.address)).await?;
                 let expected = format!("{} answers {}", to.name, from.address);
                 ensure!(answer.trim() == expected, "{answer:?} instead of {expected:?}");
@@ -167,15 +166,15 @@ impl Life {
             })
             .await?;
         }
-        self.told("Pods on two nodes reach each other with their own addresses");
+        self.log_step("Pods on two nodes reach each other by their own addresses");
         let answered = RefCell::new(BTreeSet::new());
-        until("both Pods behind the Service", PATIENCE, || async {
+        until("both Pods behind the Service", TIMEOUT, || async {
             let answer = self.get(one, "http://web.default.svc.cluster.local").await?;
             answered.borrow_mut().extend(answer.split_whitespace().next().map(str::to_owned));
             Ok((answered.borrow().len() == 2).then_some(()))
         })
         .await?;
-        self.told("the Service leads to both, found by its name");
+        self.log_step("the Service reaches both, by its DNS name");
         Ok(())
     }
 
@@ -197,7 +196,7 @@ impl Life {
         self.cluster(&["exec", &from.name, "--", "/web", "get", url]).await
     }
 
-    /// A second worker comes and goes.
+    /// Adds a second worker and removes it.
     pub async fn scale_workers(&self) -> Result<()> {
         let start = Instant::now();
         self.plane(&["scale", "machinedeployment/real-workers", "--replicas=2"]).await?;
@@ -211,9 +210,9 @@ impl Life {
         Ok(())
     }
 
-    /// So many machines, in the plane and on the host.
+    /// Waits for that many machines, in the API and on the host.
     async fn machines_there(&self, wanted: usize) -> Result<()> {
-        until(&format!("{wanted} machines"), PATIENCE, || async {
+        until(&format!("{wanted} machines"), TIMEOUT, || async {
             let machines = self.of_plane(&["get", "kvmmachines"]).await?.len();
             let folders = std::fs::read_dir(self.state.join("machines"))?.count();
             ensure!((machines, folders) == (wanted, wanted), "{machines} KVMMachines, {folders} folders");
@@ -222,7 +221,7 @@ impl Life {
         .await
     }
 
-    /// Three control plane machines with as many members of etcd.
+    /// Scales to three control plane machines and waits for as many etcd members.
     pub async fn three_control_planes(&self) -> Result<()> {
         let start = Instant::now();
         self.plane(&["scale", "kubeadmcontrolplane/real", "--replicas=3"]).await?;
@@ -232,7 +231,7 @@ impl Life {
         Ok(())
     }
 
-    /// Folders of the machines of the control plane that run.
+    /// Names and folders of the running control plane machines.
     async fn control_planes(&self) -> Result<Vec<(String, PathBuf)>> {
         let machines = self.of_plane(&["get", "machines", "-l", "cluster.x-k8s.io/control-plane"]);
         let name = |machine: &Value| {
@@ -243,7 +242,7 @@ impl Life {
         Ok(machines.await?.iter().filter_map(name).collect())
     }
 
-    /// Says what the plane and the machines know when something did not come true.
+    /// Prints the state of the plane and the consoles of the machines after a failure.
     pub async fn explain(&self) {
         let kinds = "cluster,kubeadmcontrolplane,machinedeployment,machine,kvmmachine";
         for (what, arguments) in
@@ -262,9 +261,9 @@ impl Life {
         }
     }
 
-    /// What etcdctl says of the members, once there are so many and all of them vote.
+    /// Waits for that many voting etcd members. Returns the output of etcdctl.
     pub(super) async fn members(&self, wanted: usize) -> Result<String> {
-        until(&format!("{wanted} members of etcd"), PATIENCE, || async {
+        until(&format!("{wanted} members of etcd"), TIMEOUT, || async {
             let mut last = String::new();
             for (_, folder) in self.control_planes().await? {
                 let Ok(record) = std::fs::read_to_string(folder.join("machine.json")) else { continue };
@@ -293,7 +292,7 @@ impl Life {
         .await
     }
 
-    /// A machine of the control plane dies: it is replaced, and meanwhile the API answers and the Pods run on.
+    /// Kills a control plane machine. It must be replaced, while the API answers and the Pods keep running.
     pub async fn lose_one(&self) -> Result<()> {
         let before = self.control_planes().await?;
         let pods = self.web().await?;
@@ -304,7 +303,7 @@ impl Life {
         ensure!(Command::new("kill").args(["-9", pid]).status()?.success(), "kill -9 {pid} failed");
         println!("  killed {lost}");
         let (asked, failed) = (Cell::new(0_usize), Cell::new(0_usize));
-        until("another machine in its place", PATIENCE, || async {
+        until("another machine in its place", TIMEOUT, || async {
             let name = format!("still-there-{}", asked.replace(asked.get() + 1));
             let written = self.cluster(&["create", "configmap", &name, "--request-timeout=5s"]).await;
             failed.set(failed.get() + usize::from(written.is_err()));
@@ -328,14 +327,14 @@ impl Life {
         let elsewhere: Vec<&Pod> = pods.iter().filter(|pod| pod.node != lost).collect();
         for pod in &elsewhere {
             let same = |it: &&Pod| it.uid == pod.uid && it.restarts == pod.restarts;
-            ensure!(now.iter().any(|it| same(&it)), "{} on {} did not run on", pod.name, pod.node);
+            ensure!(now.iter().any(|it| same(&it)), "{} on {} did not keep running", pod.name, pod.node);
         }
         ensure!(!elsewhere.is_empty(), "every Pod of the Deployment was on {lost}");
-        println!("  {} of {} Pods were on other nodes and ran on", elsewhere.len(), pods.len());
+        println!("  {} of {} Pods were on other nodes and kept running", elsewhere.len(), pods.len());
         Ok(())
     }
 
-    /// What nodes and plane use.
+    /// Prints the memory of nodes and plane.
     pub fn memory(&self, plane: u64) -> Result<()> {
         for entry in std::fs::read_dir(self.state.join("machines"))?.flatten() {
             let record: Value =
@@ -355,17 +354,17 @@ impl Life {
         Ok(())
     }
 
-    /// The cluster is deleted, and so are its machines and its network.
+    /// Deletes the cluster and waits until its machines and its network are gone.
     pub async fn end(&self) -> Result<()> {
         let start = Instant::now();
         self.plane(&["delete", "cluster", NAME, "--wait=false"]).await?;
-        until("the Cluster to be gone", PATIENCE, || async {
+        until("the Cluster to be gone", TIMEOUT, || async {
             let left = self.of_plane(&["get", "clusters"]).await?;
             Ok(left.is_empty().then_some(()))
         })
         .await?;
         self.machines_there(0).await?;
-        until("the network to be gone", PATIENCE, || async {
+        until("the network to be gone", TIMEOUT, || async {
             Ok((std::fs::read_dir(self.state.join("networks"))?.count() == 0).then_some(()))
         })
         .await?;
@@ -374,7 +373,7 @@ impl Life {
     }
 }
 
-/// The condition Ready is true.
+/// Whether the condition Ready is true.
 pub(super) fn is_ready(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True")

@@ -1,7 +1,7 @@
-//! `cargo xtask real-cluster`: the examples' cluster with real nodes on this host, until Pods run in it, through the
-//! loss of a node, and until nothing of it is left.
+//! `cargo xtask real-cluster`: runs the example cluster with real nodes on this host, through Pods, the loss of a
+//! node and deletion, after which nothing may be left.
 
-mod life;
+mod lifecycle;
 mod timeline;
 mod traces;
 mod upgrade;
@@ -22,42 +22,42 @@ use crate::peers::Cache;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
-    /// Folder of node images; made in the peers' cache when not given
+    /// Folder of node images [default: built in the peers' cache]
     #[arg(long)]
     images: Option<PathBuf>,
     /// Only the first control plane machine, the first worker and their Pods
     #[arg(long, conflicts_with = "upgrade")]
     short: bool,
-    /// How many control plane machines the manifest asks for
+    /// Number of control plane machines in the manifest
     #[arg(long, default_value_t = 1, value_name = "N", requires = "short", value_parser = clap::value_parser!(u8).range(1..=5))]
     control_planes: u8,
-    /// A cluster of the minor release before and its upgrade instead
+    /// Upgrade a cluster from the previous minor release instead
     #[arg(long)]
     upgrade: bool,
-    /// On this kernel of User Mode Linux instead of the host's, with control groups v2 alone
+    /// Run on this User Mode Linux kernel instead of the host's, with cgroup v2 only
     #[arg(long, value_name = "FILE", conflicts_with = "upgrade")]
     kernel: Option<PathBuf>,
 }
 
 pub async fn run(options: Options) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
-        bail!("real-cluster makes namespaces, mounts and interfaces: run as root");
+        bail!("real-cluster creates namespaces, mounts and interfaces: run as root");
     }
     let images = match options.images {
         Some(images) => std::path::absolute(images)?,
         None => node_image::images()?,
     };
     if let Some(kernel) = &options.kernel {
-        let life = match options.short {
+        let arguments = match options.short {
             true => vec![format!("--control-planes={}", options.control_planes), "--short".to_owned()],
             false => Vec::new(),
         };
-        return user_mode::play(kernel, &capstan::binary(options.capstan.as_deref())?, &images, &life);
+        return user_mode::run_on(kernel, &capstan::binary(options.capstan.as_deref())?, &images, &arguments);
     }
-    // Before anything is built: an image takes minutes.
+    // Checked before anything is built: an image takes minutes.
     let here = Settings { state: images.clone(), images: images.clone(), balancer: Vec::new() };
     Namespaces::check(&here)?;
     let binary = capstan::binary(options.capstan.as_deref())?;
@@ -68,16 +68,16 @@ pub async fn run(options: Options) -> Result<()> {
     let cache = Cache::locate()?;
     let mut workdir = Workdir::new("real-cluster")?;
     let home = workdir.folder("home")?;
-    // Beside the images: layers of containers are linked from there, which only one file system can.
+    // On the file system of the images: container layers are hard-linked from there.
     let machines = tempfile::Builder::new().prefix(".machines-").tempdir_in(&images)?;
     let state = machines.path().to_owned();
-    let tools = life::Tools {
+    let tools = lifecycle::Tools {
         kubectl: Tool::new(cache.built("kubectl")?, home.clone()),
         clusterctl: Tool::new(cache.built("clusterctl")?, home),
         etcdctl: cache.built("etcdctl")?,
     };
     let before = traces::look(&state)?;
-    // Machines outlive the server: what is left when something fails is swept.
+    // Machines outlive the server. The sweeper removes them if a step fails.
     let sweeper = Sweeper { state: state.clone(), images: images.clone() };
     let (swept, of) = (state.clone(), images.clone());
     at_signal(move || {
@@ -92,51 +92,60 @@ pub async fn run(options: Options) -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut server =
         Server::capstan_with(&workdir.folder("server")?, &binary, free_port()?, &arguments).await?;
-    let mut life =
-        life::Life::new(tools, server.kubeconfig.clone(), workdir.path().to_owned(), state.clone());
+    let mut cluster = lifecycle::TestCluster::new(
+        tools,
+        server.kubeconfig.clone(),
+        workdir.path().to_owned(),
+        state.clone(),
+    );
     let played = match options.upgrade {
-        true => upgraded_life(&mut life).await,
-        false => first_life(&mut life, &server, options.short, options.control_planes).await,
+        true => upgrade_lifecycle(&mut cluster).await,
+        false => full_lifecycle(&mut cluster, &server, options.short, options.control_planes).await,
     };
     if played.is_err() {
-        life.explain().await;
+        cluster.explain().await;
     }
     played?;
     server.stop()?;
     traces::gone(&before, &state)?;
-    println!("nothing is left: no process, namespace, interface, mount, control group or file");
+    println!("nothing is left: no process, namespace, interface, mount, cgroup or file");
     drop(sweeper);
     machines.close()?;
     workdir.passed();
     Ok(())
 }
 
-/// A cluster that grows, loses a machine and goes.
-async fn first_life(life: &mut life::Life, server: &Server, short: bool, control_planes: u8) -> Result<()> {
+/// Scales a cluster, kills a machine and deletes the cluster.
+async fn full_lifecycle(
+    cluster: &mut lifecycle::TestCluster,
+    server: &Server,
+    short: bool,
+    control_planes: u8,
+) -> Result<()> {
     println!("a cluster of {}", Release::Current.version());
-    life.begin(Release::Current, control_planes.into()).await.context("the first machines")?;
-    life.pods().await.context("Pods")?;
+    cluster.begin(Release::Current, control_planes.into()).await.context("the first machines")?;
+    cluster.pods().await.context("Pods")?;
     if !short {
-        life.scale_workers().await.context("workers")?;
-        life.three_control_planes().await.context("three control plane machines")?;
+        cluster.scale_workers().await.context("workers")?;
+        cluster.three_control_planes().await.context("three control plane machines")?;
     }
-    life.memory(server.usage()?.iter().map(|(_, usage)| usage.resident).sum())?;
+    cluster.memory(server.usage()?.iter().map(|(_, usage)| usage.resident).sum())?;
     if !short {
-        life.lose_one().await.context("the loss of a control plane machine")?;
+        cluster.lose_one().await.context("the loss of a control plane machine")?;
     }
-    life.end().await.context("the end of the cluster")
+    cluster.end().await.context("the deletion of the cluster")
 }
 
-/// A cluster that becomes one of the next release while it is used.
-async fn upgraded_life(life: &mut life::Life) -> Result<()> {
-    println!("a cluster of {} that becomes one of {}", Release::Before.version(), Release::Current.version());
-    life.begin(Release::Before, 1).await.context("a cluster of the release before")?;
-    life.pods().await.context("Pods")?;
-    life.upgrade().await.context("the upgrade")?;
-    life.end().await.context("the end of the cluster")
+/// Upgrades a cluster while it is in use.
+async fn upgrade_lifecycle(cluster: &mut lifecycle::TestCluster) -> Result<()> {
+    println!("a cluster of {}, upgraded to {}", Release::Before.version(), Release::Current.version());
+    cluster.begin(Release::Before, 1).await.context("a cluster of the release before")?;
+    cluster.pods().await.context("Pods")?;
+    cluster.upgrade().await.context("the upgrade")?;
+    cluster.end().await.context("the deletion of the cluster")
 }
 
-/// Removes whatever is left of machines and networks, however the suite ends.
+/// Removes all machines and networks on drop, however the suite ends.
 struct Sweeper {
     state: PathBuf,
     images: PathBuf,

@@ -1,65 +1,65 @@
-//! Where the seconds go between a manifest and its nodes, as the objects themselves tell it.
+//! Prints the steps between a manifest and its ready nodes, with their times from the objects.
 
 use anyhow::Result;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::life::Life;
+use super::lifecycle::TestCluster;
 
-/// Moments that are stamped on an object: which kind, where the stamp is, and what it means.
-struct Told {
+/// Timestamps of a kind: where they are and what they mean.
+struct StampedKind {
     kind: &'static str,
     of: Of,
     moments: &'static [(Stamp, &'static str)],
 }
 
-/// Whose object it is.
+/// Which cluster the object is in.
 enum Of {
     Plane,
     Cluster,
 }
 
-/// Where a stamp is.
+/// Location of a timestamp.
 enum Stamp {
-    /// At a path of fields.
+    /// At a JSON pointer.
     At(&'static str),
-    /// Where a condition became true.
+    /// `lastTransitionTime` of a condition that is true.
     True(&'static str),
 }
 
 const CREATED: Stamp = Stamp::At("/metadata/creationTimestamp");
 
-const TOLD: [Told; 7] = [
-    Told {
+const STAMPED_KINDS: [StampedKind; 7] = [
+    StampedKind {
         kind: "kvmclusters",
         of: Of::Plane,
-        moments: &[(Stamp::True("Ready"), "network and balancer are there")],
+        moments: &[(Stamp::True("Ready"), "network and load balancer are ready")],
     },
-    Told {
+    StampedKind {
         kind: "machines",
         of: Of::Plane,
         moments: &[
-            (CREATED, "machine is asked for"),
+            (CREATED, "machine is created"),
             (Stamp::True("BootstrapConfigReady"), "boot data is written"),
         ],
     },
-    Told { kind: "kvmmachines", of: Of::Plane, moments: &[(Stamp::True("Ready"), "kubeadm is done")] },
-    Told {
+    StampedKind { kind: "kvmmachines", of: Of::Plane, moments: &[(Stamp::True("Ready"), "kubeadm is done")] },
+    StampedKind {
         kind: "kubeadmcontrolplanes",
         of: Of::Plane,
         moments: &[(Stamp::True("Initialized"), "control plane answers")],
     },
-    Told {
+    StampedKind {
         kind: "clusterresourcesetbindings",
         of: Of::Plane,
         moments: &[(Stamp::At("/spec/bindings/0/resources/0/lastAppliedTime"), "network add-on is applied")],
     },
-    Told {
+    StampedKind {
         kind: "nodes",
         of: Of::Cluster,
         moments: &[(CREATED, "node is registered"), (Stamp::True("Ready"), "node is ready")],
     },
-    Told {
+    StampedKind {
         kind: "pods --namespace=kube-system --selector=app=node-routes",
         of: Of::Cluster,
         moments: &[(Stamp::At("/status/containerStatuses/0/state/running/startedAt"), "network add-on runs")],
@@ -80,21 +80,21 @@ impl Stamp {
     }
 }
 
-impl Life {
-    /// Prints what happened when since the manifest was applied, to the second.
+impl TestCluster {
+    /// Prints the timeline since the manifest was applied, to the second.
     pub(super) async fn timeline(&self) -> Result<()> {
         let mut lines = Vec::new();
-        for told in &TOLD {
-            let words: Vec<&str> = std::iter::once("get").chain(told.kind.split(' ')).collect();
-            let objects = match told.of {
+        for stamped in &STAMPED_KINDS {
+            let words: Vec<&str> = std::iter::once("get").chain(stamped.kind.split(' ')).collect();
+            let objects = match stamped.of {
                 Of::Plane => self.of_plane(&words).await?,
                 Of::Cluster => self.of_cluster(&words).await?,
             };
             for object in &objects {
-                // What runs on a node is told of the node.
+                // Pods are listed under their node.
                 let names = [&object["spec"]["nodeName"], &object["metadata"]["name"]];
                 let name = names.into_iter().find_map(Value::as_str).unwrap_or_default();
-                lines.extend(told.moments.iter().filter_map(|(stamp, what)| {
+                lines.extend(stamped.moments.iter().filter_map(|(stamp, what)| {
                     let after = stamp.read(object)?.duration_since(self.applied);
                     Some((after.as_secs().max(0), name.to_owned(), *what))
                 }));

@@ -1,4 +1,4 @@
-//! What machines leave on a host while they are there, and must not when they are gone.
+//! What machines leave on a host: processes, namespaces, interfaces, mounts, cgroups, files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-/// Part of the names of our control groups.
+/// Part of the names of our cgroups.
 const GROUP: &str = "capstan-kvm";
 
-/// Everything of ours that can be seen on the host, each as a line.
+/// Everything of ours on the host, one line each.
 pub fn look(state: &Path) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut note = |kind: &str, what: &str| {
@@ -43,11 +43,11 @@ pub fn look(state: &Path) -> Result<BTreeSet<String>> {
             note("folder", &entry.path().to_string_lossy());
         }
     }
-    groups(Path::new("/sys/fs/cgroup"), 0, &mut |path| note("control group", path));
+    groups(Path::new("/sys/fs/cgroup"), 0, &mut |path| note("cgroup", path));
     Ok(found)
 }
 
-/// Control groups of ours, however deep this process's own are.
+/// Our cgroups, at any depth.
 fn groups(folder: &Path, depth: usize, note: &mut impl FnMut(&str)) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -67,10 +67,10 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Fails with what is there now and was not before.
+/// Fails if something is there that was not there before.
 pub fn gone(before: &BTreeSet<String>, state: &Path) -> Result<()> {
     let now = look(state)?;
     let left: Vec<&str> = now.difference(before).map(String::as_str).collect();
-    ensure!(left.is_empty(), "{} things are left:\n{}", left.len(), left.join("\n"));
+    ensure!(left.is_empty(), "{} leftovers:\n{}", left.len(), left.join("\n"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A cluster becomes one of the next release while a client outside of it asks its Service.
+//! Upgrades a cluster while an external client sends requests to its Service.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,43 +9,43 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::life::{Life, NAME, PATIENCE, is_ready};
+use super::lifecycle::{NAME, TIMEOUT, TestCluster, is_ready};
 use crate::bed::wait::until;
 use crate::node_image::Release;
 use crate::text::human_duration;
 
 /// Between two requests.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Longest that an answer may take on a busy machine.
+/// Timeout of a request, for a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n";
 
-/// A client outside of the cluster: where it finds the Service, and what it has seen.
+/// An external client: its targets and its results.
 #[derive(Debug, Default)]
 struct Client {
-    /// Nodes that are ready and not being emptied, as a load balancer before a cluster knows them.
-    doors: Vec<String>,
+    /// Nodes that are ready and not being drained: what a load balancer in front of the cluster would use.
+    nodes: Vec<String>,
     asked: usize,
     failed: Vec<String>,
 }
 
-type Shared = Arc<Mutex<Client>>;
+type SharedClient = Arc<Mutex<Client>>;
 
-fn locked(client: &Shared) -> MutexGuard<'_, Client> {
+fn locked(client: &SharedClient) -> MutexGuard<'_, Client> {
     client.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Life {
-    /// The control plane first, then the workers; every request meanwhile is answered.
+impl TestCluster {
+    /// Upgrades the control plane, then the workers. Every request must be answered.
     pub async fn upgrade(&self) -> Result<()> {
         let version = Release::Current.version();
         let service: Value =
             serde_json::from_str(&self.cluster(&["get", "service", "web", "-o", "json"]).await?)?;
         let port =
             service["spec"]["ports"][0]["nodePort"].as_u64().context("the Service has no port on nodes")?;
-        let client = Shared::default();
-        self.follow_doors(&client).await?;
-        // The task ends with the set.
+        let client = SharedClient::default();
+        self.update_nodes(&client).await?;
+        // The task is aborted when the set is dropped.
         let mut asking = JoinSet::new();
         asking.spawn(ask(client.clone(), port));
 
@@ -68,13 +68,13 @@ impl Life {
         let client = locked(&client);
         let (asked, failed) = (client.asked, client.failed.len());
         println!("  {failed} of {asked} requests failed while every machine was replaced");
-        ensure!(asked > 0, "the client never asked");
+        ensure!(asked > 0, "the client sent no request");
         ensure!(failed == 0, "requests failed:\n{}", client.failed.join("\n"));
         Ok(())
     }
 
-    /// Says to the client which nodes are there.
-    async fn follow_doors(&self, client: &Shared) -> Result<Vec<Value>> {
+    /// Updates the client's list of nodes.
+    async fn update_nodes(&self, client: &SharedClient) -> Result<Vec<Value>> {
         let nodes = self.of_cluster(&["get", "nodes", "--request-timeout=5s"]).await?;
         let open = |node: &&Value| is_ready(node) && node["spec"]["unschedulable"] != true;
         let address = |node: &Value| {
@@ -82,15 +82,15 @@ impl Life {
             let internal = addresses.iter().find(|it| it["type"] == "InternalIP")?;
             internal["address"].as_str().map(str::to_owned)
         };
-        locked(client).doors = nodes.iter().filter(open).filter_map(address).collect();
+        locked(client).nodes = nodes.iter().filter(open).filter_map(address).collect();
         Ok(nodes)
     }
 
-    /// Waits until one node of the control plane, or both nodes of the cluster, are of a release and nobody else is.
-    async fn nodes_are(&self, version: &str, control_plane: bool, client: &Shared) -> Result<()> {
+    /// Waits until one control plane node, or both nodes, run a version and no other node is left.
+    async fn nodes_are(&self, version: &str, control_plane: bool, client: &SharedClient) -> Result<()> {
         let role = "node-role.kubernetes.io/control-plane";
-        until(&format!("nodes of {version}"), PATIENCE, || async {
-            let nodes = self.follow_doors(client).await?;
+        until(&format!("nodes of {version}"), TIMEOUT, || async {
+            let nodes = self.update_nodes(client).await?;
             let of_role = |node: &&Value| node["metadata"]["labels"].get(role).is_some();
             let wanted: Vec<&Value> = nodes.iter().filter(|node| !control_plane || of_role(node)).collect();
             let done =
@@ -103,7 +103,7 @@ impl Life {
         .await
     }
 
-    /// What no machine brings with it is of the release too: the API server says so, kube-proxy and CoreDNS run.
+    /// Checks the version of what is not part of a machine: API server, kube-proxy and CoreDNS.
     async fn parts_are(&self, version: &str) -> Result<()> {
         let said: Value = serde_json::from_str(&self.cluster(&["version", "-o", "json"]).await?)?;
         ensure!(
@@ -125,19 +125,19 @@ impl Life {
     }
 }
 
-/// Asks one node after the other, each request once.
-async fn ask(client: Shared, port: u64) {
+/// Sends requests to the nodes in turn. No retries.
+async fn ask(client: SharedClient, port: u64) {
     for turn in 0_usize.. {
         let door = {
             let client = locked(&client);
-            client.doors.get(turn % client.doors.len().max(1)).cloned()
+            client.nodes.get(turn % client.nodes.len().max(1)).cloned()
         };
         if let Some(door) = door {
             let answer = tokio::time::timeout(LIMIT, request(&format!("{door}:{port}"))).await;
             let failed = match answer {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(format!("{error:#}")),
-                Err(_) => Some(format!("no answer within {LIMIT:?}")),
+                Err(_) => Some(format!("no response within {LIMIT:?}")),
             };
             let mut client = locked(&client);
             client.asked += 1;
@@ -152,8 +152,11 @@ async fn request(door: &str) -> Result<()> {
     let mut stream = TcpStream::connect(door).await.context("connect")?;
     stream.write_all(REQUEST).await.context("ask")?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.context("read the answer")?;
+    stream.read_to_end(&mut answer).await.context("read the response")?;
     let answer = String::from_utf8_lossy(&answer);
-    ensure!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(" answers "), "it answered {answer:?}");
+    ensure!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.contains(" answers "),
+        "unexpected response {answer:?}"
+    );
     Ok(())
 }

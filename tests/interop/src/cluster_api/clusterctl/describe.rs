@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use super::own::{Bed, NAME, NAMESPACE};
 use crate::bed::Server;
 
-/// Flags, and what each must bring to light.
+/// Flags, and what the output must contain with each.
 const VIEWS: &[(&[&str], &[&str])] = &[
     (
         &[],
@@ -32,7 +32,7 @@ const VIEWS: &[(&[&str], &[&str])] = &[
     (&["--show-resourcesets"], &["ClusterResourceSet/cni"]),
 ];
 
-/// A pool that nobody looks after.
+/// A MachinePool without a controller.
 const POOL: &str = "
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachinePool
@@ -48,7 +48,7 @@ spec:
       infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: SimMachinePool, name: none}
 ";
 
-/// Kinds that had a `Ready` in v1beta1.
+/// Kinds that had a `Ready` condition in v1beta1.
 const OLD: [&str; 5] = [
     "clusters.v1beta1.cluster.x-k8s.io",
     "machinedeployments.v1beta1.cluster.x-k8s.io",
@@ -80,7 +80,7 @@ async fn views(bed: &Bed<'_>, plane: &Server) -> Result<()> {
     for (flags, expected) in VIEWS {
         let tree = bed.ctl(plane, &[&["describe", "cluster", NAME][..], *flags].concat()).await?;
         for what in *expected {
-            // A kind and the beginning of a name, or the type of a condition.
+            // A kind and the prefix of a name, or the type of a condition.
             let (kind, name) = what.split_once('/').unwrap_or((what, ""));
             let shown = tree.lines().any(|line| {
                 let mut words = line.split_whitespace().flat_map(|word| word.split('/'));
@@ -88,11 +88,11 @@ async fn views(bed: &Bed<'_>, plane: &Server) -> Result<()> {
             });
             ensure!(shown, "describe {} shows no {what}:\n{tree}", flags.join(" "));
         }
-        // A cluster at rest has nothing to complain of, and says so in every line.
+        // A healthy cluster has no warning in any line.
         let bad = tree.lines().find(|line| line.contains("False  Warning") || line.contains(" Unknown "));
         ensure!(
             bad.is_none(),
-            "describe {} shows a bad line: {}\n{tree}",
+            "describe {} shows a warning: {}\n{tree}",
             flags.join(" "),
             bad.unwrap_or_default()
         );

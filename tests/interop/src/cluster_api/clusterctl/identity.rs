@@ -1,4 +1,4 @@
-//! What stays the same of machines that nobody replaces.
+//! Identities of machines that must survive a move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::own::{Bed, NAMESPACE};
 use crate::api::Api;
 
-/// The machines of a plane by every name they have.
+/// The machines of a plane: objects, Nodes and instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// Names of Machines, with their identity at the provider.
+    /// Names of Machines, with their provider ID.
     pub(super) machines: BTreeMap<String, String>,
-    /// Names of Nodes, with their uid.
+    /// Names of Nodes, with their UID.
     pub(super) nodes: BTreeMap<String, String>,
-    /// Ids at the site.
+    /// Instance ids at the site.
     pub(super) instances: BTreeSet<String>,
 }
 
 impl Identity {
-    /// As a plane, the workload cluster and the site tell it now.
+    /// Reads them from the plane, the workload cluster and the site.
     pub(super) async fn of(bed: &Bed<'_>, plane: &Api, workload: &Path) -> Result<Self> {
         let workload = Api::from_kubeconfig(workload)?;
         let path = format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/machines");
@@ -32,7 +32,7 @@ impl Identity {
         })
     }
 
-    /// Whether all of another are still there.
+    /// Whether it contains everything of `other`.
     pub(super) fn has_all_of(&self, other: &Self) -> bool {
         let kept = |mine: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>| {
             theirs.iter().all(|(name, id)| mine.get(name) == Some(id))

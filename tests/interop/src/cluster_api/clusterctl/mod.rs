@@ -1,4 +1,4 @@
-//! `cargo xtask clusterctl`: clusterctl against our server, with upstream's managers on it and with our own controllers.
+//! `cargo xtask clusterctl`: clusterctl against our server, with upstream's managers and with our own controllers.
 
 mod describe;
 mod identity;
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use crate::bed::{Flavour, capstan};
 use crate::cluster_api::upstream;
 
-/// Whose controllers look after the clusters.
+/// Whose controllers manage the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// Upstream's Go managers.
@@ -25,13 +25,13 @@ enum Part {
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Which server upstream's managers run on
+    /// Server for upstream's managers
     #[arg(long, default_value = "capstan")]
     server: Flavour,
-    /// One part alone
+    /// Only one part
     #[arg(long)]
     only: Option<Part>,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `clusterctl move`: from plane to plane, and through a directory. Not one machine is replaced.
+//! `clusterctl move`: from plane to plane, and through a directory. No machine may be replaced.
 
 use std::path::Path;
 
@@ -13,10 +13,7 @@ use crate::text::Lap;
 pub(super) async fn run(bed: &Bed<'_>, mut first: Server, workload: &Path, lap: &mut Lap) -> Result<()> {
     let manifests = examples(&["cni.yaml", "sim-cluster.yaml"])?;
     let before = Identity::of(bed, &first.api()?, workload).await?;
-    ensure!(
-        before.machines.len() == 2 && before.nodes.len() == 2,
-        "two machines should be there: {before:?}"
-    );
+    ensure!(before.machines.len() == 2 && before.nodes.len() == 2, "expected two machines: {before:?}");
 
     let mut second = bed.plane("second").await?;
     let to = second.kubeconfig.to_str().context("path")?;
@@ -46,7 +43,7 @@ pub(super) async fn run(bed: &Bed<'_>, mut first: Server, workload: &Path, lap: 
     unchanged(bed, &third, workload, &before).await?;
     lap.end("through a directory to a third plane, the same machines");
 
-    // Whoever has taken over really looks after it: it grows, and goes without a trace.
+    // The new plane really manages the cluster: it scales it up and deletes it completely.
     cluster.scale(1, 2).await?;
     cluster.wait_available(1, 2, &mut || third.check()).await?;
     let grown = Identity::of(bed, &api, workload).await?;
@@ -54,8 +51,8 @@ pub(super) async fn run(bed: &Bed<'_>, mut first: Server, workload: &Path, lap: 
     let delete = ["delete", "cluster", NAME, "-n", NAMESPACE, "--timeout=120s"];
     bed.kubectl.run(&third.kubeconfig, &delete).await?;
     let left = bed.site.machines().await?;
-    ensure!(left.is_empty(), "machines outlived their cluster: {left:?}");
-    lap.end("grown and deleted there");
+    ensure!(left.is_empty(), "machines are left after deletion: {left:?}");
+    lap.end("scaled up and deleted there");
     third.stop()
 }
 

@@ -1,4 +1,4 @@
-//! Simulated clusters under our own controllers, handled by clusterctl from the first look to the last move.
+//! Simulated clusters under our own controllers, managed with clusterctl.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::bed::{Server, Workdir};
 use crate::peers::Cache;
 use crate::text::Lap;
 
-/// Where the example lives, and what it is called.
+/// Namespace and name of the example.
 pub(super) const NAMESPACE: &str = "owned";
 pub(super) const NAME: &str = "quick";
 
-/// Programs and places of one run.
+/// Programs and folders of one run.
 pub(super) struct Bed<'a> {
     pub(super) binary: &'a Path,
     pub(super) clusterctl: Tool,
@@ -27,13 +27,13 @@ pub(super) struct Bed<'a> {
 }
 
 impl Bed<'_> {
-    /// A plane whose machines are the site's.
+    /// Starts a plane that uses the machines of the site.
     pub(super) async fn plane(&self, name: &str) -> Result<Server> {
         let folder = self.workdir.folder(name)?;
         Server::capstan_with(&folder, self.binary, free_port()?, &[&self.site.flag()]).await
     }
 
-    /// clusterctl on a plane, in the namespace of the example.
+    /// Runs clusterctl on a plane, in the namespace of the example.
     pub(super) async fn ctl(&self, plane: &Server, arguments: &[&str]) -> Result<String> {
         let arguments = [arguments, &["--namespace", NAMESPACE]].concat();
         self.clusterctl.run(&plane.kubeconfig, &arguments).await
@@ -66,7 +66,7 @@ pub(super) async fn run(binary: &Path) -> Result<()> {
     std::fs::write(&workload, config)?;
     let nodes = bed.kubectl.run(&workload, &["get", "nodes", "-o", "name"]).await?;
     ensure!(nodes.lines().count() == 2, "the workload cluster should have two nodes:\n{nodes}");
-    lap.end("its kubeconfig leads to two nodes");
+    lap.end("its kubeconfig works: two nodes");
 
     generated(&bed, &mut first).await?;
     lap.end("a second one generated from a template, available, deleted");
@@ -78,7 +78,7 @@ pub(super) async fn run(binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A cluster from a template with variables.
+/// Creates a cluster from a template with variables.
 async fn generated(bed: &Bed<'_>, plane: &mut Server) -> Result<()> {
     let template = example("sim-cluster-template.yaml");
     let template = template.to_str().context("path")?;
@@ -88,7 +88,7 @@ async fn generated(bed: &Bed<'_>, plane: &mut Server) -> Result<()> {
     {
         ensure!(variables.contains(name), "the template has no variable {name}:\n{variables}");
     }
-    // The second way to read a template knows neither names nor versions: what is left out has its default.
+    // `generate yaml` has no flags for name and version: variables without a value get their default.
     let listed = bed.clusterctl.plain(&["generate", "yaml", "--from", template, "--list-variables"]).await?;
     ensure!(listed.contains("KUBERNETES_VERSION"), "generate yaml lists no variables:\n{listed}");
     let made = [

@@ -12,15 +12,15 @@ use crate::api::{Api, content};
 use crate::bed::cluster::Cluster;
 use crate::bed::{Server, wait};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What can be rolled out.
+/// A resource that can be rolled out.
 struct Target {
-    /// As clusterctl names it.
+    /// Resource argument of clusterctl.
     resource: String,
-    /// As the API does.
+    /// Path in the API.
     path: String,
-    /// Label that its machines carry.
+    /// Label of its machines.
     label: String,
 }
 
@@ -57,10 +57,10 @@ pub(super) async fn run(bed: &Bed<'_>, plane: &mut Server, cluster: &Cluster<'_>
             refused.contains("paused"),
             "restarting a paused {resource} was refused for another reason: {refused}"
         );
-        // What clusterctl does not let a user do, the API does: it must wait all the same.
+        // clusterctl refuses this, the API accepts it: the controller must wait.
         let after = json!({"spec": {"rollout": {"after": after_the_last(&api, target).await?}}});
         let changed = api.patch(&target.path, content::MERGE_PATCH, &after).await?.success()?;
-        looked_at(&api, target, &changed).await?;
+        wait_observed(&api, target, &changed).await?;
         let now = machines(&api, target).await?;
         ensure!(now == before, "{resource} is paused, yet {before:?} became {now:?}");
         bed.ctl(plane, &["alpha", "rollout", "resume", resource]).await?;
@@ -70,7 +70,6 @@ pub(super) async fn run(bed: &Bed<'_>, plane: &mut Server, cluster: &Cluster<'_>
     Ok(())
 }
 
-/// Machines of a target.
 async fn list(api: &Api, target: &Target) -> Result<Vec<Value>> {
     let label = target.label.replace('=', "%3D").replace('/', "%2F");
     let path =
@@ -82,13 +81,12 @@ async fn list(api: &Api, target: &Target) -> Result<Vec<Value>> {
     }
 }
 
-/// Names of the machines of a target.
 async fn machines(api: &Api, target: &Target) -> Result<BTreeSet<String>> {
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     Ok(list(api, target).await?.iter().map(name).collect())
 }
 
-/// The first moment that all machines of a target are older than.
+/// A time after the creation of every machine of a target.
 async fn after_the_last(api: &Api, target: &Target) -> Result<String> {
     let mut last = Timestamp::UNIX_EPOCH;
     for machine in list(api, target).await? {
@@ -98,11 +96,11 @@ async fn after_the_last(api: &Api, target: &Target) -> Result<String> {
     Ok((last + SignedDuration::from_secs(1)).to_string())
 }
 
-/// Waits until the controller has seen a change of a target.
-async fn looked_at(api: &Api, target: &Target, changed: &Value) -> Result<()> {
+/// Waits until the controller has observed the new generation of a target.
+async fn wait_observed(api: &Api, target: &Target, changed: &Value) -> Result<()> {
     let generation = changed["metadata"]["generation"].as_i64();
-    let what = format!("{} is looked at in its generation {generation:?}", target.resource);
-    wait::until(&what, PATIENCE, || async {
+    let what = format!("generation {generation:?} of {} is observed", target.resource);
+    wait::until(&what, TIMEOUT, || async {
         let object = api.get(&target.path).await?.success()?;
         let status = &object["status"];
         let conditions = status["conditions"].as_array().into_iter().flatten();
@@ -115,10 +113,10 @@ async fn looked_at(api: &Api, target: &Target, changed: &Value) -> Result<()> {
     .await
 }
 
-/// Waits until there are as many machines, none of them from before.
+/// Waits until all machines are replaced by as many new ones.
 async fn replaced(api: &Api, target: &Target, before: &BTreeSet<String>) -> Result<()> {
     let what = format!("the machines of {} are replaced", target.resource);
-    wait::until(&what, PATIENCE, || async {
+    wait::until(&what, TIMEOUT, || async {
         let now = machines(api, target).await?;
         Ok((now.len() == before.len() && now.is_disjoint(before)).then_some(()))
     })

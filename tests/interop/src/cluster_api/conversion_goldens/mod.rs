@@ -1,8 +1,8 @@
-//! `cargo xtask conversion-goldens`: our conversion between v1beta1 and v1beta2 against upstream's own.
+//! `cargo xtask conversion-goldens`: compares our conversion between v1beta1 and v1beta2 with upstream's.
 //!
-//! Random objects that upstream's schemas accept go from each version to the other, by upstream's functions and by ours.
-//! Both must give the same object. A value that nobody filled in and one that is not there are the same; what either side
-//! keeps in annotations for the way back is its own affair. Where upstream cannot read an object, ours must not panic.
+//! Random objects that upstream's schemas accept are converted from each version to the other, by upstream's
+//! functions and by ours. The results must be equal. Empty and absent values count as equal, and annotations that
+//! preserve data for the way back are ignored. Where upstream cannot decode an object, ours must not panic.
 
 mod objects;
 
@@ -34,7 +34,7 @@ pub struct Options {
     /// Only kinds whose name contains this text
     #[arg(long)]
     only: Option<String>,
-    /// How many places to print where a kind differs
+    /// Number of differences to print per kind
     #[arg(long, default_value_t = 10)]
     show: usize,
 }
@@ -61,7 +61,7 @@ struct Tally {
     places: BTreeSet<String>,
 }
 
-/// Asks both, and compares.
+/// Converts every object with both, and compares.
 pub fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     let questions = questions(options)?;
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         let ours = ours.with_context(|| format!("ours cannot convert {:#}", question.object))?;
         let (ours, theirs) = (objects::bare(ours), objects::bare(answer.object.clone()));
-        // The control: the object as it came, with nothing converted.
+        // Control: the comparison must notice an object that was not converted.
         unlike_itself += usize::from(objects::bare(question.object.clone()) != theirs);
         if ours == theirs {
             tally.same += 1;
@@ -101,10 +101,10 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let different: usize = tallies.values().map(|tally| tally.different).sum();
     if different > 0 {
-        bail!("{different} of {} objects were converted otherwise than upstream does", questions.len());
+        bail!("{different} of {} objects differ from upstream's conversion", questions.len());
     }
     ensure!(tallies.values().all(|tally| tally.same > tally.unread), "too few objects could be read");
-    ensure!(unlike_itself > 0, "objects that are not converted go unnoticed");
+    ensure!(unlike_itself > 0, "the comparison does not notice unconverted objects");
     println!(
         "conversion-goldens: {} objects of {} kinds the same; unconverted ones are noticed {unlike_itself} times; {}",
         questions.len(),
@@ -116,7 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn program() -> Result<std::path::PathBuf> {
     let (module, version) = (catalog::CLUSTER_API_MODULE, catalog::CLUSTER_API);
-    // Its go.mod names the types by a folder beside it, which is a module of its own for everybody else.
+    // Upstream's go.mod replaces the API types by a folder, which is a published module for everybody else.
     let go_mod = format!(
         "module capstan.peers/conversion-goldens\n\ngo 1.26.0\n\nrequire {module} v{version}\n\n\
          replace {module}/api => {module}/api v{version}\n"
@@ -124,7 +124,7 @@ fn program() -> Result<std::path::PathBuf> {
     peers::small_program("conversion-goldens", &go_mod, PROGRAM)
 }
 
-/// Objects by upstream's schemas of the kinds that have both versions.
+/// Objects for the kinds that have both versions.
 fn questions(options: &Options) -> Result<Vec<Question>> {
     let mut served = upstream::served(&upstream::definitions()?)?;
     served.retain(|kind| {

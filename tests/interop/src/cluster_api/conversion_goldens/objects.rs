@@ -1,4 +1,4 @@
-//! Objects that both sides can read, and what of them counts.
+//! Random objects that both sides can decode, and their normal form.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-use crate::kubernetes::verdicts::generate::{Taste, value};
+use crate::kubernetes::verdicts::generate::{Density, value};
 use crate::kubernetes::verdicts::kinds::Kind;
 
 /// A random object of a kind.
 pub fn make(kind: &Kind, rng: &mut StdRng) -> Value {
-    let taste = Taste { optional: rng.random_range(0.3..=1.0) };
-    let mut object = value(&kind.schema, rng, taste, 0);
+    let density = Density { optional: rng.random_range(0.3..=1.0) };
+    let mut object = value(&kind.schema, rng, density, 0);
     readable(&mut object, "", rng);
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.as_str().into();
@@ -20,7 +20,7 @@ pub fn make(kind: &Kind, rng: &mut StdRng) -> Value {
     object
 }
 
-/// Gives texts whose form the schema does not tell the form that Go's types want.
+/// Replaces strings whose format only Go's types check, by valid ones.
 fn readable(value: &mut Value, name: &str, rng: &mut StdRng) {
     const DURATIONS: [&str; 4] = ["imeout", "ttl", "Period", "retryDelay"];
     match value {
@@ -30,7 +30,7 @@ fn readable(value: &mut Value, name: &str, rng: &mut StdRng) {
             let groups = ["infrastructure.example/v1beta2", "bootstrap.example/v1beta2"];
             groups[rng.random_range(0..groups.len())].clone_into(text);
         }
-        // A quantity; Go writes numbers as texts.
+        // A quantity. Go encodes numbers as strings.
         _ if name == "divisor" => *value = "1".into(),
         Value::String(text) if DURATIONS.iter().any(|part| name.contains(part)) => {
             let known = ["10m0s", "1h0m0s", "1m30s", "20s", "0s"];
@@ -40,7 +40,7 @@ fn readable(value: &mut Value, name: &str, rng: &mut StdRng) {
     }
 }
 
-/// The object without what says nothing, and without what is kept for the way back.
+/// The object without empty values and without annotations that preserve data.
 pub fn bare(mut object: Value) -> Value {
     object.as_object_mut().map(|fields| fields.remove("kind").and(fields.remove("apiVersion")));
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
@@ -69,7 +69,7 @@ fn prune(value: &mut Value) -> bool {
     }
 }
 
-/// Where two objects differ: `-` if only the left has it, `+` if only the right has it, `≠` if both have.
+/// Differences of two objects: `-` only left, `+` only right, `≠` in both.
 pub fn differences(left: &Value, right: &Value, path: &str, found: &mut BTreeSet<String>) {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

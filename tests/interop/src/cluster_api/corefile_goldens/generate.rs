@@ -4,7 +4,7 @@ use capstan_capi_kubeadm::corefile::releases;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// What kubeadm deployed over the years, and what people made of it.
+/// Corefiles that kubeadm has deployed over the years, and common modifications.
 pub const KNOWN: &[&str] = &[
     ".:53 {\n    errors\n    health\n    kubernetes cluster.local in-addr.arpa ip6.arpa {\n        pods insecure\n        \
      upstream\n        fallthrough in-addr.arpa ip6.arpa\n    }\n    prometheus :9153\n    proxy . /etc/resolv.conf\n    \
@@ -85,7 +85,7 @@ const WORDS: &[&str] = &[
 ];
 const ZONES: &[&str] = &[".", ".:53", ".:53", ".:53", "example.org", "cluster.local:53", "(snippet)"];
 
-/// A release, or seldom none.
+/// A release, or rarely an invalid one.
 pub fn version(rng: &mut StdRng) -> String {
     match rng.random_range(0..40) {
         0 => "1.8.1".to_owned(),
@@ -93,7 +93,7 @@ pub fn version(rng: &mut StdRng) -> String {
     }
 }
 
-/// A Corefile, seldom one with its braces in disorder.
+/// A Corefile, rarely one with unbalanced braces.
 pub fn corefile(rng: &mut StdRng) -> String {
     let mut text = String::new();
     for _ in 0..rng.random_range(0..4) {

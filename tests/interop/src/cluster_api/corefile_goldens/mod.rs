@@ -1,8 +1,8 @@
-//! `cargo xtask corefile-goldens`: our migration of Corefiles against the library that Cluster API uses.
+//! `cargo xtask corefile-goldens`: compares our migration of Corefiles with the library that Cluster API uses.
 //!
-//! Known Corefiles are taken from every release to every later one, and random ones between random releases. The
-//! answers must be the same, byte by byte, errors included. Where the library panics, ours must give an answer or an
-//! error. A migration that is wrong on purpose must be noticed.
+//! Known Corefiles are migrated from every release to every later one, and random ones between random releases. The
+//! results must be equal byte by byte, errors included. Where the library panics, ours must return a result or an
+//! error. The comparison must notice a migration that is wrong on purpose.
 
 mod generate;
 
@@ -22,7 +22,7 @@ const PROGRAM: &str = include_str!("main.go");
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Random Corefiles
+    /// Number of random Corefiles
     #[arg(long, default_value_t = 20_000)]
     random: usize,
     /// Seed of the random Corefiles
@@ -46,7 +46,7 @@ struct Answer {
     versions: Vec<String>,
 }
 
-/// Asks both, and compares.
+/// Migrates every Corefile with both, and compares.
 pub fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     let go_mod = format!(
@@ -98,7 +98,7 @@ pub fn run(options: &Options) -> Result<()> {
             Ok(ours) => {
                 same += 1;
                 changed += usize::from(*ours != question.corefile);
-                // The control: a migration that stops one release short.
+                // Control: a migration that stops one release short must be noticed.
                 let before = releases().iter().position(|release| *release == question.to);
                 let before = before.and_then(|at| releases().get(at.checked_sub(1)?));
                 let short =
@@ -108,8 +108,8 @@ pub fn run(options: &Options) -> Result<()> {
             Err(_) => refused += 1,
         }
     }
-    ensure!(shortened > 0, "a migration that stops one release short goes unnoticed");
-    ensure!(refused > 0 && changed > 0, "the random Corefiles ask for too little");
+    ensure!(shortened > 0, "the comparison does not notice a migration that stops one release short");
+    ensure!(refused > 0 && changed > 0, "the random Corefiles cover too little");
     println!(
         "corefile-goldens: {known} known and {} random migrations; {same} same ({changed} changed the text), {refused} \
          refused alike, {panicked} where upstream panics; one release short is noticed {shortened} times; {}",

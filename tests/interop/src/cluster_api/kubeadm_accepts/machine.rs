@@ -1,4 +1,4 @@
-//! The boot data of a machine, rendered by the same functions as the bootstrap controller's.
+//! The boot data of a machine, rendered by the functions of the bootstrap controller.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use capstan_capi_types::bootstrap::{EncryptionAlgorithmType, KubeadmConfigSpec};
 use capstan_capi_types::core::Cluster;
 use jiff::Timestamp;
 
-/// What a machine becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Init,
@@ -24,12 +23,11 @@ impl Role {
     pub const ALL: [Self; 3] = [Self::Init, Self::JoinControlPlane, Self::JoinWorker];
 }
 
-/// The certificates of a cluster.
 pub struct Certificates(BTreeMap<Purpose, KeyPair>);
 
 impl Certificates {
-    /// Makes them as the specification says. The client certificate for an etcd elsewhere is the user's in life;
-    /// here it is any pair.
+    /// Creates the certificates that the spec requires. The client certificate for an external etcd, which a user
+    /// provides, is any key pair here.
     pub fn make(spec: &KubeadmConfigSpec) -> Result<Self> {
         let settings = KeySettings::of(&spec.cluster_configuration, EncryptionAlgorithmType::EcdsaP256);
         let seed = SystemKeys.seed("suite")?;
@@ -41,21 +39,21 @@ impl Certificates {
         Ok(Self(purposes.map(make).collect::<Result<_>>()?))
     }
 
-    /// The same, but the authority's key is another's.
+    /// Replaces the CA's key by another one.
     pub fn with_foreign_ca_key(mut self) -> Result<Self> {
         let other = Self::make(&KubeadmConfigSpec::default())?;
         let foreign = other.0[&Purpose::ClusterCa].key.clone();
-        self.0.get_mut(&Purpose::ClusterCa).context("an authority")?.key = foreign;
+        self.0.get_mut(&Purpose::ClusterCa).context("no CA")?.key = foreign;
         Ok(self)
     }
 
-    /// Certificate of the authority.
+    /// Certificate of the CA.
     pub fn ca(&self) -> &str {
         &self.0[&Purpose::ClusterCa].certificate
     }
 }
 
-/// What the machine is told.
+/// Renders the boot data of a machine.
 pub fn boot_data(
     role: Role,
     cluster: &Cluster,

@@ -1,10 +1,9 @@
-//! `cargo xtask kubeadm-accepts`: real kubeadm takes the boot data we render, with the certificates we made.
+//! `cargo xtask kubeadm-accepts`: real kubeadm must accept our boot data and certificates.
 //!
-//! A table of specifications is rendered as a machine would get them: cloud-config or Ignition with everything in
-//! it. The files are laid out in a scratch root, and kubeadm, confined to it, validates its configuration and runs
-//! the phases of `init` that need no node: certificates, kubeconfigs, control plane, etcd. Specifications that are
-//! wrong must be refused. A second table holds configurations that the kubeadm of simulated machines judges as well:
-//! its verdicts must be the real one's.
+//! Each spec of a table is rendered as a machine gets it, as cloud-config or Ignition. The files are written to a
+//! scratch root, and kubeadm, confined to it, validates its configuration and runs the phases of `init` that need no
+//! node: certificates, kubeconfigs, control plane, etcd. Invalid specs must be rejected. A second table has
+//! configurations that the simulated kubeadm validates as well: both must agree.
 
 mod machine;
 mod scratch;
@@ -41,12 +40,12 @@ struct Case {
     cluster: Value,
     #[serde(default)]
     spec: KubeadmConfigSpec,
-    /// A part of what kubeadm says when it refuses.
+    /// A part of kubeadm's error message.
     #[serde(default)]
-    says: String,
+    error: String,
 }
 
-/// Kubernetes for which kubeadm v1beta3 documents are checked: the kubeadm at hand deploys nothing as old as they
+/// Kubernetes version for kubeadm v1beta3 documents. The pinned kubeadm supports no version as old as the ones they
 /// are rendered for.
 const STAND_IN: &str = "v1.36.3";
 
@@ -77,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     for (name, check) in [
         ("a foreign key beside our certificate", foreign_key as fn(&Scratch) -> Result<()>),
-        ("a field that kubeadm does not know", unknown_field),
+        ("an unknown field", unknown_field),
     ] {
         let scratch = Scratch::new(workdir.folder(&format!("refused-{refused:03}"))?, kubeadm.clone());
         match check(&scratch) {
@@ -93,14 +92,14 @@ pub fn run(options: &Options) -> Result<()> {
     }
     ensure!(
         failures.is_empty(),
-        "{} of {} did not go as they must",
+        "{} of {} cases failed",
         failures.len(),
         failures.len() + accepted + refused + judged
     );
     ensure!(accepted + judged > 0, "no case was run");
     workdir.passed();
     println!(
-        "kubeadm accepts {accepted} machines, refuses {refused} wrong ones and judges {judged} configurations as expected, in {}",
+        "kubeadm accepts {accepted} machines, rejects {refused} invalid ones and validates {judged} configurations as expected, in {}",
         human_duration(begin.elapsed())
     );
     Ok(())
@@ -113,7 +112,7 @@ fn table<T: serde::de::DeserializeOwned>(file: &str) -> Result<T> {
     serde_json::from_value(value).with_context(|| path.display().to_string())
 }
 
-/// The cluster of a case: defaults, with what the case says laid over them.
+/// The cluster of a case: defaults, overlaid with the case's own values.
 fn cluster(case: &Case) -> Result<Cluster> {
     let mut cluster = serde_json::json!({
         "metadata": {"name": "blue", "namespace": "fleet"},
@@ -172,7 +171,7 @@ fn accepts(case: &Case, role: Role, certificates: &Certificates, scratch: &Scrat
     };
     ensure!(
         scratch.read(&format!("{pki}/ca.crt"))? == certificates.ca(),
-        "kubeadm replaced the authority that it was given"
+        "kubeadm replaced the CA that it was given"
     );
     let mut made = vec![
         format!("{pki}/apiserver.crt"),
@@ -188,7 +187,7 @@ fn accepts(case: &Case, role: Role, certificates: &Certificates, scratch: &Scrat
     for path in made {
         scratch.read(&path)?;
     }
-    // Everything of the specification must have arrived where kubeadm puts it.
+    // Every setting of the spec must be in the manifests that kubeadm writes.
     let manifest = scratch.read("/etc/kubernetes/manifests/kube-apiserver.yaml")?;
     for flag in &case.spec.cluster_configuration.api_server.extra_args {
         let wanted = format!("--{}={}", flag.name, flag.value.clone().unwrap_or_default());
@@ -203,7 +202,7 @@ fn accepts(case: &Case, role: Role, certificates: &Certificates, scratch: &Scrat
 fn is_refused(case: &Case, scratch: &Scratch) -> Result<()> {
     lay_out(case, Role::Init, scratch, &Certificates::make(&case.spec)?)?;
     let verdict = scratch.kubeadm(&["config", "validate"])?;
-    verdict.must_fail(&case.says)
+    verdict.must_fail(&case.error)
 }
 
 fn plain() -> Case {
@@ -212,7 +211,7 @@ fn plain() -> Case {
         version: STAND_IN.to_owned(),
         cluster: Value::Null,
         spec: KubeadmConfigSpec::default(),
-        says: String::new(),
+        error: String::new(),
     }
 }
 
@@ -227,7 +226,7 @@ fn unknown_field(scratch: &Scratch) -> Result<()> {
     scratch.edit_config(|text| text.replace("clusterName:", "clusterNames:"))?;
     let verdict = scratch.kubeadm(&["config", "validate"])?;
     if verdict.must_fail("clusterNames").is_err() {
-        bail!("kubeadm took a field that it does not know");
+        bail!("kubeadm accepted an unknown field");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A root folder in which boot data is laid out and kubeadm is confined.
+//! A root folder with the files of the boot data, to which kubeadm is confined.
 
 use std::cell::RefCell;
 use std::fs;
@@ -15,28 +15,28 @@ use serde_json::Value;
 pub struct Scratch {
     root: PathBuf,
     kubeadm: PathBuf,
-    /// Path of kubeadm's configuration inside, known once booted.
+    /// Path of kubeadm's configuration inside the root. Set by `boot`.
     config: RefCell<String>,
 }
 
-/// What kubeadm said.
-pub struct Verdict {
+/// Result of a kubeadm command.
+pub struct KubeadmResult {
     command: String,
     succeeded: bool,
     output: String,
 }
 
-impl Verdict {
+impl KubeadmResult {
     pub fn must_succeed(&self) -> Result<()> {
         ensure!(self.succeeded, "{}: {}", self.command, self.output.trim());
         Ok(())
     }
 
-    pub fn must_fail(&self, says: &str) -> Result<()> {
+    pub fn must_fail(&self, message: &str) -> Result<()> {
         ensure!(!self.succeeded, "{} accepted it", self.command);
         ensure!(
-            self.output.contains(says),
-            "{} refused it, but does not say {says:?}: {}",
+            self.output.contains(message),
+            "{} rejected it, but without {message:?}: {}",
             self.command,
             self.output
         );
@@ -49,7 +49,7 @@ impl Scratch {
         Self { root, kubeadm, config: RefCell::default() }
     }
 
-    /// Does what the first boot does before kubeadm runs: fills in the template and writes the files.
+    /// Does what the first boot does before kubeadm runs: renders the template and writes the files.
     pub fn boot(&self, data: &[u8], spec: &KubeadmConfigSpec) -> Result<()> {
         let text = std::str::from_utf8(data)?.replace("{{ ds.meta_data.local_hostname }}", "node-1");
         let config = match spec.format {
@@ -112,9 +112,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Runs kubeadm with its configuration, inside the root. Changing the root takes a user namespace where the
-    /// suite is not run by root.
-    pub fn kubeadm(&self, arguments: &[&str]) -> Result<Verdict> {
+    /// Runs kubeadm with its configuration, inside the root. Uses a user namespace unless the suite runs as root.
+    pub fn kubeadm(&self, arguments: &[&str]) -> Result<KubeadmResult> {
         let mut command = if rustix::process::geteuid().is_root() {
             Command::new(&self.kubeadm)
         } else {
@@ -129,16 +128,16 @@ impl Scratch {
             .arg("--config")
             .arg(self.config.borrow().as_str());
         let output = command.output().with_context(|| format!("run {}", self.kubeadm.display()))?;
-        let said = [output.stdout, output.stderr].concat();
-        Ok(Verdict {
+        let printed = [output.stdout, output.stderr].concat();
+        Ok(KubeadmResult {
             command: format!("kubeadm {}", arguments.join(" ")),
             succeeded: output.status.success(),
-            output: String::from_utf8_lossy(&said).into_owned(),
+            output: String::from_utf8_lossy(&printed).into_owned(),
         })
     }
 }
 
-/// The configuration that the machine's own command names.
+/// The configuration that the boot data's kubeadm command names.
 fn config_of<'a>(mut commands: impl Iterator<Item = &'a str>) -> Result<String> {
     let command = commands.find(|command| command.starts_with("kubeadm ")).context("kubeadm is not run")?;
     let mut words = command.split_whitespace();

@@ -1,4 +1,4 @@
-//! Configurations that real kubeadm judges as the kubeadm of simulated machines does.
+//! Configurations that real and simulated kubeadm must validate alike.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::bed::Workdir;
 
-/// Plain documents and what is laid over them.
+/// Base documents and the changes to them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -25,9 +25,9 @@ struct Case {
     cluster: Option<Value>,
     init: Option<Value>,
     join: Option<Value>,
-    /// A part of what kubeadm says when it refuses; nothing if it accepts.
+    /// A part of kubeadm's error message; empty if it accepts.
     #[serde(default)]
-    says: String,
+    error: String,
 }
 
 impl Case {
@@ -39,7 +39,7 @@ impl Case {
         };
         let mut text = String::new();
         for (name, over) in documents {
-            let mut document = plain.get(name).with_context(|| format!("no plain {name}"))?.clone();
+            let mut document = plain.get(name).with_context(|| format!("no base document {name}"))?.clone();
             super::overlay(&mut document, over.unwrap_or(&Value::Null));
             text.push_str(&format!("---\n{document}\n"));
         }
@@ -47,14 +47,14 @@ impl Case {
     }
 }
 
-/// How many verdicts are as expected, and which are not.
+/// Returns the number of cases that pass, and the failures.
 pub fn ask(workdir: &mut Workdir, kubeadm: &Path, only: &str) -> Result<(usize, Vec<String>)> {
     let table: Table = super::table("verdicts.yaml")?;
     let file = workdir.folder("verdicts")?.join("kubeadm.yaml");
     let (mut judged, mut failures) = (0, Vec::new());
     for case in table.cases.iter().filter(|case| case.name.contains(only)) {
         std::fs::write(&file, case.configuration(&table.plain)?)?;
-        match verdict(kubeadm, &file, &case.says) {
+        match verdict(kubeadm, &file, &case.error) {
             Ok(()) => judged += 1,
             Err(error) => failures.push(format!("{}: {error:#}", case.name)),
         }
@@ -62,10 +62,10 @@ pub fn ask(workdir: &mut Workdir, kubeadm: &Path, only: &str) -> Result<(usize, 
     Ok((judged, failures))
 }
 
-fn verdict(kubeadm: &Path, file: &Path, says: &str) -> Result<()> {
+fn verdict(kubeadm: &Path, file: &Path, error: &str) -> Result<()> {
     let output = Command::new(kubeadm).args(["config", "validate", "--config"]).arg(file).output()?;
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    ensure!(output.status.success() == says.is_empty(), "kubeadm says: {said}");
-    ensure!(said.contains(says), "kubeadm does not say {says:?}: {said}");
+    let output_text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    ensure!(output.status.success() == error.is_empty(), "kubeadm printed: {output_text}");
+    ensure!(output_text.contains(error), "{error:?} is not in kubeadm's output: {output_text}");
     Ok(())
 }

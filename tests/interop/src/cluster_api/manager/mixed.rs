@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{silent, simulated};
+use super::{ensure_no_warnings, simulated};
 use crate::bed::cluster::{Cluster, examples};
 use crate::bed::managers::{CAPD_OF_MACHINES, DRIVERS};
 use crate::bed::ports::free_port;
@@ -19,7 +19,7 @@ use crate::text::Lap;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -37,14 +37,18 @@ pub async fn sim_under_upstream(options: Options) -> Result<()> {
     lap.end("managers ready");
     let cluster = Cluster::prepare(&api, "mixed", examples(&["cni.yaml", "sim-cluster.yaml"])?).await?;
     let healthy = || server.check().and_then(|()| managers.check()).and_then(|()| infrastructure.check());
-    live(&cluster, &mut lap, healthy).await?;
-    silent([infrastructure.complaints()])?;
+    lifecycle(&cluster, &mut lap, healthy).await?;
+    ensure_no_warnings([infrastructure.logged_warnings()])?;
     workdir.passed();
     Ok(())
 }
 
-/// A cluster comes, grows and goes.
-async fn live(cluster: &Cluster<'_>, lap: &mut Lap, mut healthy: impl FnMut() -> Result<()>) -> Result<()> {
+/// Creates a cluster, scales it up and deletes it.
+async fn lifecycle(
+    cluster: &Cluster<'_>,
+    lap: &mut Lap,
+    mut healthy: impl FnMut() -> Result<()>,
+) -> Result<()> {
     cluster.create().await?;
     cluster.wait_available(1, 1, &mut healthy).await?;
     lap.end("1+1 available");
@@ -71,13 +75,13 @@ pub async fn core_over_capd(options: Options) -> Result<()> {
     lap.end("server and provider ready");
     let cluster = Cluster::prepare(&api, "mixed", in_memory()?).await?;
     let healthy = || server.check().and_then(|()| managers.check());
-    live(&cluster, &mut lap, healthy).await?;
-    silent([server.complaints()])?;
+    lifecycle(&cluster, &mut lap, healthy).await?;
+    ensure_no_warnings([server.logged_warnings()])?;
     workdir.passed();
     Ok(())
 }
 
-/// Our example with upstream's in-memory kinds for the simulated ones. Their nodes need no network to be ready.
+/// Our example with upstream's in-memory kinds in place of the simulated ones. Their nodes are ready without a CNI.
 pub fn in_memory() -> Result<Vec<Value>> {
     let mut manifests = examples(&["sim-cluster.yaml"])?;
     for object in &mut manifests {
@@ -86,7 +90,7 @@ pub fn in_memory() -> Result<Vec<Value>> {
                 object["apiVersion"] = "infrastructure.cluster.x-k8s.io/v1beta2".into();
                 object["kind"] = "DevCluster".into();
                 object["spec"] = json!({"backend": {"inMemory": {}}});
-                // Upstream's provider panics on one that has none.
+                // Upstream's provider panics on objects without annotations.
                 object["metadata"]["annotations"] = json!({"example.org/cluster": "in-memory"});
             }
             Some("SimMachineTemplate") => {

@@ -1,9 +1,10 @@
 //! `cargo xtask manager`: our controllers on real Kubernetes: etcd, kube-apiserver, kube-controller-manager.
 //!
-//! A cluster of simulated machines is created, scaled, upgraded and deleted while managers die, hand over and start
-//! again; kubectl meets our webhooks; a manager of one namespace leaves the others alone; nobody complains.
+//! A cluster of simulated machines is created, scaled, upgraded and deleted while managers are killed, hand over and
+//! restart. kubectl uses our webhooks. A manager of one namespace ignores the others. No program may log a warning.
 //!
-//! The simulated machines live in a process of their own, `capstan sim site`, as real ones do: managers die, machines stay.
+//! The simulated machines are in a process of their own, `capstan sim site`, and survive their managers as real ones
+//! do.
 
 pub mod mixed;
 mod tally;
@@ -35,10 +36,10 @@ const MACHINES: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Which API server; our own has nothing but its API
+    /// API server to use; ours runs with the API only
     #[arg(long, default_value = "kube")]
     server: Flavour,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -62,7 +63,7 @@ pub async fn run(options: Options) -> Result<()> {
     let mut second = bed.start("second", &["--install-crds"]).await?;
     lap.end("managers ready");
     let kubectl = Tool::new(Cache::locate()?.built("kubectl")?, workdir.folder("home")?);
-    webhooks::judged(&api, &kubectl, &server.kubeconfig, workdir.path()).await?;
+    webhooks::check(&api, &kubectl, &server.kubeconfig, workdir.path()).await?;
     lap.end("webhooks default, refuse and convert");
 
     let mut healthy = || server.check();
@@ -80,12 +81,12 @@ pub async fn run(options: Options) -> Result<()> {
     cluster.wait_available(1, 1, &mut healthy).await?;
     ensure!(
         machines.count()? == 3,
-        "1+1, one more and one less is three machines, not {}",
+        "expected three Machines in total (1+1, one more, one less), not {}",
         machines.count()?
     );
     lap.end("workers scaled up and down");
 
-    let leader = holder(&api).await?.context("nobody leads")?;
+    let leader = holder(&api).await?.context("no leader")?;
     cluster.scale(3, 1).await?;
     wait::until("a second control plane machine", Duration::from_secs(60), || async {
         Ok((machines.count()? > 3).then_some(()))
@@ -93,15 +94,15 @@ pub async fn run(options: Options) -> Result<()> {
     .await?;
     first.kill()?;
     cluster.wait_available(3, 1, &mut healthy).await?;
-    let next = holder(&api).await?.context("nobody leads")?;
+    let next = holder(&api).await?.context("no leader")?;
     ensure!(next != leader, "the Lease did not change hands");
-    ensure!(machines.count()? == 5, "two more machines were wanted, {} were made", machines.count()? - 3);
+    ensure!(machines.count()? == 5, "expected two more machines, not {}", machines.count()? - 3);
     lap.end("leader killed, control plane scaled up by the next");
 
     cluster.upgrade(AFTER).await?;
     cluster.wait_nodes(&workload, 4, AFTER).await?;
     cluster.wait_available(3, 1, &mut healthy).await?;
-    ensure!(machines.count()? == 9, "four machines were replaced by {}", machines.count()? - 5);
+    ensure!(machines.count()? == 9, "expected four new machines, not {}", machines.count()? - 5);
     lap.end("upgraded");
 
     let before = cluster.wait_rest().await?;
@@ -111,23 +112,23 @@ pub async fn run(options: Options) -> Result<()> {
         Ok(holder(&api).await?.filter(|holder| *holder != next))
     })
     .await?;
-    ensure!(cluster.wait_rest().await? == before, "a manager that was started again wrote something");
+    ensure!(cluster.wait_rest().await? == before, "a restarted manager wrote something");
     lap.end("restarted, nothing written");
 
     cluster.delete(&mut healthy).await?;
     let left = bed.site.machines().await?;
-    ensure!(left.is_empty(), "machines are left behind: {left:?}");
+    ensure!(left.is_empty(), "machines are left after deletion: {left:?}");
     third.stop()?;
     lap.end("deleted, nothing left");
 
     let fourth = one_namespace(&bed, &api).await?;
-    lap.end("one namespace of two is looked after");
-    silent([first, second, third, fourth].iter().map(Manager::complaints))?;
+    lap.end("one of two namespaces is reconciled");
+    ensure_no_warnings([first, second, third, fourth].iter().map(Manager::logged_warnings))?;
     workdir.passed();
     Ok(())
 }
 
-/// The example, a minor version back.
+/// The example with the previous minor version.
 fn manifests() -> Result<Vec<Value>> {
     let mut manifests = examples(&["cni.yaml", "sim-cluster.yaml"])?;
     for object in &mut manifests {
@@ -141,21 +142,24 @@ fn manifests() -> Result<Vec<Value>> {
     Ok(manifests)
 }
 
-/// In good weather there is nothing to warn of.
-pub fn silent(complaints: impl IntoIterator<Item = Result<Vec<String>>>) -> Result<()> {
-    for complaints in complaints {
-        let complaints = complaints?;
-        ensure!(complaints.is_empty(), "a healthy program of ours complained:\n{}", complaints.join("\n"));
+/// Fails if a healthy program of ours logged a warning or an error.
+pub fn ensure_no_warnings(logged_warnings: impl IntoIterator<Item = Result<Vec<String>>>) -> Result<()> {
+    for logged_warnings in logged_warnings {
+        let logged_warnings = logged_warnings?;
+        ensure!(
+            logged_warnings.is_empty(),
+            "a healthy program of ours logged warnings:\n{}",
+            logged_warnings.join("\n")
+        );
     }
     Ok(())
 }
 
-/// Where managers are started.
+/// What managers are started with.
 struct Bed {
     folder: PathBuf,
     binary: PathBuf,
     kubeconfig: PathBuf,
-    /// Where the machines are.
     site: Site,
 }
 
@@ -167,7 +171,7 @@ impl Bed {
     }
 }
 
-/// A manager of simulated machines alone.
+/// Starts a manager of simulated machines only.
 async fn simulated(folder: &Path, binary: &Path, kubeconfig: &Path) -> Result<Manager> {
     let port = format!("--simulator-port={}", free_port()?);
     let arguments =
@@ -181,7 +185,7 @@ async fn holder(api: &Api) -> Result<Option<String>> {
     Ok(Some(holder).filter(|holder| !holder.is_empty()))
 }
 
-/// A manager of one namespace writes nothing in another.
+/// Checks that a manager of one namespace writes nothing in another.
 async fn one_namespace(bed: &Bed, api: &Api) -> Result<Manager> {
     for namespace in ["watched", "ignored"] {
         api.post("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})).await?.success()?;
@@ -193,7 +197,7 @@ async fn one_namespace(bed: &Bed, api: &Api) -> Result<Manager> {
     let cluster: Value = cluster.context("the example has no Cluster")?.take();
     let ignored = api.post(&path("ignored"), &cluster).await?.success()?;
     api.post(&path("watched"), &cluster).await?.success()?;
-    wait::until("the cluster is looked after", Duration::from_secs(60), || async {
+    wait::until("the cluster is reconciled", Duration::from_secs(60), || async {
         let cluster = api.get(&format!("{}/quick", path("watched"))).await?.success()?;
         Ok(cluster["status"]["conditions"].is_array().then_some(()))
     })

@@ -1,4 +1,4 @@
-//! Who was ever there: objects of a kind, counted from their first event on, however short their lives.
+//! Counts all objects of a kind that ever existed, by their first event, however short-lived.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,6 @@ use tokio::task::JoinHandle;
 
 use crate::api::Api;
 
-/// Counts the objects of a collection.
 #[derive(Debug)]
 pub struct Tally {
     uids: Arc<Mutex<BTreeSet<String>>>,
@@ -16,7 +15,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts from now on, those included that are there.
+    /// Counts existing objects and all later ones.
     pub async fn start(api: &Api, collection: &str) -> Result<Self> {
         let mut events = api.watch(&format!("{collection}?watch=true")).await?;
         let uids = Arc::<Mutex<BTreeSet<String>>>::default();
@@ -31,9 +30,9 @@ impl Tally {
         Ok(Self { uids, task })
     }
 
-    /// How many there ever were.
+    /// Number of objects so far.
     pub fn count(&self) -> Result<usize> {
-        ensure!(!self.task.is_finished(), "the watch that counts has ended");
+        ensure!(!self.task.is_finished(), "the watch has ended");
         Ok(self.uids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len())
     }
 }

@@ -1,4 +1,4 @@
-//! Our webhooks on somebody else's API server, as users of kubectl meet them.
+//! Our webhooks on kube-apiserver, used with kubectl.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,17 +10,20 @@ use crate::api::Api;
 use crate::bed::tool::Tool;
 use crate::bed::wait;
 
-/// A manifest in the earlier version is defaulted, stored in ours and read in both; what is wrong is refused, with words
-/// that name the field.
-pub async fn judged(api: &Api, kubectl: &Tool, kubeconfig: &Path, folder: &Path) -> Result<()> {
+/// A v1beta1 manifest is defaulted, stored as v1beta2 and readable in both versions. Invalid ones are rejected with a
+/// message that names the field.
+pub async fn check(api: &Api, kubectl: &Tool, kubeconfig: &Path, folder: &Path) -> Result<()> {
     let file = folder.join("old.json");
     let path = file.to_str().context("path")?.to_owned();
     std::fs::write(&file, old("latest").to_string())?;
-    let said = kubectl.refused(kubeconfig, &["apply", "-f", &path]).await?;
-    says(&said, "spec.template.spec.version: Invalid value: \"vlatest\": must be a valid semantic version")?;
+    let output = kubectl.refused(kubeconfig, &["apply", "-f", &path]).await?;
+    ensure_contains(
+        &output,
+        "spec.template.spec.version: Invalid value: \"vlatest\": must be a valid semantic version",
+    )?;
     std::fs::write(&file, old("1.36.0").to_string())?;
     kubectl.run(kubeconfig, &["apply", "-f", &path]).await?;
-    // What the webhooks filled in belongs to who applied before.
+    // Fields set by the webhooks are owned by the previous field manager.
     kubectl.run(kubeconfig, &["apply", "-f", &path, "--server-side", "--force-conflicts"]).await?;
 
     let stored: Value = api.get(OBJECT).await?.success()?;
@@ -34,7 +37,10 @@ pub async fn judged(api: &Api, kubectl: &Tool, kubeconfig: &Path, folder: &Path)
 
     let other =
         ["patch", "machinedeployment", "old", "--type=merge", "-p", r#"{"spec":{"clusterName":"other"}}"#];
-    says(&kubectl.refused(kubeconfig, &other).await?, "spec.clusterName: Forbidden: field is immutable")?;
+    ensure_contains(
+        &kubectl.refused(kubeconfig, &other).await?,
+        "spec.clusterName: Forbidden: field is immutable",
+    )?;
     kubectl.run(kubeconfig, &["delete", "machinedeployment", "old", "--wait=false"]).await?;
     wait::until("the MachineDeployment is gone", Duration::from_secs(30), || async {
         Ok((api.get(OBJECT).await?.status == 404).then_some(()))
@@ -44,12 +50,12 @@ pub async fn judged(api: &Api, kubectl: &Tool, kubeconfig: &Path, folder: &Path)
 
 const OBJECT: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinedeployments/old";
 
-fn says(said: &str, words: &str) -> Result<()> {
-    ensure!(said.contains(words), "refused, but without saying {words}: {said}");
+fn ensure_contains(output: &str, words: &str) -> Result<()> {
+    ensure!(output.contains(words), "rejected, but without {words}: {output}");
     Ok(())
 }
 
-/// Of no cluster that is there, and paused, so that nobody works on it.
+/// Refers to no existing cluster and is paused, so that no controller acts on it.
 fn old(version: &str) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment",

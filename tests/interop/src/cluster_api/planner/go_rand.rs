@@ -1,6 +1,6 @@
-//! Go's `math/rand`, so that recorded random orders can be repeated.
+//! Go's `math/rand`, to reproduce recorded random orders.
 //!
-//! The generator's 607 start values are read from the Go tree of this machine.
+//! The 607 start values of the generator are read from the installed Go tree.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ const MODULUS: i64 = i32::MAX as i64;
 pub struct StartValues(Vec<i64>);
 
 impl StartValues {
-    /// Reads the table out of Go's own source.
+    /// Reads the table from Go's source.
     pub fn of_installed_go() -> Result<Self> {
         let output = Command::new("go").args(["env", "GOROOT"]).output().context("run go env GOROOT")?;
         let root = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -72,7 +72,7 @@ impl GoRand {
         ((sum.cast_unsigned() & (u64::MAX >> 1)) >> 32) as u32
     }
 
-    /// `Intn`: a number below `n`, which is not zero.
+    /// `Intn`: a number below `n`. `n` must not be zero.
     pub fn below(&mut self, n: usize) -> usize {
         let n = n as u32;
         if n.is_power_of_two() {

@@ -1,4 +1,4 @@
-//! A recorded sequence: what it starts from, what it ends with, and every step between.
+//! A recorded sequence: its initial state, its final state, and every step between.
 
 use anyhow::{Context, Result, bail};
 use capstan_capi_core::machine_deployment::rollout::Strategy;
@@ -7,7 +7,6 @@ use regex::Regex;
 
 use super::world::{Deployment, Machine, Planner, Set, Toleration, World};
 
-/// One recording.
 pub struct Golden {
     pub name: String,
     lines: Vec<String>,
@@ -20,7 +19,7 @@ impl Golden {
         Ok(Self { name, lines: lines.map(str::to_owned).collect() })
     }
 
-    /// The steps without the sentences that explain them: those are upstream's words, and ours differ.
+    /// The steps without their explanations, whose wording differs.
     pub fn steps(&self) -> Vec<&str> {
         self.lines
             .iter()
@@ -29,7 +28,7 @@ impl Golden {
             .collect()
     }
 
-    /// The seed of a random order, if it is one.
+    /// The seed, if the order is random.
     pub fn seed(&self) -> Result<Option<i64>> {
         let Some((_, rest)) = self.name.split_once("random(") else { return Ok(None) };
         Ok(Some(rest.trim_end_matches(')').parse().with_context(|| self.name.clone())?))
@@ -42,7 +41,7 @@ impl Golden {
         found.map(|found| found[1].parse().with_context(|| self.name.clone())).transpose()
     }
 
-    /// The lines of a state: after its heading, as long as they are indented.
+    /// The lines of a state: the indented ones after its heading.
     fn state(&self, heading: &str) -> Result<Vec<&str>> {
         let from =
             self.lines.iter().position(|line| line == heading).with_context(|| format!("no {heading}"))?;
@@ -53,14 +52,14 @@ impl Golden {
             .collect())
     }
 
-    /// The sets and machines the sequence ends with.
+    /// The sets and machines at the end of the sequence.
     pub fn final_state(&self) -> Result<Vec<&str>> {
         self.state("[Test] Final state")
     }
 
-    /// The world at the beginning. Which template a set was made from is not recorded: sets were made in
-    /// order, one template each, and the deployment asks for the one after the first set's, or after the
-    /// second's where the template changed in the middle.
+    /// The initial world. The recording does not tell which template a set was created from. Sets were created in
+    /// order, one template each, and the deployment uses the one after the first set's, or after the second's if the
+    /// template changed during the rollout.
     pub fn world(&self, planner: Planner) -> Result<World> {
         let state = self.state("[Test] Initial state")?;
         let [deployment, sets @ ..] = state.as_slice() else { bail!("{}: no initial state", self.name) };

@@ -1,9 +1,9 @@
 //! `cargo xtask planner-goldens`: replays upstream's recorded rollouts with our planner.
 //!
-//! Upstream keeps logs of simulated rollouts beside its planner: a fixed or seeded random order of the
-//! deployment's, the sets' and the machines' controllers, and after each step who has how many machines. The
-//! same start and the same order must give the same log here, line by line, except for the sentences that
-//! explain a step. Broken planners are replayed too and must be noticed.
+//! Upstream keeps logs of simulated rollouts next to its planner: a fixed or seeded random order of the
+//! MachineDeployment, MachineSet and Machine controllers, and the machines of each set after each step. The same
+//! start and order must give the same log here, line by line, except for the explanations of a step. The comparison
+//! must also notice broken planners.
 
 mod go_rand;
 mod golden;
@@ -21,7 +21,7 @@ use go_rand::{GoRand, StartValues};
 use golden::Golden;
 use world::{Planner, World};
 
-/// How many sequences the pinned module has: fewer would mean that we read the wrong folder.
+/// Number of sequences in the pinned module. Another number means that the wrong folder was read.
 const SEQUENCES: usize = 46;
 
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct Options {
     show: bool,
 }
 
-/// Replays every sequence, and then some with planners that are wrong on purpose.
+/// Replays every sequence, and some with planners that are wrong on purpose.
 pub fn run(options: &Options) -> Result<()> {
     let goldens = read_goldens()?;
     if goldens.len() != SEQUENCES {
@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<()> {
             goldens.iter().filter(|golden| replay(golden, &start, *planner, false).is_err()).count();
         println!("a planner that {broken}: noticed in {noticed} of {} sequences", goldens.len());
         if noticed == 0 {
-            bail!("a planner that {broken} goes unnoticed");
+            bail!("the comparison does not notice a planner that {broken}");
         }
     }
     if failed > 0 {
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Planners that are wrong in one way each.
+/// Planners with one bug each.
 const BROKEN: &[(&str, Planner)] = &[
     ("creates one machine too many", |rollout| {
         let mut rollout = rollout.clone();
@@ -125,7 +125,7 @@ fn replay(golden: &Golden, start: &StartValues, planner: Planner, show: bool) ->
     let mut random = golden.seed()?.map(|seed| GoRand::new(start, seed));
     world.log.push("[Test] Initial state".to_owned());
     world.log.extend(world.summary());
-    // The line with the parameters is where they were read from.
+    // The line with the parameters is copied: it is the input.
     let parameters =
         recorded.iter().find(|line| line.starts_with("[Test] Rollout ")).context("no parameters")?;
     world.log.push((*parameters).to_owned());
@@ -187,7 +187,7 @@ fn tasks(world: &World) -> Vec<String> {
     tasks
 }
 
-/// An order in which three of ten tasks are left out and three of ten come again.
+/// An order in which three of ten tasks are skipped and three of ten are repeated.
 fn random_order(count: usize, random: &mut GoRand) -> Vec<usize> {
     let mut drawn = BTreeSet::new();
     let mut order = Vec::new();

@@ -1,5 +1,5 @@
-//! A toy world around the planner: sets, machines, and just enough of their controllers for a rollout to
-//! proceed, as the recorded sequences had it. Everything it does becomes a line.
+//! A minimal model around the planner: sets, machines, and just enough of their controllers for a rollout to proceed,
+//! as in the recorded sequences. It logs every action.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ const RECEIVE_FROM: &str = "in-place-updates.internal.cluster.x-k8s.io/receive-m
 const ACKNOWLEDGED: &str = "in-place-updates.internal.cluster.x-k8s.io/acknowledged-move";
 const DISABLE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
 
-/// A machine; its number is its name without the `m`.
+/// A machine. Its number is its name without the `m`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     pub number: u32,
-    /// The template it was made from.
+    /// The template it was created from.
     pub version: u32,
     pub pending_acknowledge: bool,
     pub updating: bool,
@@ -64,7 +64,7 @@ impl Set {
     }
 }
 
-/// The deployment's side of the world.
+/// The MachineDeployment.
 #[derive(Debug, Clone)]
 pub struct Deployment {
     pub version: u32,
@@ -75,9 +75,9 @@ pub struct Deployment {
     pub strategy: Strategy,
     /// Old sets may be updated in place.
     pub in_place: bool,
-    /// Bounds may be broken when the deployment was scaled in the middle of a rollout.
+    /// Limits that may be exceeded, if the deployment was scaled during a rollout.
     pub tolerate: Option<Toleration>,
-    /// How many machines an impatient user lets be missing.
+    /// How many machines a user may delete by hand at a time.
     pub user_unavailable: i32,
 }
 
@@ -87,7 +87,7 @@ pub enum Toleration {
     Surge,
 }
 
-/// A planner to put into the world: the real one, or a broken one that the suite must catch.
+/// The real planner, or a broken one that the suite must notice.
 pub type Planner = fn(&Rollout) -> Plan;
 
 pub struct World {
@@ -113,7 +113,7 @@ impl World {
         self.sets.iter().position(|set| set.name() == name)
     }
 
-    /// Runs one task by its name, in the order a random or fixed schedule chose.
+    /// Runs one task of the schedule by its name.
     pub fn run(&mut self, task: &str, iteration: u32, random: Option<&mut GoRand>) -> Result<()> {
         if task == "md" {
             self.line(format!("[MD controller] Iteration {iteration}, Reconcile md"));
@@ -173,7 +173,7 @@ impl World {
     }
 
     fn current_set(&self) -> Result<usize> {
-        // Of several that match, the largest is the current one; ties go to the name.
+        // If several match, the largest is the current one, then the first by name.
         (0..self.sets.len())
             .filter(|at| self.sets[*at].version == self.deployment.version)
             .min_by_key(|at| (-self.sets[*at].wanted, self.sets[*at].number))
@@ -216,8 +216,7 @@ impl World {
         }
     }
 
-    /// Writes the plan into the sets. The recorded world kept annotations that a plan no longer names, so
-    /// this one does too.
+    /// Writes the plan to the sets. Keeps annotations that the plan no longer has, as the recorded model did.
     fn apply(&mut self, current: usize, planned: &Plan) -> Result<()> {
         let revision_of = |set: &Set| set.annotations.get(REVISION).and_then(|text| text.parse::<u32>().ok());
         let newest_old = (0..self.sets.len())
@@ -310,7 +309,7 @@ impl World {
         let total: i32 = self.sets.iter().map(|set| set.wanted.max(set.replicas)).sum();
         if total > desired + max_surge(&self.deployment.strategy, desired) {
             if self.deployment.tolerate != Some(Toleration::Surge) {
-                bail!("{total} machines where {desired} are wanted");
+                bail!("{total} machines instead of {desired}");
             }
             self.line("[Toleration] tolerate maxSurge breach");
         }
@@ -446,7 +445,7 @@ impl World {
 
     fn delete_machines(&mut self, at: usize, surplus: i32) {
         let set = &mut self.sets[at];
-        // Those still being updated go first, the last that began before the others.
+        // Those still being updated go first, most recently started first.
         set.machines.sort_by_key(|machine| {
             let number = i64::from(machine.number);
             if machine.updating { (0, -number) } else { (1, number) }
@@ -460,7 +459,7 @@ impl World {
         ));
     }
 
-    /// The state as the sequences write it at their beginning and end.
+    /// The state in the format of the sequences' start and end.
     pub fn summary(&self) -> Vec<String> {
         std::iter::once(format!("    {}", self.deployment_summary()))
             .chain(self.sets.iter().map(|set| format!("    {}", self.set_summary(set))))
@@ -508,7 +507,7 @@ fn machines_summary(set: &Set) -> String {
     names.join(",")
 }
 
-/// What of a set's replicas and annotations changed, in the order the sequences have it.
+/// Changes of a set's replicas and annotations, in the order of the sequences.
 fn changes(was: &Set, is: &Set) -> String {
     let mut text = String::new();
     if was.wanted != is.wanted {

@@ -1,4 +1,5 @@
-//! What the same run gave on kube-apiserver: `tests/upstream/baseline.json`, committed, with the versions it comes from.
+//! The result of the same run on kube-apiserver: `tests/upstream/baseline.json`, committed, with the versions it was
+//! recorded with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,13 +22,13 @@ pub struct Baseline {
     kubernetes: String,
     /// Clusters of the recorded run.
     clusters: usize,
-    /// Kinds of error line in the logs of the last recorded run.
+    /// Number of distinct error lines in the logs of the last recorded run.
     kinds: usize,
-    /// Seconds of each phase.
+    /// Duration of each phase in seconds.
     pub phases: BTreeMap<String, f64>,
     /// Resident bytes of each process at 3+3.
     pub memory: BTreeMap<String, u64>,
-    /// Shapes of error lines whose cause `explained.yaml` does not explain, of all recorded runs.
+    /// Error lines of all recorded runs, in normal form, without those in `explained.yaml`.
     pub shapes: BTreeSet<String>,
 }
 
@@ -36,7 +37,7 @@ impl Baseline {
         cargo::root().join(FILE)
     }
 
-    /// The committed baseline; fails if there is none or if it is one of other versions.
+    /// The committed baseline. Fails if it is missing or was recorded with other versions.
     pub fn load() -> Result<Self> {
         const RECORD: &str = "record it with `cargo xtask upstream-on-capstan --baseline`";
         let bytes = std::fs::read(Self::path()).with_context(|| format!("{FILE}: {RECORD}"))?;
@@ -54,12 +55,13 @@ impl Baseline {
         (self.cluster_api.as_str(), self.kubernetes.as_str()) == (CLUSTER_API, KUBERNETES)
     }
 
-    /// The baseline that one run on kube-apiserver gives.
+    /// The baseline of one run on kube-apiserver.
     pub fn of(outcome: &Outcome, clusters: usize) -> Result<Self> {
         Ok(Self::default().with(outcome, clusters, &explained::load()?))
     }
 
-    /// Records a run on kube-apiserver. Races differ from run to run, so error lines of equal versions add up.
+    /// Records a run on kube-apiserver. Races differ between runs, so error lines of runs with the same versions are
+    /// merged.
     pub fn record(outcome: &Outcome, clusters: usize) -> Result<()> {
         let before = Self::load().unwrap_or_default();
         let recorded = before.with(outcome, clusters, &explained::load()?);
@@ -78,7 +80,7 @@ impl Baseline {
         self.kubernetes = KUBERNETES.to_owned();
         self.clusters = clusters;
         self.kinds = outcome.shapes.len();
-        // A tenth of a second is more than a run repeats.
+        // Runs vary by more than a tenth of a second.
         let rounded = |seconds: f64| (seconds * 10.0).round() / 10.0;
         self.phases = outcome
             .phases
@@ -87,7 +89,7 @@ impl Baseline {
             .collect();
         self.memory = outcome.usage.iter().map(|(name, usage)| (name.clone(), usage.resident)).collect();
         for (shape, example) in outcome.shapes.all() {
-            // Slowness is explained only where a run was slow, so it is never part of the baseline.
+            // Slowness is only explained in a slow run, so it is never part of the baseline.
             let error = shapes::error_text(example).unwrap_or_else(|| shape.clone());
             if explained::explain(explanations, &error, true).is_err() {
                 self.shapes.insert(shape.clone());

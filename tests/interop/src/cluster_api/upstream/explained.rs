@@ -1,4 +1,4 @@
-//! Errors that the managers print on any API server, by their cause, each with its reason.
+//! Errors that the managers log on any API server, by cause, each with its reason.
 
 use anyhow::{Context, Result};
 use regex::Regex;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 const FILE: &str = include_str!("../../../../upstream/explained.yaml");
 
-/// One cause that is no fault of the server.
+/// A cause that is not a fault of the server.
 #[derive(Debug)]
 pub struct Explanation {
     pub name: String,
@@ -24,13 +24,13 @@ struct Entry {
     reason: String,
 }
 
-/// In which runs an explanation holds.
+/// In which runs an explanation applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum When {
     #[default]
     Always,
-    /// Others used much of the machine.
+    /// Other programs used much of the machine.
     Busy,
 }
 
@@ -46,7 +46,7 @@ pub fn load() -> Result<Vec<Explanation>> {
         .collect()
 }
 
-/// The explanations of every cause of an error, or the first cause that has none.
+/// The explanations of every cause of an error, or the first cause without one.
 pub fn explain<'a>(all: &'a [Explanation], error: &str, busy: bool) -> Result<Vec<&'a str>, String> {
     causes(error)
         .into_iter()
@@ -60,11 +60,11 @@ pub fn explain<'a>(all: &'a [Explanation], error: &str, busy: bool) -> Result<Ve
         .collect()
 }
 
-/// The causes of an error: Go joins several as `[one, two]`, each wrapped in any number of `…: `.
+/// The causes of an error. Go joins several as `[one, two]`, each wrapped in any number of `…: `.
 fn causes(error: &str) -> Vec<String> {
     let Some((before, inside, after)) = brackets(error) else { return vec![error.trim().to_owned()] };
     let mut out = Vec::new();
-    // What follows a list belongs to its last member; what stands before it may be a member of its own.
+    // Text after a list belongs to its last member. Text before it may be a member of its own.
     if let Some((first, _)) = before.rsplit_once(", ") {
         out.extend(causes(first));
     }
@@ -78,7 +78,7 @@ fn causes(error: &str) -> Vec<String> {
     out
 }
 
-/// The outermost list of an error that has one; `[::]` is an address.
+/// The outermost list of an error, if it has one. `[::]` is an address.
 fn brackets(error: &str) -> Option<(&str, &str, &str)> {
     let start = error.match_indices('[').map(|(at, _)| at).find(|at| !error[*at..].starts_with("[::"))?;
     let mut depth = 0usize;
@@ -95,7 +95,7 @@ fn brackets(error: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
-/// Members of a list: at commas that are in no list themselves and after which a new sentence begins.
+/// Members of a list: split at commas outside nested lists that start a new sentence.
 fn split(list: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut depth = 0usize;
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_falls_into_its_causes() {
+    fn an_error_is_split_into_its_causes() {
         let cases = [
             ("a: b: c", vec!["a: b: c"]),
             ("[a: x, b: y]", vec!["a: x", "b: y"]),

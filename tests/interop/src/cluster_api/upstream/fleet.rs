@@ -1,4 +1,4 @@
-//! The clusters of one run: made from upstream's in-memory templates, watched, grown, deleted.
+//! The clusters of one run: created from upstream's in-memory templates, scaled, deleted.
 
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ use crate::peers::catalog::{CLUSTER_API, CLUSTER_API_TEST_MODULE};
 use crate::peers::module_dir;
 
 pub const NAMESPACE: &str = "fleet";
-/// A workload version that Cluster API 1.14 supports; nothing of it is run, the backend only pretends.
+/// A workload version that Cluster API 1.14 supports. The in-memory backend runs nothing of it.
 const WORKLOAD_VERSION: &str = "v1.34.0";
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 const CLUSTERS: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet/clusters";
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl<'a> Fleet<'a> {
         workers: i64,
         healthy: &mut impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut reported = usize::MAX;
         loop {
             healthy()?;
@@ -93,7 +93,7 @@ impl<'a> Fleet<'a> {
             if Instant::now() > deadline {
                 let first = waiting.first().context("clusters are missing")?;
                 bail!(
-                    "{} of {} clusters did not become Available at {control_plane}+{workers} within {PATIENCE:?}; {} says {}",
+                    "{} of {} clusters did not become Available at {control_plane}+{workers} within {TIMEOUT:?}; {} says {}",
                     waiting.len(),
                     items.len(),
                     first["metadata"]["name"],
@@ -117,12 +117,12 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// Deletes every cluster, waits, and looks for what was left behind.
+    /// Deletes every cluster, waits, and checks for leftovers.
     pub async fn delete(&self, healthy: &mut impl FnMut() -> Result<()>) -> Result<()> {
         for name in &self.names {
             self.api.delete(&format!("{CLUSTERS}/{name}")).await?.success()?;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             healthy()?;
             let left = self.left_behind().await?;
@@ -130,13 +130,13 @@ impl<'a> Fleet<'a> {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("still there {PATIENCE:?} after the clusters were deleted: {}", left.join(", "));
+                bail!("still there {TIMEOUT:?} after the clusters were deleted: {}", left.join(", "));
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 
-    /// Objects in the namespace that are neither the ClusterClass and its templates nor what every namespace has.
+    /// Objects in the namespace except the ClusterClass, its templates and what every namespace has.
     async fn left_behind(&self) -> Result<Vec<String>> {
         let came = |kind: &str, name: &str| match kind {
             "ServiceAccount" | "ConfigMap" => false,
@@ -145,7 +145,7 @@ impl<'a> Fleet<'a> {
         self.discovery.left_in(self.api, NAMESPACE, came).await
     }
 
-    /// Deletes the namespace with the templates in it and waits until it is gone.
+    /// Deletes the namespace with the templates and waits until it is gone.
     pub async fn delete_namespace(&self) -> Result<()> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}");
         self.api.delete(&path).await?.success()?;

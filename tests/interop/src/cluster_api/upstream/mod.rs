@@ -1,7 +1,7 @@
-//! `cargo xtask upstream-on-capstan`: Cluster API's own managers must not notice that this is not kube-apiserver.
+//! `cargo xtask upstream-on-capstan`: Cluster API's own managers must work on our API server as on kube-apiserver.
 //!
-//! Clusters from upstream's in-memory ClusterClass become Available, grow, and are deleted without a trace. Error lines
-//! that the managers print on kube-apiserver too are recorded in `tests/upstream/baseline.json` (`--baseline`).
+//! Clusters of upstream's in-memory ClusterClass become Available, are scaled up, and are deleted completely. Error
+//! lines that the managers also log on kube-apiserver are recorded in `tests/upstream/baseline.json` (`--baseline`).
 
 mod baseline;
 pub mod clusterctl;
@@ -29,26 +29,25 @@ pub struct Options {
     /// Run on etcd, kube-apiserver and kube-controller-manager and record timings and error lines
     #[arg(long)]
     baseline: bool,
-    /// How many clusters
+    /// Number of clusters
     #[arg(long, default_value_t = 10)]
     clusters: usize,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
 
-/// What one run gave.
 #[derive(Debug)]
 struct Outcome {
     phases: Vec<(&'static str, Duration)>,
     usage: Vec<(String, Usage)>,
     shapes: Shapes,
-    /// Share of the machine that programs other than the run's own used.
+    /// Share of the machine that other programs used.
     others: f64,
     workdir: Workdir,
 }
 
-/// Share of the machine in the hands of others from which on slowness is no news.
+/// Share from which on the machine counts as busy and slowness is explained.
 const BUSY: f64 = 0.25;
 
 pub async fn run(options: Options) -> Result<()> {
@@ -61,7 +60,7 @@ pub async fn run(options: Options) -> Result<()> {
     let known = match Baseline::load() {
         Ok(known) => known,
         Err(why) => {
-            println!("{why:#}; without it, kube-apiserver comes first in this run");
+            println!("{why:#}; running kube-apiserver first");
             let mut outcome = run_on(Flavour::Kube, &options).await?;
             print(&outcome, None);
             outcome.workdir.passed();
@@ -75,11 +74,11 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Refuses error lines that the recorded runs on kube-apiserver do not have and that nothing explains.
+/// Fails on error lines that are neither in the baseline nor explained.
 fn judge(outcome: &Outcome, known: &Baseline) -> Result<()> {
     let explanations = explained::load()?;
     let busy = outcome.others > BUSY;
-    println!("others used {:.0} % of the machine", outcome.others * 100.0);
+    println!("other programs used {:.0} % of the machine", outcome.others * 100.0);
     let (mut met, mut unexplained) = (BTreeMap::new(), 0);
     for (shape, example) in outcome.shapes.all().filter(|(shape, _)| !known.shapes.contains(*shape)) {
         // A line without an error, such as a panic, is its own cause.
@@ -93,7 +92,7 @@ fn judge(outcome: &Outcome, known: &Baseline) -> Result<()> {
         }
     }
     for (name, count) in &met {
-        println!("explained: {name} ({count} kinds of line)");
+        println!("explained: {name} ({count} distinct lines)");
     }
     if unexplained > 0 {
         bail!(
@@ -155,7 +154,7 @@ fn print(outcome: &Outcome, baseline: Option<&Baseline>) {
         rows.push(vec![(*name).to_owned(), human_duration(*took), known]);
     }
     println!("\n{}", table(&rows));
-    let head = ["process", "memory", "peak", "processor", "memory of kube's run"].map(String::from);
+    let head = ["process", "memory", "peak", "CPU time", "memory on kube-apiserver"].map(String::from);
     let mut rows = vec![head.to_vec()];
     for (name, usage) in &outcome.usage {
         let known = baseline.and_then(|known| known.memory.get(name)).copied();
@@ -168,5 +167,5 @@ fn print(outcome: &Outcome, baseline: Option<&Baseline>) {
         ]);
     }
     println!("{}", table(&rows));
-    println!("{} kinds of error line in the managers' logs", outcome.shapes.len());
+    println!("{} distinct error lines in the managers' logs", outcome.shapes.len());
 }

@@ -1,4 +1,4 @@
-//! Error lines of a manager's log, stripped of everything that differs from run to run.
+//! Error lines of a manager's log in normal form, without everything that differs between runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result};
 use regex::Regex;
 
-/// Shape of an error line → one line that had it.
+/// Normal form of an error line → an example.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes(BTreeMap<String, String>);
 
 impl Shapes {
-    /// Adds the error lines of a log in klog's text format; `server` is the address of the API server.
+    /// Adds the error lines of a log in klog's text format. `server` is the address of the API server.
     pub fn read(&mut self, manager: &str, log: &Path, server: &str) -> Result<()> {
         let text = std::fs::read(log).with_context(|| log.display().to_string())?;
         self.read_text(manager, &String::from_utf8_lossy(&text).replace(server, "<server>"));
@@ -27,7 +27,7 @@ impl Shapes {
         }
     }
 
-    /// Every shape with a line that had it.
+    /// Every normal form with an example.
     pub fn all(&self) -> impl Iterator<Item = (&String, &String)> {
         self.0.iter()
     }
@@ -37,7 +37,7 @@ impl Shapes {
     }
 }
 
-/// klog prints a value with line breaks as `key=<`, indented lines, ` >`: such an entry becomes one line.
+/// klog prints a value with line breaks as `key=<`, indented lines, ` >`. Joins such an entry to one line.
 fn entries(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -52,7 +52,8 @@ fn entries(text: &str) -> Vec<String> {
     out
 }
 
-/// Manager, source file, message and error; names, numbers and addresses gone. `None` for lines that are no errors.
+/// Manager, source file, message and error, without names, numbers and addresses. `None` for lines that are not
+/// errors.
 fn shape(manager: &str, line: &str) -> Option<String> {
     static HEAD: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^E\d{4} [\d:.]+\s+\d+ ([\w.-]+):\d+\] (.*)$").ok());
@@ -66,14 +67,14 @@ fn shape(manager: &str, line: &str) -> Option<String> {
     Some(format!("{manager} {}: {} {}", &head[1], varying(message), varying(error)))
 }
 
-/// The error of an entry as it stands there: in quotes, or between `<` and `>` if it has several lines.
+/// The error of an entry: in quotes, or between `<` and `>` if it has several lines.
 fn error_part(entry: &str) -> Option<&str> {
     static ERROR: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"err=(<.*? >|"(?:[^"\\]|\\.)*")"#).ok());
     Some(ERROR.as_ref()?.captures(entry)?.get(1)?.as_str())
 }
 
-/// The text of an entry's error, names, numbers and addresses gone.
+/// The error of an entry, without names, numbers and addresses.
 pub fn error_text(entry: &str) -> Option<String> {
     let part = error_part(entry)?;
     let text = match part.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
@@ -96,7 +97,7 @@ fn quoted_prefix(text: &str) -> Option<&str> {
     None
 }
 
-/// Replaces what differs from run to run by a placeholder.
+/// Replaces what differs between runs by placeholders.
 fn varying(text: &str) -> String {
     static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         let rules = [

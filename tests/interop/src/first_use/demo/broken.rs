@@ -1,4 +1,4 @@
-//! Clusters that are broken on purpose, and what `capstan why` and `capstan describe` say of them.
+//! Clusters that are broken on purpose, and the output of `capstan why` and `capstan describe` for them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::sample;
 use crate::bed::tool::Tool;
 use crate::bed::{Workdir, wait};
 
-/// Copies that must not be away, in the words of a user.
+/// A disruption budget.
 const BUDGET: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -31,7 +31,7 @@ spec:
   selector: {matchLabels: {app: web}}
 ";
 
-/// Breaks five clusters, has them explained, and mends them or has them go.
+/// Breaks five clusters, checks the explanations, and repairs or deletes them.
 pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result<()> {
     let made = [
         ("image", manifest(demo, workdir, "image", "ubuntu-2404-kube-v1.35.0", "no-such-image")?),
@@ -45,22 +45,23 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     );
     let keys = workdir.path().join("keys.json");
     std::fs::write(&keys, secret)?;
-    demo.good(&["up", "-f", keys.to_str().context("path")?, "--no-plan", "--no-wait"])?;
-    // What the cloud would refuse is said before anything is applied.
-    for ((name, file), foretold) in made.iter().zip([Some("E-CS-NOTFOUND"), Some("E-CS-CREDENTIALS"), None]) {
-        let said = demo.run(&["up", "-f", file, "--no-wait"])?;
+    demo.succeed(&["up", "-f", keys.to_str().context("path")?, "--no-plan", "--no-wait"])?;
+    // The plan reports what the cloud would reject, before anything is applied.
+    for ((name, file), predicted) in made.iter().zip([Some("E-CS-NOTFOUND"), Some("E-CS-CREDENTIALS"), None])
+    {
+        let output = demo.run(&["up", "-f", file, "--no-wait"])?;
         ensure!(
-            said.code == 0 && foretold.is_none_or(|code| said.err.contains(code)),
-            "up of {name} ended with {} and without {foretold:?}:\n{}",
-            said.code,
-            said.err
+            output.code == 0 && predicted.is_none_or(|code| output.err.contains(code)),
+            "up of {name} ended with {} and without {predicted:?}:\n{}",
+            output.code,
+            output.err
         );
     }
 
     why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "fixed by: user", "fix: ", "next retry: "])
         .await?;
     opened(demo, "image", &["CloudStackMachine/image-", "Failing"])?;
-    let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--patience", "2s"])?;
+    let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--timeout", "2s"])?;
     ensure!(
         blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND blocks cluster image"),
         "up ended with {}: {}",
@@ -81,7 +82,7 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     std::fs::write(&budget, BUDGET)?;
     kubectl.run(&config, &["apply", "-f", budget.to_str().context("path")?]).await?;
     kubectl.run(&config, &["rollout", "status", "deployment/web", "--timeout=60s"]).await?;
-    demo.good(&["scale", "demo", "--workers", "workers=0"])?;
+    demo.succeed(&["scale", "demo", "--workers", "workers=0"])?;
     let answer = why(
         demo,
         "demo",
@@ -93,27 +94,27 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
         "the cause is a Machine:\n{answer}"
     );
     kubectl.run(&config, &["delete", "-f", budget.to_str().context("path")?, "--timeout=60s"]).await?;
-    demo.good(&["wait", "demo", "--timeout", "3m"])?;
+    demo.succeed(&["wait", "demo", "--timeout", "3m"])?;
 
-    demo.good(&["scale", "demo", "--workers", "workers=24"])?;
+    demo.succeed(&["scale", "demo", "--workers", "workers=24"])?;
     why(demo, "demo", &["E-CS-QUOTA", "Account Resource Limit", "fixed by: cloud", "raise the limit"])
         .await?;
     let tree = opened(demo, "demo", &["× Machine", "same problem: "])?;
-    ensure!(tree.lines().count() < 40, "twenty machines with one trouble are not folded:\n{tree}");
-    demo.good(&["scale", "demo", "--workers", "workers=1", "--wait", "--timeout", "3m"])?;
+    ensure!(tree.lines().count() < 40, "twenty machines with the same problem are not collapsed:\n{tree}");
+    demo.succeed(&["scale", "demo", "--workers", "workers=1", "--wait", "--timeout", "3m"])?;
 
     for (cluster, _) in &made {
-        demo.good(&["delete", cluster, "--wait", "--timeout", "3m"])?;
+        demo.succeed(&["delete", cluster, "--wait", "--timeout", "3m"])?;
     }
     Ok(())
 }
 
-/// Where a worker's way into the cluster is told, and a wrong hash of its authority.
+/// Location of a worker's join configuration, and a wrong CA hash.
 const JOIN: &str = "    spec:\n      joinConfiguration:\n";
 const WRONG_HASH: &str = "        discovery:\n          bootstrapToken:\n            caCertHashes: \
     [\"sha256:0000000000000000000000000000000000000000000000000000000000000000\"]\n";
 
-/// The sample with one thing changed, in a file.
+/// Writes the sample with one change to a file.
 fn manifest(demo: &Demo, workdir: &Workdir, name: &str, from: &str, to: &str) -> Result<String> {
     let text = sample(name, demo.endpoint_port)?;
     ensure!(text.contains(from), "the example has no {from:?}");
@@ -122,10 +123,10 @@ fn manifest(demo: &Demo, workdir: &Workdir, name: &str, from: &str, to: &str) ->
     Ok(file.to_str().context("path")?.to_owned())
 }
 
-/// Asks why until the answer holds all that it should.
+/// Runs `why` until the output contains everything expected.
 async fn why(demo: &Demo, cluster: &str, expected: &[&str]) -> Result<String> {
     wait::until(&format!("why {cluster}"), Duration::from_secs(90), || async {
-        let answer = demo.good(&["why", cluster])?;
+        let answer = demo.succeed(&["why", cluster])?;
         let missing = expected.iter().find(|words| !answer.contains(**words));
         ensure!(missing.is_none(), "{missing:?} is not in:\n{answer}");
         Ok(Some(answer))
@@ -133,9 +134,9 @@ async fn why(demo: &Demo, cluster: &str, expected: &[&str]) -> Result<String> {
     .await
 }
 
-/// What is broken is opened in the tree.
+/// Checks that unhealthy parts are expanded in the tree.
 fn opened(demo: &Demo, cluster: &str, expected: &[&str]) -> Result<String> {
-    let tree = demo.good(&["describe", cluster])?;
+    let tree = demo.succeed(&["describe", cluster])?;
     let missing = expected.iter().find(|words| !tree.contains(**words));
     ensure!(missing.is_none(), "{missing:?} is not in:\n{tree}");
     Ok(tree)

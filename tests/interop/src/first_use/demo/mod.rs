@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: the first five minutes of a user, on a terminal: `capstan demo` drawn live, interrupted, killed
-//! and continued, its cluster used with kubectl, broken on purpose and explained.
+//! `cargo xtask demo`: the first five minutes of a user on a terminal: `capstan demo`, interrupted, killed and
+//! continued, its cluster used with kubectl, broken on purpose and explained.
 
 mod broken;
 mod plane;
@@ -20,17 +20,17 @@ use crate::bed::tool::Tool;
 use crate::bed::{Server, Workdir, capstan, wait};
 use crate::peers::Cache;
 use crate::text::Lap;
-use plane::says;
+use plane::wait_for_output;
 
 pub use plane::Demo;
 pub use screen::{Cell, Screen};
 
-/// Columns of the terminal.
+/// Width of the terminal.
 const COLUMNS: usize = 100;
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -46,10 +46,10 @@ pub async fn run(options: Options) -> Result<()> {
     lap.end("drawn live, interrupted, killed, continued to 3+3");
 
     let mut plane = demo.headless()?;
-    says(&mut plane, "cluster demo is ready").await?;
+    wait_for_output(&mut plane, "cluster demo is ready").await?;
     used(&mut demo, &kubectl).await?;
     refused(&demo, &workdir)?;
-    lap.end("used with kubectl; what cannot start says why");
+    lap.end("used with kubectl; startup errors explained");
 
     let manifest = workdir.path().join("second.yaml");
     std::fs::write(&manifest, sample("second", demo.endpoint_port)?)?;
@@ -63,20 +63,20 @@ pub async fn run(options: Options) -> Result<()> {
     lap.end("deleted, with the plane killed on the way");
 
     lost(&demo, &binary, &workdir).await?;
-    lap.end("what a lost plane left is found and removed, without a trace");
+    lap.end("orphans of a lost plane are found and removed");
     workdir.passed();
     Ok(())
 }
 
-/// The manifest of the demonstration for a cluster of another name with one machine and one worker.
+/// The demo manifest for a cluster of another name with one control plane machine and one worker.
 fn sample(name: &str, endpoint_port: u16) -> Result<String> {
     let text = std::fs::read_to_string(example("demo.yaml"))?;
     let named = regex::Regex::new(r"\bdemo\b")?.replace_all(&text, name).into_owned();
     Ok(named.replace("port: 16443", &format!("port: {endpoint_port}")).replace("replicas: 3", "replicas: 1"))
 }
 
-/// From nothing to 3+3 in many runs: some are killed as soon as they begin, one ends by Ctrl-C, one is killed when it is half
-/// way, and one is left alone.
+/// Brings the cluster to 3+3 in several runs: some are killed right after their start, one ends by Ctrl-C, one is
+/// killed half way, and the last completes.
 async fn interrupted_and_killed(demo: &mut Demo) -> Result<()> {
     demo.killed_on_the_way(&demo.headless_arguments()?, 4).await?;
     let mut first = demo.on_a_terminal(COLUMNS)?;
@@ -87,16 +87,16 @@ async fn interrupted_and_killed(demo: &mut Demo) -> Result<()> {
     }
     ensure!(seen.matches("\nCluster/demo ").count() == 1, "the tree is not drawn in place:\n{seen}");
     ensure!(first.written()?.contains("\u{1b}[32m"), "a terminal has no colours");
-    ensure!(first.interrupt().await? == 0, "Ctrl-C is no failure:\n{}", first.screen()?.text());
+    ensure!(first.interrupt().await? == 0, "Ctrl-C must not be a failure:\n{}", first.screen()?.text());
     let seen = first.screen()?.text();
     ensure!(
         seen.contains("keep running") && seen.contains("continues"),
-        "it does not say what goes on:\n{seen}"
+        "it does not report what keeps running:\n{seen}"
     );
 
     let mut second = demo.headless()?;
-    let said = says(&mut second, "Create ControlPlane: started 1/3").await?;
-    ensure!(!said.contains('\u{1b}'), "colours without a terminal:\n{said}");
+    let output = wait_for_output(&mut second, "Create ControlPlane: started 1/3").await?;
+    ensure!(!output.contains('\u{1b}'), "colours without a terminal:\n{output}");
     second.kill()?;
 
     let mut third = demo.on_a_terminal(COLUMNS)?;
@@ -107,19 +107,19 @@ async fn interrupted_and_killed(demo: &mut Demo) -> Result<()> {
     let (recorded, there) = (demo.recorded("demo")?, demo.machines().await?);
     ensure!(
         (recorded.len(), there.len()) == (6, 6),
-        "3+3 machines should be recorded and there: {recorded:?}, {there:?}"
+        "expected 3+3 machines in the API and the cloud: {recorded:?}, {there:?}"
     );
     third.kill().await
 }
 
-/// A second run finds the cluster as it was, and kubectl uses it.
+/// A second run continues with the same cluster, and kubectl uses it.
 async fn used(demo: &mut Demo, kubectl: &Tool) -> Result<()> {
     let nodes = kubectl.run(&demo.data.join("demo.kubeconfig"), &["get", "nodes", "--no-headers"]).await?;
     let ready = nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count();
     ensure!((nodes.lines().count(), ready) == (6, 6), "six nodes should be ready:\n{nodes}");
     let clusters = kubectl.run(&demo.data.join("admin.kubeconfig"), &["get", "clusters"]).await?;
     ensure!(clusters.contains("demo"), "{clusters}");
-    let tree = demo.good(&["describe", "demo"])?;
+    let tree = demo.succeed(&["describe", "demo"])?;
     ensure!(
         tree.lines().count() < 8 && tree.contains("KubeadmControlPlane/demo") && tree.contains("3/3"),
         "healthy parts are not collapsed:\n{tree}"
@@ -132,14 +132,14 @@ async fn used(demo: &mut Demo, kubectl: &Tool) -> Result<()> {
         let written = terminal.written()?;
         ensure!(written.contains("\u{1b}[") == coloured, "colours should be there: {coloured}\n{written}");
     }
-    let why = demo.good(&["why", "demo"])?;
+    let why = demo.succeed(&["why", "demo"])?;
     ensure!(why.contains("is ready"), "{why}");
     let differences = demo.run(&["orphans"])?;
     ensure!(differences.code == 0, "records and cloud differ:\n{}{}", differences.out, differences.err);
     Ok(())
 }
 
-/// Whoever cannot start is told what to change.
+/// Commands that cannot start report what to change.
 fn refused(demo: &Demo, workdir: &Workdir) -> Result<()> {
     let (own, other) = (demo.data.to_str().context("path")?.to_owned(), workdir.path().join("other"));
     let foreign = workdir.folder("foreign")?;
@@ -157,25 +157,25 @@ fn refused(demo: &Demo, workdir: &Workdir) -> Result<()> {
         (["--data-dir", other, "--listen", "127.0.0.1:0", "--endpoint-port", &taken], "port"),
         (["--data-dir", foreign, "--listen", "127.0.0.1:0", "--endpoint-port", &free], "--data-dir"),
     ] {
-        let said = demo.capstan(&[&["demo", "--headless", "--once"], &arguments[..]].concat())?;
+        let output = demo.capstan(&[&["demo", "--headless", "--once"], &arguments[..]].concat())?;
         ensure!(
-            said.code == 1 && said.err.contains(expected),
+            output.code == 1 && output.err.contains(expected),
             "{arguments:?} ended with {} and without {expected:?}:\n{}",
-            said.code,
-            said.err
+            output.code,
+            output.err
         );
     }
     let kept: Vec<_> = std::fs::read_dir(foreign)?.flatten().map(|entry| entry.file_name()).collect();
-    ensure!(kept == ["letter"], "something was put into a foreign directory: {kept:?}");
+    ensure!(kept == ["letter"], "a file was written to a foreign directory: {kept:?}");
     Ok(())
 }
 
-/// `capstan up` that is interrupted, killed and typed again ends with one cluster.
+/// `capstan up` that is interrupted, killed and run again creates one cluster.
 async fn up_interrupted(demo: &mut Demo, manifest: &str) -> Result<()> {
     let before = demo.machines().await?;
     demo.killed_on_the_way(&demo.about(&["up", "-f", manifest])?, 4).await?;
     let mut first = demo.command_on_a_terminal(&["up", "-f", manifest])?;
-    // What the plan shows before has no bar; ended there, nothing was applied.
+    // The plan has no progress bar. If it ends there, nothing was applied.
     first.shows("Create █").await?;
     let code = first.interrupt().await?;
     let seen = first.screen()?.text();
@@ -185,20 +185,20 @@ async fn up_interrupted(demo: &mut Demo, manifest: &str) -> Result<()> {
     ensure!(late.code == 3 && late.err.contains("capstan why second"), "{}: {}", late.code, late.err);
 
     let mut second = demo.command_on_a_terminal(&["up", "-f", manifest])?;
-    // On a slow machine the cluster may be ready by now, and the program about to end.
+    // On a slow machine the cluster may be ready by now, and the program about to exit.
     second.shows("Cluster/second").await?;
     second.kill().await?;
-    let said = demo.good(&["up", "-f", manifest, "--lines"])?;
-    ensure!(said.contains("cluster second is ready"), "{said}");
+    let output = demo.succeed(&["up", "-f", manifest, "--lines"])?;
+    ensure!(output.contains("cluster second is ready"), "{output}");
     let (recorded, there) = (demo.recorded("second")?, demo.machines().await?);
     ensure!(
         recorded.len() == 2 && there.len() == before.len() + 2 && there.is_superset(&before),
-        "1+1 machines should have come: {recorded:?}; before {before:?}, now {there:?}"
+        "expected 1+1 new machines: {recorded:?}; before {before:?}, now {there:?}"
     );
     Ok(())
 }
 
-/// The cluster goes, whoever is killed meanwhile, and nothing else does.
+/// Deletes the cluster while processes are killed. Other clusters are not affected.
 async fn deleted(demo: &mut Demo, mut plane: Process) -> Result<()> {
     demo.killed_on_the_way(&demo.about(&["delete", "demo", "--wait", "--yes"])?, 2).await?;
     let mut command = demo.command_on_a_terminal(&["delete", "demo", "--wait", "--yes"])?;
@@ -209,8 +209,8 @@ async fn deleted(demo: &mut Demo, mut plane: Process) -> Result<()> {
     command.kill().await?;
     plane.kill()?;
     let mut plane = demo.headless()?;
-    says(&mut plane, "management cluster").await?;
-    // If it is gone by now, that is what was wanted.
+    wait_for_output(&mut plane, "management cluster").await?;
+    // The cluster may be gone already.
     let again = demo.run(&["delete", "demo", "--yes", "--wait", "--timeout", "3m"])?;
     ensure!(
         again.code == 0 || again.err.contains("no cluster named demo"),
@@ -219,15 +219,18 @@ async fn deleted(demo: &mut Demo, mut plane: Process) -> Result<()> {
         again.err
     );
     let (recorded, there) = (demo.recorded("second")?, demo.machines().await?);
-    ensure!((recorded.len(), there.len()) == (2, 2), "the other cluster suffered: {recorded:?}, {there:?}");
+    ensure!(
+        (recorded.len(), there.len()) == (2, 2),
+        "the other cluster is affected: {recorded:?}, {there:?}"
+    );
     plane.signal(Signal::INT)?;
     plane.wait(Duration::from_secs(20)).await?;
-    ensure!(plane.status().is_some_and(|status| status.success()), "it does not end well");
+    ensure!(plane.status().is_some_and(|status| status.success()), "it does not exit with success");
     Ok(())
 }
 
-/// A plane is lost without a backup, with a cluster on the cloud. Another one in the same account finds what it left and
-/// removes it, and nothing of its own.
+/// A plane is lost without a backup while it has a cluster on the cloud. Another plane in the same account finds its
+/// orphans and deletes them, and nothing of its own.
 async fn lost(demo: &Demo, binary: &Path, workdir: &Workdir) -> Result<()> {
     let mut server = Server::capstan_with(&workdir.folder("server")?, binary, free_port()?, &[]).await?;
     let there = server.kubeconfig.to_str().context("path")?.to_owned();
@@ -240,8 +243,8 @@ async fn lost(demo: &Demo, binary: &Path, workdir: &Workdir) -> Result<()> {
     for (name, text) in files {
         let file = workdir.path().join(name);
         std::fs::write(&file, text)?;
-        let said = run(&["up", "-f", file.to_str().context("path")?, "--lines", "--timeout", "3m"])?;
-        ensure!(said.code == 0, "up ended with {}: {}", said.code, said.err);
+        let output = run(&["up", "-f", file.to_str().context("path")?, "--lines", "--timeout", "3m"])?;
+        ensure!(output.code == 0, "up ended with {}: {}", output.code, output.err);
     }
     let own = demo.machines().await?;
     ensure!(own.len() == 4, "two of each plane: {own:?}");
@@ -252,21 +255,21 @@ async fn lost(demo: &Demo, binary: &Path, workdir: &Workdir) -> Result<()> {
         (&["orphans", "--delete", "--yes"], 0, "2 virtual machines and 1 network deleted"),
         (&["orphans", "--delete", "--yes"], 0, "nothing to remove"),
     ] {
-        let said = run(arguments)?;
+        let output = run(arguments)?;
         ensure!(
-            said.code == code && [&said.out, &said.err].iter().any(|text| text.contains(expected)),
+            output.code == code && [&output.out, &output.err].iter().any(|text| text.contains(expected)),
             "{arguments:?} ended with {} and without {expected:?}:\n{}{}",
-            said.code,
-            said.out,
-            said.err
+            output.code,
+            output.out,
+            output.err
         );
     }
-    let said = run(&["why", "other"])?;
-    ensure!(said.out.contains("is ready"), "its own cluster suffered:\n{}", said.out);
-    let said = run(&["delete", "other", "--wait", "--timeout", "3m"])?;
-    ensure!(said.code == 0, "delete ended with {}: {}", said.code, said.err);
+    let output = run(&["why", "other"])?;
+    ensure!(output.out.contains("is ready"), "its own cluster is affected:\n{}", output.out);
+    let output = run(&["delete", "other", "--wait", "--timeout", "3m"])?;
+    ensure!(output.code == 0, "delete ended with {}: {}", output.code, output.err);
     wait::until("nothing is left in the cloud", Duration::from_secs(60), || async {
-        let left = demo.belongings().await?;
+        let left = demo.resources().await?;
         ensure!(left.is_empty(), "{left:?}");
         Ok(Some(()))
     })

@@ -1,4 +1,4 @@
-//! A demonstration in a folder of its own: its process, its commands, and what its cloud has.
+//! A `capstan demo` in a folder of its own: its process, its commands, and the resources in its cloud.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,34 +14,32 @@ use crate::bed::ports::free_port;
 use crate::bed::process::{Process, Program, at_signal};
 use crate::bed::wait;
 
-/// How much faster than real ones machines are here.
+/// Simulation speed relative to real machines.
 const SPEED: &str = "200";
 
-/// After how many milliseconds commands are killed that may be killed at any moment.
+/// Delays in milliseconds after which commands are killed.
 const MOMENTS: [u64; 4] = [10, 40, 120, 300];
 
-/// Where a demonstration is, and how it is started.
 pub struct Demo {
     binary: PathBuf,
     folder: PathBuf,
-    /// Its data directory.
     pub data: PathBuf,
     /// Port of its management cluster.
     pub port: u16,
-    /// Port of its clusters.
+    /// Port of its workload clusters.
     pub endpoint_port: u16,
     runs: usize,
 }
 
-/// What a command said.
-pub struct Said {
+/// Exit code and output of a command.
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
 impl Demo {
-    /// Nothing is started yet.
+    /// Starts nothing yet.
     pub fn new(folder: &Path, binary: &Path) -> Result<Self> {
         let data = folder.join("data");
         let marker = data.join("cloud.json");
@@ -78,14 +76,14 @@ impl Demo {
         Terminal::start(&self.folder, &name, columns, &self.binary, &words)
     }
 
-    /// Runs it without one.
+    /// Runs it without a terminal.
     pub fn headless(&mut self) -> Result<Process> {
         let name = self.name("demo");
         let arguments = self.arguments()?;
         Program::new(&name, &self.binary).args(arguments).arg("--headless").start(&self.folder)
     }
 
-    /// A command about its management cluster, on a terminal.
+    /// Runs a command for its management cluster on a terminal.
     pub fn command_on_a_terminal(&mut self, arguments: &[&str]) -> Result<Terminal> {
         let name = self.name(arguments[0]);
         let data = self.data.to_str().context("path")?;
@@ -93,7 +91,7 @@ impl Demo {
         Terminal::start(&self.folder, &name, 120, &self.binary, &words)
     }
 
-    /// The same, for somebody who wants no colours.
+    /// Like [`Self::command_on_a_terminal`], with colours disabled.
     pub fn command_without_colours(&mut self, arguments: &[&str]) -> Result<Terminal> {
         let name = self.name(arguments[0]);
         let (binary, data) = (self.binary.to_str().context("path")?, self.data.to_str().context("path")?);
@@ -101,7 +99,7 @@ impl Demo {
         Terminal::start(&self.folder, &name, 120, Path::new("env"), &words)
     }
 
-    /// Begins a command again and again, and kills it each time a little later.
+    /// Starts a command repeatedly, and kills it a little later each time.
     pub async fn killed_on_the_way(&mut self, arguments: &[String], times: usize) -> Result<()> {
         for moment in MOMENTS.into_iter().take(times) {
             let name = self.name(&arguments[0]);
@@ -119,47 +117,53 @@ impl Demo {
         Ok(all)
     }
 
-    /// The arguments of a command about its management cluster.
+    /// The arguments of a command for its management cluster.
     pub fn about(&self, arguments: &[&str]) -> Result<Vec<String>> {
         let data = self.data.to_str().context("path")?;
         Ok([arguments, &["--data-dir", data]].concat().into_iter().map(str::to_owned).collect())
     }
 
-    /// A command about its management cluster, to its end.
-    pub fn run(&self, arguments: &[&str]) -> Result<Said> {
+    /// Runs a command for its management cluster.
+    pub fn run(&self, arguments: &[&str]) -> Result<CommandOutput> {
         let data = self.data.to_str().context("path")?;
         self.capstan(&[arguments, &["--data-dir", data]].concat())
     }
 
-    /// A command as it is.
-    pub fn capstan(&self, arguments: &[&str]) -> Result<Said> {
+    /// Runs a command without further arguments.
+    pub fn capstan(&self, arguments: &[&str]) -> Result<CommandOutput> {
         let output: Output =
             Command::new(&self.binary).args(arguments).stdin(Stdio::null()).output().context("capstan")?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said {
+        Ok(CommandOutput {
             code: output.status.code().unwrap_or(-1),
             out: text(output.stdout),
             err: text(output.stderr),
         })
     }
 
-    /// The same, which must succeed; what it prints.
-    pub fn good(&self, arguments: &[&str]) -> Result<String> {
-        let said = self.run(arguments)?;
-        ensure!(said.code == 0, "capstan {} ended with {}: {}", arguments.join(" "), said.code, said.err);
-        Ok(said.out)
+    /// Runs a command that must succeed. Returns its output.
+    pub fn succeed(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.run(arguments)?;
+        ensure!(
+            output.code == 0,
+            "capstan {} ended with {}: {}",
+            arguments.join(" "),
+            output.code,
+            output.err
+        );
+        Ok(output.out)
     }
 
     fn cloud(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&std::fs::read(self.data.join("cloud.json"))?)?)
     }
 
-    /// Where the cloud's API answers.
+    /// URL of the cloud's API.
     pub fn cloud_url(&self) -> Result<String> {
         Ok(format!("http://{}/client/api", self.cloud()?["address"].as_str().context("an address")?))
     }
 
-    /// The Secret with which the cloud is used, as a manifest.
+    /// The credentials Secret of the cloud, as a manifest.
     pub fn keys(&self) -> Result<String> {
         let data = self.cloud()?["credentials"].take();
         ensure!(data["secret-key"].is_string(), "cloud.json has no credentials");
@@ -168,8 +172,8 @@ impl Demo {
             .to_string())
     }
 
-    /// What the tenant has in the cloud, as (kind, id).
-    pub async fn belongings(&self) -> Result<BTreeSet<(String, String)>> {
+    /// Resources of the tenant in the cloud, as (kind, id).
+    pub async fn resources(&self) -> Result<BTreeSet<(String, String)>> {
         let cloud = self.cloud()?;
         let address = cloud["address"].as_str().context("an address")?;
         let port = address.rsplit_once(':').context("a port")?.1.parse()?;
@@ -182,34 +186,34 @@ impl Demo {
 
     /// Ids of the tenant's virtual machines.
     pub async fn machines(&self) -> Result<BTreeSet<String>> {
-        let all = self.belongings().await?;
+        let all = self.resources().await?;
         Ok(all.into_iter().filter(|(kind, _)| kind == "virtualmachine").map(|(_, id)| id).collect())
     }
 
     /// Names of the Machines of a cluster.
     pub fn recorded(&self, cluster: &str) -> Result<Vec<String>> {
-        let names = self.good(&["get", "machines", "--cluster", cluster, "-o", "name"])?;
+        let names = self.succeed(&["get", "machines", "--cluster", cluster, "-o", "name"])?;
         Ok(names.lines().map(str::to_owned).collect())
     }
 }
 
 impl Drop for Demo {
-    /// Which ends the cloud within seconds, whatever else is kept.
+    /// The cloud exits within seconds after its plane.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(self.data.join("cloud.json"));
     }
 }
 
-/// Waits until a process has said something; all that it said.
-pub async fn says(process: &mut Process, words: &str) -> Result<String> {
+/// Waits until the log of a process contains `words`. Returns the log.
+pub async fn wait_for_output(process: &mut Process, words: &str) -> Result<String> {
     let log = process.log().to_owned();
-    let said = wait::until(words, Duration::from_secs(120), || {
+    let output = wait::until(words, Duration::from_secs(120), || {
         let text = std::fs::read_to_string(&log);
         async move { Ok(text.ok().filter(|text| text.contains(words))) }
     });
-    let said = said.await;
-    if said.is_err() {
+    let output = output.await;
+    if output.is_err() {
         process.check()?;
     }
-    said
+    output
 }

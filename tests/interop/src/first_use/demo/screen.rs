@@ -1,16 +1,16 @@
-//! What somebody sees on a terminal: the few control sequences that our programs use, carried out. Any other is an error:
-//! a program that needs more of a terminal than this should be noticed.
+//! Emulates a terminal with only the control sequences that our programs use. Any other is an error, so that a
+//! program that needs more is noticed.
 
 use anyhow::{Result, bail};
 
-/// One character and its colour, as the number of its control sequence.
+/// A character and its colour, as the number of its control sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
     pub character: char,
     pub colour: Option<u8>,
 }
 
-/// Lines from the top, those that have scrolled out included.
+/// Lines from the top, including those that have scrolled out.
 #[derive(Debug, Default)]
 pub struct Screen {
     pub lines: Vec<Vec<Cell>>,
@@ -20,7 +20,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// The screen after all this was written to it.
+    /// The screen after `text` was written to it.
     pub fn of(text: &str) -> Result<Self> {
         let mut screen = Self { lines: vec![Vec::new()], ..Self::default() };
         let mut characters = text.chars();
@@ -29,7 +29,7 @@ impl Screen {
                 '\r' => screen.column = 0,
                 '\n' => screen.down(),
                 '\u{1b}' => screen.control(&mut characters)?,
-                // Terminals echo Ctrl-C so; a bell rings.
+                // Terminals echo Ctrl-C; the bell is ignored.
                 '\u{7}' => {}
                 other if other.is_control() => bail!("the control character {other:?}"),
                 other => screen.put(other),
@@ -38,7 +38,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// What is on it, without colours.
+    /// The content without colours.
     pub fn text(&self) -> String {
         let line = |line: &Vec<Cell>| line.iter().map(|cell| cell.character).collect::<String>();
         self.lines.iter().map(|cells| line(cells).trim_end().to_owned() + "\n").collect()
@@ -67,7 +67,7 @@ impl Screen {
             match characters.next() {
                 Some(digit @ ('0'..='9' | ';')) => arguments.push(digit),
                 Some(end) => break end,
-                // The rest is still on its way.
+                // The sequence is incomplete so far.
                 None => return Ok(()),
             }
         };
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_again_in_place_is_there_once() {
+    fn text_redrawn_in_place_appears_once() {
         let screen =
             Screen::of("head\r\n\u{1b}[33mone\u{1b}[0m\r\ntwo\r\n\u{1b}[2A\u{1b}[Jonce\r\n").unwrap();
         assert_eq!(screen.text(), "head\nonce\n\n");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_an_error_and_what_is_not_whole_yet_is_none() {
+    fn unknown_sequences_are_errors_and_incomplete_ones_are_not() {
         assert!(Screen::of("\u{1b}[2J").is_err());
         assert!(Screen::of("\u{1b}[5").is_ok());
     }

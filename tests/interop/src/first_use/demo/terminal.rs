@@ -1,4 +1,4 @@
-//! A program on a terminal of its own, which `script` of util-linux makes, with somebody who reads and types.
+//! A program on a pseudo-terminal, which `script` of util-linux provides.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,16 +10,15 @@ use super::screen::Screen;
 use crate::bed::process::{Ending, Process, Program};
 use crate::bed::wait;
 
-/// A terminal, and the program on it.
 pub struct Terminal {
     script: Process,
-    /// Where the program's process id is written.
+    /// File with the program's process id.
     id: PathBuf,
     columns: usize,
 }
 
 impl Terminal {
-    /// Starts a program on a new terminal of this many columns. Logs and the like go into `folder`.
+    /// Starts a program on a new terminal of this many columns. `folder` is for logs.
     pub fn start(
         folder: &Path,
         name: &str,
@@ -43,29 +42,29 @@ impl Terminal {
             .env("TERM", "xterm")
             .typed_to()
             .start(folder)
-            .context("`script`, which makes terminals, is part of every Debian (package bsdutils)")?;
+            .context("run `script` (Debian package bsdutils)")?;
         Ok(Self { script, id, columns })
     }
 
-    /// Everything that was written to the terminal.
+    /// Everything written to the terminal.
     pub fn written(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&std::fs::read(self.script.log())?).into_owned())
     }
 
-    /// What is to be seen.
+    /// The current screen.
     pub fn screen(&self) -> Result<Screen> {
         let screen = Screen::of(&self.written()?)?;
         let wide = screen.lines.iter().find(|line| line.len() > self.columns);
         let shown =
             |line: &Vec<super::screen::Cell>| line.iter().map(|cell| cell.character).collect::<String>();
-        // Sentences may be longer than the terminal; a tree that is drawn in place must not be.
+        // Sentences may be wider than the terminal; a tree that is redrawn in place must not be.
         if let Some(line) = wide.map(shown).filter(|line| line.contains("─ ")) {
             bail!("a line of the tree is wider than {} columns: {line}", self.columns);
         }
         Ok(screen)
     }
 
-    /// Waits until something is to be seen.
+    /// Waits until the screen contains `words`.
     pub async fn shows(&self, words: &str) -> Result<String> {
         let seen = wait::until(words, Duration::from_secs(120), || async {
             let text = self.screen()?.text();
@@ -76,13 +75,13 @@ impl Terminal {
         })
     }
 
-    /// Presses Ctrl-C and waits until the program has left; its exit code.
+    /// Sends Ctrl-C and waits for the exit code.
     pub async fn interrupt(&mut self) -> Result<i32> {
         self.script.write(&[3])?;
         self.end().await
     }
 
-    /// Kills the program, if it has not ended by itself, and waits until the terminal has noticed.
+    /// Kills the program, unless it has exited, and waits until `script` has noticed.
     pub async fn kill(&mut self) -> Result<()> {
         let id: i32 = std::fs::read_to_string(&self.id)?.trim().parse()?;
         match kill_process(Pid::from_raw(id).context("a process id")?, Signal::KILL) {
@@ -92,10 +91,10 @@ impl Terminal {
         self.end().await.map(drop)
     }
 
-    /// Waits until the program has left; its exit code.
+    /// Waits for the exit code.
     pub async fn end(&mut self) -> Result<i32> {
         let ending = self.script.wait(Duration::from_secs(120)).await?;
-        ensure!(matches!(ending, Ending::Left), "no end; the terminal shows\n{}", self.screen()?.text());
+        ensure!(matches!(ending, Ending::Exited), "timed out; the terminal shows\n{}", self.screen()?.text());
         Ok(self.script.status().and_then(|status| status.code()).unwrap_or(-1))
     }
 }

@@ -1,4 +1,4 @@
-//! The Rust client, in a program and workspace of its own: neither `xtask` nor the hermetic tests build kube.
+//! The Rust client, a program in a workspace of its own, so that neither `xtask` nor the hermetic tests build kube.
 
 use anyhow::Result;
 use tokio::process::Command;

@@ -1,7 +1,7 @@
-//! `cargo xtask clients`: client libraries that nobody here wrote, doing what their users do.
+//! `cargo xtask clients`: third-party client libraries, used as their users do.
 //!
-//! A suite is a program that gets a kubeconfig, prints one line per claim, `RESTART` when it wants the server
-//! restarted under it, and `DONE` at its end.
+//! A suite is a program that takes a kubeconfig, prints one line per claim, `RESTART` when the server should be
+//! restarted, and `DONE` at its end.
 
 mod kube_rs;
 pub mod python;
@@ -19,7 +19,7 @@ use crate::bed::ports::free_port;
 use crate::bed::{Flavour, Server, Workdir, capstan};
 use crate::text::human_duration;
 
-/// Most that one suite may take.
+/// Timeout of a suite.
 const LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub struct Options {
     /// Which server; kube-apiserver is not restarted
     #[arg(long, default_value = "capstan")]
     server: Flavour,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ enum Library {
 impl Library {
     const ALL: [Self; 2] = [Self::Python, Self::KubeRs];
 
-    /// The program of its suite, ready to be given a kubeconfig.
+    /// The program of its suite. The caller adds the kubeconfig.
     async fn suite(self) -> Result<Command> {
         match self {
             Self::Python => python::suite().await,
@@ -66,36 +66,36 @@ pub async fn run(options: Options) -> Result<()> {
         let program = library.suite().await?;
         let mut workdir = Workdir::new("clients")?;
         let folder = workdir.folder("server")?;
-        let mut place = Place { server: None, folder, binary: None, port: free_port()? };
+        let mut target = RestartableServer { server: None, folder, binary: None, port: free_port()? };
         match options.server {
-            Flavour::Kube => place.server = Some(Server::start(Flavour::Kube, &place.folder, None).await?),
+            Flavour::Kube => target.server = Some(Server::start(Flavour::Kube, &target.folder, None).await?),
             Flavour::Capstan => {
-                place.binary = Some(capstan::binary(options.capstan.as_deref())?);
-                place.restart().await?;
+                target.binary = Some(capstan::binary(options.capstan.as_deref())?);
+                target.restart().await?;
             }
         }
         println!("{} on {}", library.name(), options.server.name());
         let started = Instant::now();
-        tokio::time::timeout(LIMIT, talk(program, &mut place))
+        tokio::time::timeout(LIMIT, run_suite(program, &mut target))
             .await
             .with_context(|| format!("the suite of {} did not end within {LIMIT:?}", library.name()))?
-            .with_context(|| format!("{} is not content", library.name()))?;
-        println!("{} is content, {}", library.name(), human_duration(started.elapsed()));
+            .with_context(|| format!("the suite of {} failed", library.name()))?;
+        println!("{} passed in {}", library.name(), human_duration(started.elapsed()));
         workdir.passed();
     }
     Ok(())
 }
 
-/// A server that can be restarted where it was.
-struct Place {
+/// A server that can be restarted on the same data and port.
+struct RestartableServer {
     server: Option<Server>,
     folder: PathBuf,
     binary: Option<PathBuf>,
     port: u16,
 }
 
-impl Place {
-    /// kube-apiserver forgets what watchers saw when it is restarted, so only ours is.
+impl RestartableServer {
+    /// Restarts our server. kube-apiserver loses its watch cache on a restart, so it is not restarted.
     async fn restart(&mut self) -> Result<()> {
         let Some(binary) = &self.binary else { return Ok(()) };
         if let Some(mut server) = self.server.take() {
@@ -106,9 +106,9 @@ impl Place {
     }
 }
 
-/// Runs a suite, restarting the server when it says so.
-async fn talk(mut program: Command, place: &mut Place) -> Result<()> {
-    let kubeconfig = place.server.as_ref().context("no server")?.kubeconfig.clone();
+/// Runs a suite and restarts the server on request.
+async fn run_suite(mut program: Command, target: &mut RestartableServer) -> Result<()> {
+    let kubeconfig = target.server.as_ref().context("no server")?.kubeconfig.clone();
     let mut child = program
         .arg(kubeconfig)
         .stdin(Stdio::piped())
@@ -122,7 +122,7 @@ async fn talk(mut program: Command, place: &mut Place) -> Result<()> {
     while let Some(line) = lines.next_line().await? {
         match line.as_str() {
             "RESTART" => {
-                place.restart().await?;
+                target.restart().await?;
                 answers.write_all(b"\n").await?;
             }
             "DONE" => done = true,
@@ -131,7 +131,7 @@ async fn talk(mut program: Command, place: &mut Place) -> Result<()> {
     }
     let status = child.wait().await?;
     if !done || !status.success() {
-        bail!("it ended with {status}");
+        bail!("it exited with {status}");
     }
     Ok(())
 }

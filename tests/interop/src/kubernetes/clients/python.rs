@@ -1,4 +1,4 @@
-//! The Python client of PyPI, in a virtual environment of the cache.
+//! The Python client of PyPI, in a virtual environment in the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub async fn suite() -> Result<Command> {
     Ok(program)
 }
 
-/// The interpreter of a virtual environment with these packages in it, made once.
+/// The interpreter of a virtual environment with these packages. Created once.
 pub async fn environment(packages: &[&str]) -> Result<PathBuf> {
     let folder = Cache::locate()?.folder("python")?.join(packages.join("+"));
     let python = folder.join("bin/python");

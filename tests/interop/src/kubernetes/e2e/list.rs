@@ -1,4 +1,4 @@
-//! Which tests: names of upstream's tests, less those excluded with a reason each.
+//! The selected tests: names of upstream's tests, without the excluded ones, each of which has a reason.
 
 use std::collections::BTreeMap;
 

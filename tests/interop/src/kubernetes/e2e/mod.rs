@@ -1,6 +1,6 @@
-//! `cargo xtask e2e`: Kubernetes' own end-to-end tests of its API, those that need no node.
+//! `cargo xtask e2e`: Kubernetes' own end-to-end tests of its API that need no node.
 //!
-//! One process per test, so that each has its own time limit and its own log.
+//! One process per test, so that each has its own timeout and log.
 
 mod list;
 mod run;
@@ -17,7 +17,7 @@ use crate::api::{Api, content};
 use crate::bed::{Flavour, Server, Workdir};
 use crate::peers::Cache;
 use crate::text::{human_duration, table};
-use run::{Verdict, run_one};
+use run::{TestResult, run_one};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -36,7 +36,7 @@ pub struct Options {
     /// Which server
     #[arg(long, default_value = "capstan")]
     server: Flavour,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub async fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     let limit = Duration::from_secs(options.limit);
     let count = tests.len();
-    // In the order in which they end: a slow one keeps no place that another could have.
+    // In order of completion: a slow test blocks no slot that another could use.
     let mut outcomes = stream::iter(tests)
         .map(|name| run_one(&program, &server.kubeconfig, &logs, name, limit))
         .buffer_unordered(options.jobs.max(1));
@@ -65,11 +65,11 @@ pub async fn run(options: Options) -> Result<()> {
         done += 1;
         println!(
             "  [{done}/{count}] {}  {}  {}",
-            outcome.verdict.name(),
+            outcome.result.name(),
             human_duration(outcome.took),
             outcome.name
         );
-        if outcome.verdict != Verdict::Passed {
+        if outcome.result != TestResult::Passed {
             bad.push(outcome);
         }
     }
@@ -80,10 +80,10 @@ pub async fn run(options: Options) -> Result<()> {
         workdir.passed();
         return Ok(());
     }
-    let mut rows = vec![["verdict", "time", "test", "log"].map(String::from).to_vec()];
+    let mut rows = vec![["result", "time", "test", "log"].map(String::from).to_vec()];
     for outcome in &bad {
         rows.push(vec![
-            outcome.verdict.name().to_owned(),
+            outcome.result.name().to_owned(),
             human_duration(outcome.took),
             outcome.name.clone(),
             outcome.log.display().to_string(),
@@ -97,7 +97,7 @@ pub async fn run(options: Options) -> Result<()> {
 /// The framework waits for one Ready, schedulable node before any test.
 async fn create_node(api: &Api) -> Result<()> {
     let ready = json!({"conditions": [{
-        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "the bed says so",
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "set by the test bed",
         "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bed"}, "status": ready});
     api.post("/api/v1/nodes", &node).await?.success()?;

@@ -9,21 +9,21 @@ use regex::Regex;
 use crate::bed::process::{Ending, Program};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TestResult {
     Passed,
     Failed,
     Skipped,
     TimedOut,
 }
 
-impl Verdict {
+impl TestResult {
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "FAILED",
-            // A test that skips itself proves nothing.
-            Verdict::Skipped => "SKIPPED",
-            Verdict::TimedOut => "TIMED OUT",
+            TestResult::Passed => "passed",
+            TestResult::Failed => "FAILED",
+            // A skipped test counts as not passed.
+            TestResult::Skipped => "SKIPPED",
+            TestResult::TimedOut => "TIMED OUT",
         }
     }
 }
@@ -31,7 +31,7 @@ impl Verdict {
 #[derive(Debug)]
 pub struct Outcome {
     pub name: String,
-    pub verdict: Verdict,
+    pub result: TestResult,
     pub took: Duration,
     pub log: PathBuf,
 }
@@ -53,14 +53,14 @@ pub async fn run_one(
         .start(logs)?;
     let ending = process.wait(limit).await?;
     let text = std::fs::read(process.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
-    let verdict = match ending {
-        Ending::TimedOut => Verdict::TimedOut,
-        Ending::Left => verdict(&text),
+    let result = match ending {
+        Ending::TimedOut => TestResult::TimedOut,
+        Ending::Exited => result(&text),
     };
-    Ok(Outcome { name, verdict, took: started.elapsed(), log: process.log().to_owned() })
+    Ok(Outcome { name, result, took: started.elapsed(), log: process.log().to_owned() })
 }
 
-/// Ginkgo matches against the text of all containers and the test, joined by spaces.
+/// Ginkgo matches against the texts of all containers and the test, joined by spaces.
 fn focus(name: &str) -> String {
     regex::escape(name)
 }
@@ -77,21 +77,21 @@ fn file_name(name: &str) -> String {
     out
 }
 
-fn verdict(text: &str) -> Verdict {
-    let Ok(summary) = Regex::new(r"(\d+) Passed \| (\d+) Failed") else { return Verdict::Failed };
+fn result(text: &str) -> TestResult {
+    let Ok(summary) = Regex::new(r"(\d+) Passed \| (\d+) Failed") else { return TestResult::Failed };
     match summary.captures(text).map(|found| (found[1].to_owned(), found[2].to_owned())) {
         Some((passed, failed)) if failed == "0" => {
             if passed == "0" {
-                Verdict::Skipped
+                TestResult::Skipped
             } else {
-                Verdict::Passed
+                TestResult::Passed
             }
         }
-        _ => Verdict::Failed,
+        _ => TestResult::Failed,
     }
 }
 
-/// The lines of a log that say what went wrong.
+/// The lines of a log that describe the failure.
 pub fn failure(log: &Path) -> String {
     let text =
         std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn ginkgo_summaries_are_read() {
-        assert_eq!(verdict("1 Passed | 0 Failed | 0 Pending"), Verdict::Passed);
-        assert_eq!(verdict("0 Passed | 1 Failed"), Verdict::Failed);
-        assert_eq!(verdict("0 Passed | 0 Failed"), Verdict::Skipped);
-        assert_eq!(verdict("panic"), Verdict::Failed);
+        assert_eq!(result("1 Passed | 0 Failed | 0 Pending"), TestResult::Passed);
+        assert_eq!(result("0 Passed | 1 Failed"), TestResult::Failed);
+        assert_eq!(result("0 Passed | 0 Failed"), TestResult::Skipped);
+        assert_eq!(result("panic"), TestResult::Failed);
     }
 }

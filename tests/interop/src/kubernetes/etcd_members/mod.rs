@@ -1,7 +1,7 @@
-//! `cargo xtask etcd-members`: our client against real etcd, and real etcdctl against our server.
+//! `cargo xtask etcd-members`: our client with real etcd, and real etcdctl with our server.
 //!
-//! Three members of etcd are asked over mutual TLS for everything a control plane asks, and etcdctl is asked the
-//! same. Then etcdctl manages three members that are ours.
+//! Our client sends every request of a control plane to three etcd members over mutual TLS, and the results are
+//! compared with etcdctl's. Then etcdctl manages three members of our own server.
 
 pub mod ours;
 mod real;
@@ -38,14 +38,13 @@ pub async fn run(_: &Options) -> Result<()> {
     Ok(())
 }
 
-/// etcd's own client.
 pub struct Etcdctl {
     program: PathBuf,
     pki: Pki,
 }
 
 impl Etcdctl {
-    /// Runs it against endpoints and gives what it prints.
+    /// Runs it against endpoints and returns its output.
     async fn run(&self, endpoints: &[String], arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.program);
         command.args(["--endpoints", &endpoints.join(","), "--command-timeout=20s"]);
@@ -53,7 +52,7 @@ impl Etcdctl {
             command.arg(flag).arg(self.pki.path(file));
         }
         command.args(arguments);
-        // It may ask a server in this very process.
+        // The server may be in this very process.
         let output = tokio::task::spawn_blocking(move || command.output()).await?.context("run etcdctl")?;
         if !output.status.success() {
             bail!("etcdctl {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
@@ -61,13 +60,13 @@ impl Etcdctl {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Runs it and reads the JSON it prints.
+    /// Runs it and parses its JSON output.
     async fn json(&self, endpoints: &[String], arguments: &[&str]) -> Result<Value> {
         let text = self.run(endpoints, &[arguments, &["--write-out=json"]].concat()).await?;
         serde_json::from_str(&text).with_context(|| format!("etcdctl {} printed {text}", arguments.join(" ")))
     }
 
-    /// Runs it where it must fail, and gives what it complains about.
+    /// Runs it where it must fail, and returns its error output.
     async fn complaint(&self, endpoints: &[String], arguments: &[&str]) -> Result<String> {
         match self.run(endpoints, arguments).await {
             Ok(printed) => bail!("etcdctl {} succeeded: {printed}", arguments.join(" ")),

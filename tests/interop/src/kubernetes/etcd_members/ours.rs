@@ -1,4 +1,4 @@
-//! etcdctl and three members that are ours.
+//! etcdctl with three members of our own server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +13,8 @@ use crate::bed::pki::Pki;
 
 const CLUSTER: u64 = 0xc1;
 
-/// What all members know.
-struct Shared {
+/// State of the cluster.
+struct ClusterState {
     members: Vec<Member>,
     leader: u64,
     term: u64,
@@ -23,11 +23,11 @@ struct Shared {
 /// One member.
 struct Ours {
     id: u64,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<ClusterState>>,
 }
 
 impl Ours {
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, ClusterState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Service for Ours {
     }
 }
 
-/// Members of one cluster, with where each listens; the first leads.
+/// Members of one cluster, with the endpoints of each. The first is the leader.
 pub fn cluster(endpoints: &[String]) -> Vec<Arc<dyn Service>> {
     let members = (1..).zip(endpoints).map(|(id, endpoint)| Member {
         id,
@@ -100,12 +100,12 @@ pub fn cluster(endpoints: &[String]) -> Vec<Arc<dyn Service>> {
         client_urls: vec![endpoint.clone()],
         is_learner: false,
     });
-    let shared = Arc::new(Mutex::new(Shared { members: members.collect(), leader: 1, term: 4 }));
+    let shared = Arc::new(Mutex::new(ClusterState { members: members.collect(), leader: 1, term: 4 }));
     let member = |id| Arc::new(Ours { id, shared: shared.clone() }) as Arc<dyn Service>;
     (1..=endpoints.len() as u64).map(member).collect()
 }
 
-/// Three members that listen, and where.
+/// Starts three members and returns their endpoints.
 async fn start(pki: &Pki) -> Result<Vec<String>> {
     let mut listeners = Vec::new();
     for _ in 0..3 {
@@ -133,10 +133,10 @@ pub async fn run(etcdctl: &Etcdctl, pki: &Pki) -> Result<()> {
     ensure!(names == ["m1", "m2", "m3"], "etcdctl lists {listed}");
     ensure!(listed["header"]["cluster_id"] == CLUSTER && listed["header"]["raft_term"] == 4, "{listed}");
 
-    let told = etcdctl.json(&endpoints, &["endpoint", "status"]).await?;
+    let reported = etcdctl.json(&endpoints, &["endpoint", "status"]).await?;
     for (at, endpoint) in endpoints.iter().enumerate() {
-        let status = &told[at]["Status"];
-        ensure!(told[at]["Endpoint"] == endpoint.as_str(), "{told}");
+        let status = &reported[at]["Status"];
+        ensure!(reported[at]["Endpoint"] == endpoint.as_str(), "{reported}");
         ensure!(status["header"]["member_id"] == at + 1 && status["leader"] == 1, "{status}");
         ensure!(status["dbSize"] == 20_480 && status["raftIndex"] == 12, "{status}");
         ensure!(status["raftAppliedIndex"] == 11 && status["version"] == "3.6.5", "{status}");

@@ -1,4 +1,4 @@
-//! Our client and three members of real etcd.
+//! Our client with three members of real etcd.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::bed::ports::free_port;
 use crate::bed::process::{Process, Program};
 use crate::bed::wait::until;
 
-/// Bytes a member may store: two values of a megabyte are too many.
+/// Storage quota of a member in bytes: two values of a megabyte exceed it.
 const QUOTA: usize = 1_500_000;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Cluster {
     members: Vec<RealMember>,
@@ -78,7 +78,7 @@ impl Cluster {
         Ok(self.client(at).await?.status().await?)
     }
 
-    /// Position of the member that the others take for the leader.
+    /// Index of the member that the others report as leader.
     async fn leader(&self) -> Result<Option<usize>> {
         let mut statuses = Vec::new();
         for at in 0..self.members.len() {
@@ -92,7 +92,7 @@ impl Cluster {
 
 pub async fn run(etcd: &Path, etcdctl: &Etcdctl, pki: &Pki, folder: &Path) -> Result<()> {
     let mut cluster = Cluster::start(etcd, pki, folder)?;
-    let leader = until("a leader of etcd", PATIENCE, || cluster.leader()).await?;
+    let leader = until("a leader of etcd", TIMEOUT, || cluster.leader()).await?;
     for member in &mut cluster.members {
         member.process.check()?;
     }
@@ -107,15 +107,15 @@ pub async fn run(etcd: &Path, etcdctl: &Etcdctl, pki: &Pki, folder: &Path) -> Re
     ensure!(found == names, "members are {found:?}");
     println!("members: the same three as etcdctl lists");
 
-    let told = etcdctl.json(&endpoints, &["endpoint", "status"]).await?;
+    let reported = etcdctl.json(&endpoints, &["endpoint", "status"]).await?;
     for (at, member) in cluster.members.iter().enumerate() {
-        let told = told[at]["Status"].clone();
+        let reported = reported[at]["Status"].clone();
         let ours = cluster.status(at).await?;
-        same_status(&ours, &told).with_context(|| format!("status of {}", member.name))?;
+        same_status(&ours, &reported).with_context(|| format!("status of {}", member.name))?;
     }
-    println!("status: the same of each as etcdctl tells");
+    println!("status: the same for each as etcdctl reports");
 
-    nobody_is_refused(&cluster).await?;
+    anonymous_client_is_refused(&cluster).await?;
     alarms(&cluster, etcdctl, &endpoints).await?;
     let leader = move_leader(&cluster, &members, leader).await?;
     remove(&mut cluster, etcdctl, leader).await
@@ -160,7 +160,7 @@ fn same_status(ours: &Status, theirs: &Value) -> Result<()> {
         is_learner: theirs["isLearner"] == true,
         errors: Vec::new(),
     };
-    // Time passes between the two questions: nothing was written, but etcd writes on its own.
+    // etcd also writes on its own between the two requests.
     let settled = Status {
         db_size: expected.db_size,
         raft_index: ours.raft_index.min(expected.raft_index),
@@ -172,8 +172,8 @@ fn same_status(ours: &Status, theirs: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Without a certificate nothing is told.
-async fn nobody_is_refused(cluster: &Cluster) -> Result<()> {
+/// A client without a certificate is rejected.
+async fn anonymous_client_is_refused(cluster: &Cluster) -> Result<()> {
     let stream = TcpStream::connect(("127.0.0.1", cluster.members[0].port)).await?;
     let name = ServerName::try_from("127.0.0.1")?;
     let asked = async {
@@ -181,7 +181,7 @@ async fn nobody_is_refused(cluster: &Cluster) -> Result<()> {
         anyhow::Ok(client.status().await?)
     };
     match asked.await {
-        Ok(status) => bail!("somebody without a certificate was told {status:?}"),
+        Ok(status) => bail!("a client without a certificate got {status:?}"),
         Err(error) => println!("nobody: {error:#}"),
     }
     Ok(())
@@ -189,11 +189,11 @@ async fn nobody_is_refused(cluster: &Cluster) -> Result<()> {
 
 async fn alarms(cluster: &Cluster, etcdctl: &Etcdctl, endpoints: &[String]) -> Result<()> {
     let mut client = cluster.client(0).await?;
-    ensure!(client.alarms().await?.is_empty(), "an alarm before anything happened");
+    ensure!(client.alarms().await?.is_empty(), "an alarm right after the start");
     let value = "x".repeat(1_000_000 / 8);
     let mut full = None;
     for round in 0..64 {
-        // One argument may have 128 KiB.
+        // A single argument may have 128 KiB.
         if let Err(error) = etcdctl.run(&endpoints[..1], &["put", &format!("key-{round}"), &value]).await {
             full = Some(error.to_string());
             break;
@@ -201,7 +201,7 @@ async fn alarms(cluster: &Cluster, etcdctl: &Etcdctl, endpoints: &[String]) -> R
     }
     let full = full.context("etcd never ran out of space")?;
     ensure!(full.contains("database space exceeded"), "etcdctl complained of {full}");
-    let alarms = until("an alarm", PATIENCE, || async {
+    let alarms = until("an alarm", TIMEOUT, || async {
         let alarms = cluster.client(0).await?.alarms().await?;
         Ok(Some(alarms).filter(|alarms| !alarms.is_empty()))
     })
@@ -216,7 +216,7 @@ async fn alarms(cluster: &Cluster, etcdctl: &Etcdctl, endpoints: &[String]) -> R
     ensure!(status.errors.iter().any(|error| error.contains("NOSPACE")), "{:?}", status.errors);
     etcdctl.run(&endpoints[..1], &["alarm", "disarm"]).await?;
     ensure!(client.alarms().await?.is_empty(), "alarms are left");
-    println!("alarms: {} told and gone", alarms.len());
+    println!("alarms: {} reported and disarmed", alarms.len());
     Ok(())
 }
 
@@ -226,9 +226,12 @@ async fn move_leader(cluster: &Cluster, members: &[Member], leader: usize) -> Re
     let refused = cluster.client(next).await?.move_leader(id(next)).await;
     ensure!(matches!(refused, Err(Error::NotLeader)), "a follower answered {refused:?}");
     let refused = cluster.client(leader).await?.move_leader(12_345).await;
-    ensure!(matches!(refused, Err(Error::BadLeaderTransferee)), "a stranger led: {refused:?}");
+    ensure!(
+        matches!(refused, Err(Error::BadLeaderTransferee)),
+        "an unknown member became leader: {refused:?}"
+    );
     cluster.client(leader).await?.move_leader(id(next)).await?;
-    let leads = until("another leader", PATIENCE, || cluster.leader()).await?;
+    let leads = until("another leader", TIMEOUT, || cluster.leader()).await?;
     ensure!(leads == next, "{} leads", cluster.members[leads].name);
     println!("move-leader: from {} to {}", cluster.members[leader].name, cluster.members[next].name);
     Ok(next)
@@ -237,11 +240,11 @@ async fn move_leader(cluster: &Cluster, members: &[Member], leader: usize) -> Re
 async fn remove(cluster: &mut Cluster, etcdctl: &Etcdctl, leader: usize) -> Result<()> {
     let mut client = cluster.client(leader).await?;
     let refused = client.remove_member(12_345).await;
-    ensure!(matches!(refused, Err(Error::MemberNotFound)), "a stranger was removed: {refused:?}");
+    ensure!(matches!(refused, Err(Error::MemberNotFound)), "an unknown member was removed: {refused:?}");
     let follower = (leader + 1) % cluster.members.len();
     let id = cluster.status(follower).await?.member_id;
-    // etcd refuses to lose members while it has not heard of all for some seconds.
-    until("the removal of a member", PATIENCE, || async {
+    // etcd rejects the removal of members for some seconds until all of them are connected.
+    until("the removal of a member", TIMEOUT, || async {
         match cluster.client(leader).await?.remove_member(id).await {
             Ok(()) | Err(Error::MemberNotFound) => Ok(Some(())),
             Err(error) => Err(error.into()),
@@ -259,7 +262,7 @@ async fn remove(cluster: &mut Cluster, etcdctl: &Etcdctl, leader: usize) -> Resu
     let id = cluster.status(last).await?.member_id;
     cluster.members[last].process.kill()?;
     let mut client = client.with_deadline(Duration::from_secs(20));
-    // Two members of which one is dead cannot agree on anything.
+    // One of two members is dead: there is no quorum.
     let refused = client.remove_member(id).await;
     ensure!(refused.is_err(), "a cluster without a quorum lost a member");
     let silent = client.members().await;

@@ -1,4 +1,4 @@
-//! Mutual TLS of a bed's certificates.
+//! Mutual TLS with a test bed's certificates.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ fn identity(pki: &Pki, name: &str) -> Result<(Vec<CertificateDer<'static>>, Priv
     Ok((vec![certificate], PrivateKeyDer::from_pem_slice(&pki.read(&format!("{name}.key"))?)?))
 }
 
-/// A client that proves who it is, unless it is to be nobody.
-pub fn client(pki: &Pki, proves_itself: bool) -> Result<Arc<ClientConfig>> {
+/// A client configuration, with or without a client certificate.
+pub fn client(pki: &Pki, with_certificate: bool) -> Result<Arc<ClientConfig>> {
     let builder = ClientConfig::builder().with_root_certificates(authority(pki)?);
-    Ok(Arc::new(if proves_itself {
+    Ok(Arc::new(if with_certificate {
         let (chain, key) = identity(pki, "admin")?;
         builder.with_client_auth_cert(chain, key)?
     } else {
@@ -32,7 +32,7 @@ pub fn client(pki: &Pki, proves_itself: bool) -> Result<Arc<ClientConfig>> {
     }))
 }
 
-/// A server that wants its clients to prove who they are.
+/// A server configuration that requires client certificates.
 pub fn server(pki: &Pki) -> Result<Arc<ServerConfig>> {
     let verifier = WebPkiClientVerifier::builder(authority(pki)?).build()?;
     let (chain, key) = identity(pki, "server")?;

@@ -1,4 +1,4 @@
-//! Differences we mean to have: each with its reason, each in the docs, none unused.
+//! Intended differences. Each has a reason and is listed in the docs; none may be unused.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use serde::Deserialize;
 
 use super::scenario::{self, Scenario};
 
-/// One difference that is no fault.
+/// An intended difference.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explanation {
     pub scenario: String,
-    /// The step's line, whole.
+    /// The complete line of the step.
     pub run: String,
     /// `stdout`, `stderr`, `exit code` or a collection.
     pub what: String,
@@ -26,7 +26,6 @@ pub fn load() -> Result<Vec<Explanation>> {
     serde_saphyr::from_str(&text).with_context(|| path.display().to_string())
 }
 
-/// Where the page is.
 pub fn page_path() -> PathBuf {
     crate::cargo::root().join("docs/dev/kubectl-parity.md")
 }

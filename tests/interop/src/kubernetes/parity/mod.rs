@@ -1,4 +1,4 @@
-//! `cargo xtask kubectl-parity`: the same kubectl lines against both servers, everything compared.
+//! `cargo xtask kubectl-parity`: runs the same kubectl commands against both servers and compares everything.
 
 mod explained;
 mod normalise;
@@ -26,13 +26,13 @@ pub struct Options {
     /// Only scenarios whose name contains this text
     #[arg(long)]
     only: Option<String>,
-    /// What is compared with kube-apiserver; `kube` proves that the comparison itself finds nothing
+    /// Server that is compared with kube-apiserver; `kube` checks that the comparison itself finds nothing
     #[arg(long, default_value = "capstan")]
     subject: Flavour,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
-    /// Print every line with what it gave
+    /// Print every line with its output
     #[arg(long)]
     verbose: bool,
     /// Write docs/dev/kubectl-parity.md and stop
@@ -40,13 +40,13 @@ pub struct Options {
     write_docs: bool,
 }
 
-/// One thing in which the two sides differ.
+/// One difference of the two sides.
 #[derive(Debug)]
 struct Difference {
     scenario: String,
     run: String,
     what: String,
-    /// The stored object that differs, if it is one.
+    /// The stored object that differs, if any.
     object: Option<String>,
     detail: String,
 }
@@ -93,7 +93,7 @@ pub async fn run(options: Options) -> Result<()> {
         for step in &scenario.steps {
             let found = compare(scenario, step, &left, &right, options.verbose).await;
             let mut found = found.with_context(|| format!("{}: {}", scenario.name, step.run))?;
-            // A stored difference is told where it arises, not again at every later step.
+            // A difference in storage is reported at its first step, not again at every later one.
             found.retain(|new| {
                 let Some(object) = &new.object else { return true };
                 let place = (new.what.clone(), object.clone());
@@ -147,10 +147,13 @@ async fn compare(
     };
     let mut note = |what: &str, detail: String| differences.push(difference(what, None, detail));
     if step.bad && expected.code == 0 {
-        note("mark as bad input", "    kube-apiserver takes it\n".to_owned());
+        note("declared as bad input", "    kube-apiserver accepts it\n".to_owned());
     }
     if !step.bad && (expected.code != 0) != step.fails {
-        note("mark as good input", format!("    kube-apiserver: {} {}\n", expected.code, expected.stderr));
+        note(
+            "declared as good input",
+            format!("    kube-apiserver: {} {}\n", expected.code, expected.stderr),
+        );
     }
     if expected.code != got.code {
         note("exit code", format!("    - {}\n    + {}\n", expected.code, got.code));
@@ -189,18 +192,18 @@ fn is_explained(found: &Difference, explained: &[Explanation]) -> bool {
     explained.iter().any(|entry| covers(entry, found))
 }
 
-/// Refuses what is not explained, and explanations of what no longer differs.
+/// Fails on differences without an explanation, and on explanations without a difference.
 fn judge(differences: &[Difference], explained: &[Explanation], lines: usize, whole: bool) -> Result<()> {
     let unexplained: Vec<_> = differences.iter().filter(|found| !is_explained(found, explained)).collect();
     let idle = explained.iter().filter(|entry| !differences.iter().any(|found| covers(entry, found)));
     let idle: Vec<_> = if whole { idle.collect() } else { Vec::new() };
     for entry in &idle {
-        println!("explained, but no longer different: {}: {}: {}", entry.scenario, entry.run, entry.what);
+        println!("unused explanation: {}: {}: {}", entry.scenario, entry.run, entry.what);
     }
     if !unexplained.is_empty() || !idle.is_empty() {
         let steps: BTreeSet<_> = unexplained.iter().map(|found| (&found.scenario, &found.run)).collect();
         bail!(
-            "{} unexplained differences in {} of {lines} lines, {} idle explanations",
+            "{} unexplained differences in {} of {lines} lines, {} unused explanations",
             unexplained.len(),
             steps.len(),
             idle.len()

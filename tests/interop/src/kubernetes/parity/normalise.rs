@@ -1,4 +1,4 @@
-//! Takes out of an output what no two servers, and no two runs, have in common.
+//! Removes from an output what differs between servers and between runs.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,16 +6,14 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// Facts of one side that must not count as a difference.
+/// Values of one side that do not count as differences.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Address of the server.
     pub url: String,
-    /// Working folder of the scenario.
     pub folder: String,
 }
 
-/// Output of a command with everything that varies replaced.
+/// The output of a command with everything that varies replaced.
 pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
     let raw = &sorted_keys(raw);
     let host = side.url.trim_start_matches("https://");
@@ -36,7 +34,7 @@ pub fn text(raw: &str, side: &Side, masks: &[Regex], sorted: bool) -> String {
     out
 }
 
-/// The order of keys in JSON is no promise: neither in a raw answer nor where an error quotes an object.
+/// The order of keys in JSON is not guaranteed: neither in a raw response nor in an object quoted by an error.
 fn sorted_keys(raw: &str) -> String {
     static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""\{(?:[^"\\]|\\.)*\}""#).ok());
     if let Ok(whole @ Value::Object(_)) = serde_json::from_str(raw) {
@@ -58,7 +56,7 @@ static UID: LazyLock<Option<Regex>> =
 
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
-        // kubectl's own log lines carry time, process id and source line.
+        // kubectl's own log lines have time, process id and source line.
         (r"(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ ([\w.]+):\d+\]", "<log> $1]"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
         (r#"(resourceVersion\\*"?: ?\\*"?)\d+"#, "${1}<version>"),
@@ -74,7 +72,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     rules.into_iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
 });
 
-/// The same uid twice is the same placeholder twice, so that an owner reference must name its owner.
+/// Equal uids get equal placeholders, so that owner references are still compared.
 fn numbered_uids(text: &str) -> String {
     let Some(pattern) = UID.as_ref() else { return text.to_owned() };
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -86,7 +84,8 @@ fn numbered_uids(text: &str) -> String {
         .into_owned()
 }
 
-/// Stored objects as texts to compare, by namespace and name: keys sorted, one value per line, uids by whose they are.
+/// Stored objects as text, by namespace and name: keys sorted, one value per line, uids replaced by the name of their
+/// object.
 pub fn objects(mut list: Value, side: &Side) -> BTreeMap<String, String> {
     let Some(items) = list["items"].as_array_mut() else { return BTreeMap::new() };
     let name = |item: &Value| {
@@ -113,17 +112,17 @@ pub fn objects(mut list: Value, side: &Side) -> BTreeMap<String, String> {
 
 fn object(item: &mut Value) {
     let Some(fields) = item.as_object_mut() else { return };
-    // Lists of built-in kinds leave these out upstream; that is a matter of encoding, not of what is stored.
+    // Upstream omits these in lists of built-in kinds. That is the encoding, not the stored object.
     fields.remove("apiVersion");
     fields.remove("kind");
-    // Entries of one second are ordered by chance of the clock.
+    // Entries of the same second have no order.
     if let Some(entries) = item.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
         let part = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
         entries.sort_by_key(|entry| {
             ["operation", "manager", "apiVersion", "subresource"].map(|field| part(entry, field))
         });
     }
-    // Written by the server's own controllers, which upstream are another program.
+    // Written by the server's own controllers, which are a separate program upstream.
     if item["metadata"]["name"] == "kube-root-ca.crt" {
         item["data"]["ca.crt"] = "<certificate>".into();
         if let Some(metadata) = item["metadata"].as_object_mut() {

@@ -1,4 +1,4 @@
-//! The cases: scenarios of kubectl invocations, each in a namespace of its own.
+//! Scenarios of kubectl commands, each in a namespace of its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,47 +6,47 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// A sequence of invocations that build on each other.
+/// A sequence of commands that build on each other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// File name without number and ending.
+    /// File name without number and extension.
     #[serde(skip)]
     pub name: String,
     pub about: String,
-    /// Collections whose stored objects are compared after every step: `v1/configmaps`, or a whole path.
+    /// Collections whose stored objects are compared after every step: `v1/configmaps`, or a path.
     #[serde(default)]
     pub objects: Vec<String>,
-    /// Files in the working folder of the steps; those ending in `.sh` can be run.
+    /// Files in the working folder of the steps. Those ending in `.sh` are executable.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     pub steps: Vec<Step>,
 }
 
-/// One shell line with kubectl on its path.
+/// A shell command with kubectl on its path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     pub run: String,
-    /// Input that a user got wrong: the answer must be a failure.
+    /// Invalid input: the command must fail.
     #[serde(default)]
     pub bad: bool,
-    /// A failure that is the right answer to a right question, as from `diff` or `can-i`.
+    /// A failure that is the correct result, as of `diff` or `can-i`.
     #[serde(default)]
     pub fails: bool,
-    /// Controllers are still at work after this step: stored objects are not compared.
+    /// Controllers are still active after this step: stored objects are not compared.
     #[serde(default)]
     pub unsettled: bool,
-    /// The order of output lines is not promised.
+    /// The order of output lines is not guaranteed.
     #[serde(default)]
     pub sorted: bool,
     /// Prepares the next step: must succeed, is not compared and not counted.
     #[serde(default)]
     pub quiet: bool,
-    /// Asked again until standard output contains this text: what a controller does takes a moment.
+    /// Repeated until standard output contains this text, for what controllers do.
     #[serde(default)]
     pub until: Option<String>,
-    /// Regular expressions of output that differs from run to run.
+    /// Regular expressions of output that differs between runs.
     #[serde(default)]
     pub mask: Vec<String>,
 }
@@ -56,12 +56,12 @@ impl Scenario {
         format!("parity-{}", self.name)
     }
 
-    /// Steps that count as an invocation.
+    /// Steps that are compared.
     pub fn compared(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| !step.quiet)
     }
 
-    /// Path of one of `objects`.
+    /// Path of an entry of `objects`.
     pub fn collection(&self, entry: &str) -> String {
         if entry.starts_with('/') {
             return entry.replace("{namespace}", &self.namespace());
@@ -72,12 +72,11 @@ impl Scenario {
     }
 }
 
-/// Folder of the case files.
 pub fn folder() -> PathBuf {
     crate::cargo::root().join("tests/kubectl-parity")
 }
 
-/// All scenarios in order of their file names.
+/// All scenarios, ordered by file name.
 pub fn load() -> Result<Vec<Scenario>> {
     let folder = folder().join("scenarios");
     let mut paths: Vec<_> = std::fs::read_dir(&folder)

@@ -1,4 +1,4 @@
-//! Runs the lines of a scenario with kubectl on the path, against one server.
+//! Runs the commands of a scenario with kubectl on the path, against one server.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,16 +14,16 @@ use super::scenario::{Scenario, Step};
 use crate::api::Api;
 use crate::bed::{Server, kubeconfig, wait};
 
-/// Most a single line may take.
+/// Timeout of a command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Functions that lines may use.
+/// Shell functions for the commands.
 const PRELUDE: &str = r#"
 # await FILE TEXT: waits until the file contains the text.
 await() { i=0; while ! grep -q -- "$2" "$1" 2>/dev/null; do i=$((i+1)); [ $i -gt 200 ] && { echo "no $2 in $1"; return 1; }; sleep 0.05; done; }
 "#;
 
-/// What a line gave.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     pub code: i32,
@@ -71,7 +71,7 @@ impl Shell {
             ("KUBECONFIG".to_owned(), config.display().to_string()),
             ("HOME".to_owned(), root.display().to_string()),
             ("NAMESPACE".to_owned(), namespace),
-            // Colours and terminal widths are not part of the comparison.
+            // Colours and terminal widths are not compared.
             ("TERM".to_owned(), "dumb".to_owned()),
             ("LC_ALL".to_owned(), "C".to_owned()),
         ]);
@@ -80,7 +80,7 @@ impl Shell {
         Ok(Self { side, api, folder, environment })
     }
 
-    /// Runs a step; one that waits is asked again until it shows what it waits for.
+    /// Runs a step. Repeats it until it shows the text it waits for, if any.
     pub async fn run(&self, step: &Step) -> Result<Output> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -124,7 +124,7 @@ impl Shell {
         }
     }
 
-    /// A collection as stored.
+    /// The stored objects of a collection.
     pub async fn stored(&self, path: &str) -> Result<Value> {
         let reply = self.api.get(path).await?;
         if reply.status == 404 { Ok(json!({"items": []})) } else { reply.success() }
@@ -137,6 +137,6 @@ fn with_namespace(kubeconfig: &Path, namespace: &str) -> Result<String> {
     for context in config["contexts"].as_array_mut().into_iter().flatten() {
         context["context"]["namespace"] = namespace.into();
     }
-    // The two sides must not differ by what their authors called things.
+    // Names in the kubeconfig must not differ between the sides.
     Ok(config.to_string())
 }

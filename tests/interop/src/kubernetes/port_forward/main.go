@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/controlplane/kubeadm/pkg/proxy"
 )
 
-type told struct {
+type report struct {
 	Leader  uint64             `json:"leader"`
 	Members []*etcd.Member     `json:"members"`
 	Alarms  []etcd.MemberAlarm `json:"alarms"`
@@ -48,7 +48,7 @@ func main() {
 	}
 	ctx := context.Background()
 	client := must(connect("etcd-a"))
-	answer := told{Leader: client.LeaderID}
+	answer := report{Leader: client.LeaderID}
 	answer.Members = must(client.Members(ctx))
 	answer.Alarms = must(client.Alarms(ctx))
 	if err := client.MoveLeader(ctx, 2); err != nil {

@@ -1,8 +1,8 @@
 //! `cargo xtask port-forward`: real clients reach ports of Pods through our API server.
 //!
-//! kubectl forwards ports both ways it knows, SPDY inside WebSocket and SPDY alone, with several connections at once
-//! and more bytes than any buffer holds. Cluster API's own client of etcd, as its control plane uses it, then manages
-//! members that are ours through such a port.
+//! kubectl forwards ports with both protocols, SPDY over WebSocket and plain SPDY, with several connections at once
+//! and more bytes than any buffer holds. Then Cluster API's etcd client, as its control plane uses it, manages
+//! members of our own server through such a port.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ use crate::peers::{self, Cache, catalog};
 use crate::text::human_duration;
 
 const PROGRAM: &str = include_str!("main.go");
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 
 #[derive(Debug, Args)]
 pub struct Options {}
 
-/// Port 80 of a Pod repeats what it hears, and port 2379 is a member of etcd.
+/// Port 80 of a Pod is an echo server, port 2379 an etcd member.
 struct Pods {
     etcd: Arc<dyn capstan_etcd::Service>,
     tls: Arc<rustls::ServerConfig>,
@@ -92,7 +92,7 @@ pub async fn run(_: &Options) -> Result<()> {
         )
         .await
         .with_context(|| format!("kubectl over {how}"))?;
-        println!("kubectl over {how}: bytes both ways, an end, and an error");
+        println!("kubectl over {how}: both directions, close, and an error");
     }
     cluster_api_manages_etcd(&kubeconfig, &etcd_pki).await?;
     println!("port-forward: passed in {}", human_duration(begin.elapsed()));
@@ -100,7 +100,7 @@ pub async fn run(_: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A Pod that runs.
+/// Creates a running Pod.
 async fn create(api: &Api, name: &str) -> Result<()> {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
@@ -121,19 +121,19 @@ async fn kubectl_forwards(kubectl: &Path, kubeconfig: &Path, folder: &Path, webs
             .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets)
             .start(folder)
     };
-    let said =
+    let output =
         |port: u16| std::fs::read_to_string(folder.join(format!("kubectl-{port}.log"))).unwrap_or_default();
     let local = async |port: u16| {
         let line = Regex::new(&format!(r"Forwarding from 127\.0\.0\.1:(\d+) -> {port}"))?;
-        until("a forwarded port", PATIENCE, || async {
-            line.captures(&said(port)).map(|found| found[1].parse::<u16>()).transpose().map_err(Into::into)
+        until("a forwarded port", TIMEOUT, || async {
+            line.captures(&output(port)).map(|found| found[1].parse::<u16>()).transpose().map_err(Into::into)
         })
         .await
-        .with_context(|| said(port))
+        .with_context(|| output(port))
     };
     let mut process = forward(80)?;
     let port = local(80).await?;
-    let exchanges = (0..6u8).map(|seed| tokio::time::timeout(PATIENCE, echoed(port, seed)));
+    let exchanges = (0..6u8).map(|seed| tokio::time::timeout(TIMEOUT, echoed(port, seed)));
     for exchange in futures::future::join_all(exchanges).await {
         exchange.context("an exchange took too long")??;
     }
@@ -143,15 +143,15 @@ async fn kubectl_forwards(kubectl: &Path, kubeconfig: &Path, folder: &Path, webs
     let port = local(81).await?;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     stream.write_all(b"hello?").await?;
-    until("an error", PATIENCE, || async {
+    until("an error", TIMEOUT, || async {
         let wanted = "error forwarding port 81 to pod web: connection refused";
-        Ok(said(81).contains(wanted).then_some(()))
+        Ok(output(81).contains(wanted).then_some(()))
     })
     .await
-    .with_context(|| said(81))
+    .with_context(|| output(81))
 }
 
-/// Sends more than fits into the buffers on the way, and hears it again.
+/// Sends more than fits into the buffers, and checks the echo.
 async fn echoed(port: u16, seed: u8) -> Result<()> {
     let sent: Vec<u8> =
         (0..2_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8 ^ seed).collect();
@@ -178,16 +178,16 @@ async fn cluster_api_manages_etcd(kubeconfig: &Path, pki: &bed::pki::Pki) -> Res
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "Cluster API's client of etcd: {complaint}");
-    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
     let names = |members: &Value| -> Vec<String> {
         let members = members.as_array().map(Vec::as_slice).unwrap_or_default();
         members.iter().map(|member| member["Name"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    ensure!(told["leader"] == 1 && names(&told["members"]) == ["m1", "m2", "m3"], "{told}");
-    ensure!(told["alarms"] == json!([{"MemberID": 2, "Type": 1}]), "{told}");
-    ensure!(names(&told["left"]) == ["m1", "m2"], "{told}");
-    ensure!(told["refused"].as_str().is_some_and(|text| text.contains("member not found")), "{told}");
-    ensure!(told["absent"].as_str().is_some_and(|text| !text.is_empty()), "{told}");
+    ensure!(reported["leader"] == 1 && names(&reported["members"]) == ["m1", "m2", "m3"], "{reported}");
+    ensure!(reported["alarms"] == json!([{"MemberID": 2, "Type": 1}]), "{reported}");
+    ensure!(names(&reported["left"]) == ["m1", "m2"], "{reported}");
+    ensure!(reported["refused"].as_str().is_some_and(|text| text.contains("member not found")), "{reported}");
+    ensure!(reported["absent"].as_str().is_some_and(|text| !text.is_empty()), "{reported}");
     println!("Cluster API's client of etcd: members, alarms, move-leader, remove-member");
     Ok(())
 }

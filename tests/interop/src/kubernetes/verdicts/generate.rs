@@ -1,19 +1,19 @@
-//! Builds objects that a schema accepts, from a seeded source of choices.
+//! Generates objects that a schema accepts, from a seeded random generator.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Value, json};
 
-/// How much of what is optional is filled in.
+/// How many optional fields are filled in.
 #[derive(Clone, Copy, Debug)]
-pub struct Taste {
-    /// Chance of an optional field, at the root of the spec; it falls with depth.
+pub struct Density {
+    /// Probability of an optional field at the root of the spec. Decreases with depth.
     pub optional: f64,
 }
 
-/// A value that fits the schema as far as structure goes; rules in CEL may still refuse it.
-pub fn value(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Value {
+/// A value that fits the schema's structure. CEL rules may still reject it.
+pub fn value(schema: &Value, rng: &mut StdRng, density: Density, depth: u32) -> Value {
     if let Some(choices) = schema["enum"].as_array() {
         return choices[rng.random_range(0..choices.len())].clone();
     }
@@ -21,8 +21,8 @@ pub fn value(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Valu
         return if rng.random_bool(0.5) { json!(rng.random_range(0..100)) } else { json!("10%") };
     }
     match schema["type"].as_str() {
-        Some("object") => object(schema, rng, taste, depth),
-        Some("array") => array(schema, rng, taste, depth),
+        Some("object") => object(schema, rng, density, depth),
+        Some("array") => array(schema, rng, density, depth),
         Some("string") => json!(string(schema, rng)),
         Some("integer") => json!(integer(schema, rng)),
         Some("number") => json!(integer(schema, rng) as f64 + 0.5),
@@ -31,16 +31,16 @@ pub fn value(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Valu
     }
 }
 
-fn object(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Value {
+fn object(schema: &Value, rng: &mut StdRng, density: Density, depth: u32) -> Value {
     let mut out = Map::new();
     let required: Vec<_> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let chance = taste.optional / f64::from(1 + depth);
+    let chance = density.optional / f64::from(1 + depth);
     if let Some(properties) = schema["properties"].as_object() {
         let mut left_out = Vec::new();
         for (name, property) in properties {
             if required.contains(&name.as_str()) || rng.random_bool(chance) {
-                out.insert(name.clone(), value(property, rng, taste, depth + 1));
+                out.insert(name.clone(), value(property, rng, density, depth + 1));
             } else {
                 left_out.push((name, property));
             }
@@ -48,21 +48,21 @@ fn object(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Value {
         let wanted = schema["minProperties"].as_u64().unwrap_or(0) as usize;
         while out.len() < wanted && !left_out.is_empty() {
             let (name, property) = left_out.swap_remove(rng.random_range(0..left_out.len()));
-            out.insert(name.clone(), value(property, rng, taste, depth + 1));
+            out.insert(name.clone(), value(property, rng, density, depth + 1));
         }
     } else if schema["additionalProperties"].is_object() {
         let least = schema["minProperties"].as_u64().unwrap_or(0);
         for position in 0..least.max(rng.random_range(0..3)) {
             out.insert(
                 format!("key-{position}"),
-                value(&schema["additionalProperties"], rng, taste, depth + 1),
+                value(&schema["additionalProperties"], rng, density, depth + 1),
             );
         }
     }
     Value::Object(out)
 }
 
-fn array(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Value {
+fn array(schema: &Value, rng: &mut StdRng, density: Density, depth: u32) -> Value {
     let least = schema["minItems"].as_u64().unwrap_or(0);
     let most = schema["maxItems"].as_u64().unwrap_or(3).min(least + 2);
     let count = rng.random_range(least..=most.max(least));
@@ -77,9 +77,9 @@ fn array(schema: &Value, rng: &mut StdRng, taste: Taste, depth: u32) -> Value {
         if keys.is_empty() { a == b } else { keys.iter().all(|key| a[*key] == b[*key]) }
     };
     for _ in 0..count {
-        // A few tries for an item that is not there yet; a short list is better than a refused one.
+        // A few attempts for a unique item; a short list is better than an invalid one.
         for _ in 0..8 {
-            let item = value(&schema["items"], rng, taste, depth + 1);
+            let item = value(&schema["items"], rng, density, depth + 1);
             if !items.iter().any(|known| same(known, &item)) {
                 items.push(item);
                 break;
@@ -130,7 +130,7 @@ fn formatted(format: &str) -> Option<&'static str> {
     })
 }
 
-/// A text that a pattern matches.
+/// A string that matches a pattern.
 fn sample(pattern: &str, rng: &mut StdRng) -> Option<String> {
     let mut out = String::new();
     grow(&regex_syntax::parse(pattern).ok()?, rng, &mut out);
@@ -194,7 +194,7 @@ mod tests {
             "c": {"type": "string"}}});
         let mut rng = StdRng::seed_from_u64(2);
         for _ in 0..20 {
-            let made = value(&schema, &mut rng, Taste { optional: 0.0 }, 0);
+            let made = value(&schema, &mut rng, Density { optional: 0.0 }, 0);
             assert!(made["a"] == 3 || made["a"] == 4);
             assert_eq!(made["b"][0], "x");
             assert!(made.get("c").is_none());
@@ -205,7 +205,7 @@ mod tests {
     fn one_seed_gives_one_object() {
         let schema =
             json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}});
-        let make = || value(&schema, &mut StdRng::seed_from_u64(7), Taste { optional: 1.0 }, 0);
+        let make = || value(&schema, &mut StdRng::seed_from_u64(7), Density { optional: 1.0 }, 0);
         assert_eq!(make(), make());
     }
 }

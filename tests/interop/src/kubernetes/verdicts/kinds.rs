@@ -1,4 +1,4 @@
-//! The CRDs of upstream Cluster API and of the providers for CloudStack and OpenStack, as their modules ship them.
+//! The CRDs of upstream Cluster API and of the providers for CloudStack and OpenStack, from their modules.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -31,13 +31,13 @@ impl Kind {
         format!("/apis/{}/{}/{scope}{}", self.group, self.version, self.plural)
     }
 
-    /// `DevCluster.v1beta2`.
+    /// For example `DevCluster.v1beta2`.
     pub fn label(&self) -> String {
         format!("{}.{}", self.kind, self.version)
     }
 }
 
-/// Every CRD, with its conversion turned off: no webhook takes part in a verdict.
+/// Every CRD, without conversion webhooks.
 pub fn definitions() -> Result<Vec<Value>> {
     let capi = format!("v{CLUSTER_API}");
     let folders = [
@@ -59,7 +59,7 @@ pub fn definitions() -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// The served versions of some CRDs.
+/// The served versions of CRDs.
 pub fn served(definitions: &[Value]) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
     for definition in definitions {

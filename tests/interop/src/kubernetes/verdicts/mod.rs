@@ -1,4 +1,5 @@
-//! `cargo xtask schema-verdicts`: upstream's CRDs, thousands of generated objects, the same verdict from both servers.
+//! `cargo xtask schema-verdicts`: both servers must accept or reject thousands of generated objects of upstream's
+//! CRDs alike.
 
 pub mod generate;
 pub mod kinds;
@@ -21,9 +22,9 @@ use crate::api::{Api, Reply, content};
 use crate::bed::{Controllers, Flavour, Server, Workdir, install};
 use crate::diff;
 use crate::text::{human_duration, table};
-use generate::Taste;
+use generate::Density;
 use kinds::Kind;
-use verdict::{Aspect, Verdict};
+use verdict::{Aspect, NormalResponse};
 
 const NAMESPACE: &str = "default";
 
@@ -38,18 +39,18 @@ pub struct Options {
     /// Only kinds whose name contains this text
     #[arg(long)]
     only: Option<String>,
-    /// What is compared with kube-apiserver; `kube` proves that the comparison itself finds nothing
+    /// Server that is compared with kube-apiserver; `kube` checks that the comparison itself finds nothing
     #[arg(long, default_value = "capstan")]
     subject: Flavour,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
-    /// How many differences to print
+    /// Number of differences to print
     #[arg(long, default_value_t = 15)]
     show: usize,
 }
 
-/// Two answers to one request that should have been one.
+/// Different responses to one request.
 #[derive(Debug)]
 struct Difference {
     aspect: Aspect,
@@ -101,7 +102,7 @@ pub async fn run(options: Options) -> Result<()> {
     println!("took {}", human_duration(started.elapsed()));
     if !differences.is_empty() {
         bail!(
-            "{} of {} verdicts differ",
+            "{} of {} responses differ",
             differences.len(),
             tallies.values().map(|t| t.objects).sum::<usize>()
         );
@@ -110,7 +111,6 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Both servers.
 struct Pair {
     expected: Api,
     subject: Api,
@@ -137,8 +137,10 @@ async fn examine(
     let mut tally = Tally::default();
     let mut bases: Vec<Value> = Vec::new();
     let mut judge = |request: String, body: &str, answers: (Reply, Reply)| -> Result<bool> {
-        let (expected, got) =
-            (Verdict::of(&answers.0)?, Verdict::of(&answers.1).unwrap_or_else(|_| garbled(&answers.1)));
+        let (expected, got) = (
+            NormalResponse::of(&answers.0)?,
+            NormalResponse::of(&answers.1).unwrap_or_else(|_| undecodable(&answers.1)),
+        );
         tally.objects += 1;
         if answers.0.status.is_success() {
             tally.accepted += 1;
@@ -157,10 +159,10 @@ async fn examine(
     let validation = ["Strict", "Warn", "Ignore"];
     for number in 0..count {
         let name = format!("{}-{number}", kind.version);
-        // From nothing optional to nearly everything; a third are new objects, the rest mutants of accepted ones.
+        // From no optional fields to nearly all. A third are new objects, the rest mutants of accepted ones.
         let optional = [0.0, 0.3, 0.6, 0.95][number % 4];
         if bases.is_empty() || number % 3 == 0 {
-            let mut object = generate::value(&kind.schema, rng, Taste { optional }, 0);
+            let mut object = generate::value(&kind.schema, rng, Density { optional }, 0);
             object["apiVersion"] = kind.api_version().into();
             object["kind"] = kind.kind.clone().into();
             object["metadata"] = json!({"name": name});
@@ -173,12 +175,12 @@ async fn examine(
             continue;
         }
         let base = &bases[rng.random_range(0..bases.len())];
-        // Not every place of an object can be changed in some way.
+        // Not every field can be mutated.
         let Some(mutant) = (0..20).find_map(|_| mutate::mutant(base, &kind.schema, rng)) else { continue };
         let validation = validation[rng.random_range(0..validation.len())];
         let stored = format!("{collection}/{}", base["metadata"]["name"].as_str().unwrap_or_default());
         let (method, path) = match number % 5 {
-            // As new objects: the stored one of that name is no obstacle to a dry run under another.
+            // As new objects, under another name than the stored one.
             0 | 1 => (Method::POST, format!("{collection}?dryRun=All&fieldValidation={validation}")),
             2 if kind.has_status => {
                 (Method::PUT, format!("{stored}/status?dryRun=All&fieldValidation={validation}"))
@@ -207,7 +209,7 @@ async fn examine(
     Ok(tally)
 }
 
-/// An update names the version it replaces, and the two servers count differently.
+/// Sends an update with each server's own resource version.
 async fn send_update(pair: &Pair, stored: &str, path: &str, body: &str) -> Result<(Reply, Reply)> {
     let one = |api: Api| async move {
         let current = api.get(stored).await?;
@@ -220,9 +222,9 @@ async fn send_update(pair: &Pair, stored: &str, path: &str, body: &str) -> Resul
     Ok((expected.context("kube-apiserver")?, subject.context("the subject")?))
 }
 
-/// An answer that is no JSON is a difference, not the end of the run.
-fn garbled(reply: &Reply) -> Verdict {
-    Verdict {
+/// A response that is not JSON is a difference, not the end of the run.
+fn undecodable(reply: &Reply) -> NormalResponse {
+    NormalResponse {
         code: reply.status.as_u16(),
         reason: String::new(),
         causes: Default::default(),

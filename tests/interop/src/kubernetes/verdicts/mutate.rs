@@ -1,20 +1,20 @@
-//! One change to an object at one place: every way a field can be wrong, and some that are right.
+//! Mutates one field of an object: every way a field can be invalid, and some valid ones.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-/// A changed object and what was done to it.
+/// A mutated object and a description of the mutation.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     pub what: String,
-    /// Bytes as sent: a duplicate key cannot be said otherwise.
+    /// As text: a JSON value cannot represent a duplicate key.
     pub body: String,
 }
 
-/// A place in an object, as a JSON pointer, with the schema that governs it.
+/// A field of an object, as a JSON pointer, with its schema.
 #[derive(Clone, Debug)]
-struct Place<'a> {
+struct FieldLocation<'a> {
     pointer: String,
     schema: &'a Value,
     required: bool,
@@ -45,7 +45,7 @@ pub fn mutant(object: &Value, schema: &Value, rng: &mut StdRng) -> Option<Mutant
             let (parent, name) = place.pointer.rsplit_once('/')?;
             changed.pointer_mut(parent)?.as_object_mut()?.remove(&unescaped(name));
         }
-        Change::Twice => return twice(object, &place.pointer, what),
+        Change::Repeat => return with_repeated_key(object, &place.pointer, what),
     }
     Some(Mutant { what, body: changed.to_string() })
 }
@@ -53,8 +53,8 @@ pub fn mutant(object: &Value, schema: &Value, rng: &mut StdRng) -> Option<Mutant
 enum Change {
     Set(Value),
     Remove,
-    /// The same key once more in the text.
-    Twice,
+    /// Repeats the key in the text.
+    Repeat,
 }
 
 fn escaped(name: &str) -> String {
@@ -65,7 +65,13 @@ fn unescaped(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
-fn collect<'a>(value: &Value, schema: &'a Value, pointer: String, required: bool, out: &mut Vec<Place<'a>>) {
+fn collect<'a>(
+    value: &Value,
+    schema: &'a Value,
+    pointer: String,
+    required: bool,
+    out: &mut Vec<FieldLocation<'a>>,
+) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
@@ -82,11 +88,11 @@ fn collect<'a>(value: &Value, schema: &'a Value, pointer: String, required: bool
         }
         _ => {}
     }
-    out.push(Place { pointer, schema, required });
+    out.push(FieldLocation { pointer, schema, required });
 }
 
-/// Everything that can be done to one value.
-fn changes(value: &Value, place: &Place<'_>) -> Vec<(String, Change)> {
+/// All mutations of one value.
+fn changes(value: &Value, place: &FieldLocation<'_>) -> Vec<(String, Change)> {
     let schema = place.schema;
     let mut all: Vec<(String, Change)> = Vec::new();
     let mut set = |what: &str, value: Value| all.push((what.to_owned(), Change::Set(value)));
@@ -118,7 +124,7 @@ fn changes(value: &Value, place: &Place<'_>) -> Vec<(String, Change)> {
     }
     if let Some(length) = schema["maxLength"].as_u64().filter(|length| *length < 100_000) {
         set("too long", json!("x".repeat(length as usize + 1)));
-        set("as long as may be, in runes", json!("é".repeat(length as usize)));
+        set("of maximum length, in runes", json!("é".repeat(length as usize)));
     }
     if schema["pattern"].is_string() {
         set("against the pattern", json!("\t!not that! ÿ"));
@@ -159,13 +165,13 @@ fn changes(value: &Value, place: &Place<'_>) -> Vec<(String, Change)> {
             if place.required { "a required field left out" } else { "left out" }.to_owned(),
             Change::Remove,
         ));
-        all.push(("the key twice".to_owned(), Change::Twice));
+        all.push(("the key twice".to_owned(), Change::Repeat));
     }
     all
 }
 
-/// The text of the object with one key repeated in its place.
-fn twice(object: &Value, pointer: &str, what: String) -> Option<Mutant> {
+/// The text of the object with one key repeated.
+fn with_repeated_key(object: &Value, pointer: &str, what: String) -> Option<Mutant> {
     const MARK: &str = "\"capstan-mark\"";
     let value = object.pointer(pointer)?.to_string();
     let (_, name) = pointer.rsplit_once('/')?;
@@ -176,7 +182,7 @@ fn twice(object: &Value, pointer: &str, what: String) -> Option<Mutant> {
     Some(Mutant { what, body })
 }
 
-/// Wrong metadata: the part of every object that no CRD describes.
+/// Invalid metadata, which no CRD describes.
 fn metadata(object: &Value, rng: &mut StdRng) -> Option<Mutant> {
     let cases = [
         ("a name with capitals", "/metadata/name", json!("NotAName")),
@@ -234,9 +240,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_can_be_said_twice() {
+    fn a_key_can_be_repeated() {
         let object = json!({"spec": {"a": 1, "b": {"c": "x"}}});
-        let mutant = twice(&object, "/spec/b", "twice".into()).unwrap();
+        let mutant = with_repeated_key(&object, "/spec/b", "twice".into()).unwrap();
         assert_eq!(mutant.body, r#"{"spec":{"a":1,"b":{"c":"x"},"b":{"c":"x"}}}"#);
     }
 

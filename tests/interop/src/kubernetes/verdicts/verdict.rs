@@ -1,4 +1,4 @@
-//! What a server made of one object, without what no two servers have in common.
+//! The response of a server to one object, without what differs between servers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use crate::api::Reply;
 
-/// An answer, ready to be compared.
+/// A response in normal form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct NormalResponse {
     pub code: u16,
     pub reason: String,
-    /// Field, reason and message of each cause; upstream collects them in no promised order.
+    /// Field, reason and message of each cause. Upstream's order is not guaranteed.
     pub causes: BTreeSet<(String, String, String)>,
-    /// The whole message where no causes tell the same.
+    /// The complete message, if there are no causes.
     pub message: String,
     pub warnings: BTreeSet<String>,
     /// The object as the server would store it.
     pub object: String,
 }
 
-/// In what two verdicts differ, the gravest first.
+/// Parts of a response, most severe difference first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     Code,
@@ -48,7 +48,7 @@ impl fmt::Display for Aspect {
     }
 }
 
-impl Verdict {
+impl NormalResponse {
     pub fn of(reply: &Reply) -> Result<Self> {
         let body = reply.json()?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -64,7 +64,7 @@ impl Verdict {
         } else if causes.is_empty() {
             ordered(&text(&body["message"]))
         } else {
-            // What follows is the causes' messages once more.
+            // The rest repeats the messages of the causes.
             text(&body["message"]).split("is invalid:").next().unwrap_or_default().to_owned()
         };
         Ok(Self {
@@ -77,7 +77,7 @@ impl Verdict {
         })
     }
 
-    /// The gravest aspect in which another verdict differs from this one.
+    /// The most severe aspect in which two responses differ.
     pub fn differs(&self, other: &Self) -> Option<Aspect> {
         let fields = |verdict: &Self| -> BTreeSet<(String, String)> {
             verdict.causes.iter().map(|(field, reason, _)| (field.clone(), reason.clone())).collect()
@@ -96,7 +96,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for NormalResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} {}", self.code, self.reason)?;
         writeln!(f, "{}", self.message)?;
@@ -110,7 +110,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Lists of unknown fields come in no promised order.
+/// Sorts lists of unknown fields, whose order is not guaranteed.
 fn ordered(message: &str) -> String {
     let mut parts: Vec<_> = message.split(", ").collect();
     parts.sort_unstable();

@@ -1,5 +1,5 @@
-//! Files of the store that are deleted, emptied or cut off between two rounds: a server must not start from them, and
-//! must name the file.
+//! Deletes, empties or truncates files of the store between two rounds. The server must refuse to start and name the
+//! file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail, ensure};
 use rand::Rng as _;
 use rand::rngs::StdRng;
 
-/// How long a server may take to refuse.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout until the server has refused to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Damages one file of a data directory, expects a server to refuse it, and puts the file back.
+/// Damages one file of a data directory, expects the server to refuse it, and restores the file.
 pub async fn round(data: &Path, binary: &Path, rng: &mut StdRng) -> Result<()> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(data)? {
@@ -23,7 +23,7 @@ pub async fn round(data: &Path, binary: &Path, rng: &mut StdRng) -> Result<()> {
     }
     names.sort();
     let manifest = std::fs::read_to_string(data.join("MANIFEST"))?;
-    // What a crash left behind is no part of the store.
+    // Temporary files of a crash are not part of the store.
     names.retain(|name| name == "MANIFEST" || manifest.contains(name.as_str()));
     ensure!(names.len() > 1, "no store in {}", data.display());
     let name = &names[rng.random_range(0..names.len())];
@@ -50,7 +50,7 @@ pub async fn round(data: &Path, binary: &Path, rng: &mut StdRng) -> Result<()> {
     Ok(())
 }
 
-/// What a server says that refuses to start.
+/// Output of a server that refuses to start.
 async fn refusal(data: &Path, binary: &Path) -> Result<String> {
     let mut process = Command::new(binary)
         .args(["server", "--api-only", "--listen", "127.0.0.1:0", "--data-dir"])
@@ -58,17 +58,17 @@ async fn refusal(data: &Path, binary: &Path) -> Result<String> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(status) = process.try_wait()? {
             let said = process.wait_with_output()?.stderr;
-            ensure!(!status.success(), "the server ended as if nothing were wrong");
+            ensure!(!status.success(), "the server exited with success");
             return Ok(String::from_utf8_lossy(&said).into_owned());
         }
         if Instant::now() > deadline {
             process.kill()?;
             process.wait()?;
-            bail!("the server starts all the same");
+            bail!("the server starts despite the damage");
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

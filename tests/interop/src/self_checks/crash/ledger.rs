@@ -1,10 +1,9 @@
-//! What writers were promised and what watchers saw, and whether the two agree. Pure.
+//! Compares acknowledged writes, watch events and the final state. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail, ensure};
 
-/// One event of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub kind: EventKind,
@@ -22,7 +21,7 @@ pub enum EventKind {
     Deleted,
 }
 
-/// A write that the server said it had done.
+/// A write that the server acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
     Put { revision: u64, name: String, count: u64 },
@@ -37,7 +36,7 @@ pub struct Stored {
     pub revision: u64,
 }
 
-/// Checks the whole run: order, repetition, omissions, and that the events add up to what is stored.
+/// Checks a whole run: order, repetition, omissions, and that the events lead to the stored state.
 pub fn check(
     watchers: &[Vec<Seen>],
     acknowledged: &[Acknowledged],
@@ -118,7 +117,7 @@ fn check_replay(events: &[Seen], stored: &BTreeMap<String, Stored>) -> Result<()
     }
     for name in state.keys().chain(stored.keys()) {
         let (replayed, found) = (state.get(name), stored.get(name));
-        ensure!(replayed == found, "{name}: the events add up to {replayed:?}, stored is {found:?}");
+        ensure!(replayed == found, "{name}: the events lead to {replayed:?}, stored is {found:?}");
     }
     Ok(())
 }

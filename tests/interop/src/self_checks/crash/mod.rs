@@ -1,5 +1,5 @@
-//! `cargo xtask crash`: kill -9 under load, again and again. Every acknowledged write is there afterwards, and no
-//! watcher missed or repeated an event.
+//! `cargo xtask crash`: kills the server with SIGKILL under load, repeatedly. No acknowledged write may be lost, and
+//! no watcher may miss or repeat an event.
 
 mod damage;
 mod ledger;
@@ -27,53 +27,53 @@ use writer::Writer;
 const NAMESPACE: &str = "/api/v1/namespaces/crash";
 const COLLECTION: &str = "/api/v1/namespaces/crash/configmaps";
 const LABEL: &str = "crash";
-/// Name of the object whose appearance ends a watch.
+/// Name of the object whose creation ends a watch.
 const END: &str = "end";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// How often the server is killed
+    /// Number of kills
     #[arg(long, default_value_t = 200)]
     rounds: usize,
-    /// How many clients write
+    /// Number of writing clients
     #[arg(long, default_value_t = 16)]
     writers: usize,
-    /// How many clients watch
+    /// Number of watching clients
     #[arg(long, default_value_t = 6)]
     watchers: usize,
-    /// Seed of the moments and of the writes; another one for another run
+    /// Seed of the times and the writes [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Delete, empty or cut off a file of the store after every other kill: the server must refuse it
+    /// Delete, empty or truncate a file of the store after every other kill: the server must refuse it
     #[arg(long)]
     damage: bool,
-    /// Our binary; built with the profile `ci` when not given
+    /// Our binary [default: built with the profile `ci`]
     #[arg(long)]
     capstan: Option<PathBuf>,
 }
 
-/// Whether the server is up.
+/// State of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Up,
     Down,
-    /// Writers stop; watchers go on to the end marker.
-    LastWords,
+    /// Writers stop; watchers continue to the end marker.
+    Draining,
     Over,
 }
 
-/// Clients wait here while the server is down.
+/// Blocks clients while the server is down.
 #[derive(Clone, Debug)]
 pub struct Gate(watch::Receiver<Phase>);
 
 impl Gate {
-    /// Waits until writing makes sense; false when it never will again.
+    /// Waits until the server accepts writes. False when the run is over.
     pub async fn open(&mut self) -> bool {
         let phase = self.0.wait_for(|phase| *phase != Phase::Down).await;
         phase.is_ok_and(|phase| *phase == Phase::Up)
     }
 
-    /// Waits until the server is there; false when the run is over.
+    /// Waits until the server is up. False when the run is over.
     pub async fn reopened(&mut self) -> bool {
         let phase = self.0.wait_for(|phase| *phase != Phase::Down).await;
         phase.is_ok_and(|phase| *phase != Phase::Over)
@@ -139,7 +139,7 @@ pub async fn run(options: Options) -> Result<()> {
     }
 
     tokio::time::sleep(Duration::from_millis(200)).await;
-    phase.send(Phase::LastWords)?;
+    phase.send(Phase::Draining)?;
     let mut in_doubt = 0;
     for writer in writers {
         in_doubt += writer.await??.in_doubt;
@@ -149,9 +149,10 @@ pub async fn run(options: Options) -> Result<()> {
     let mut sequences = Vec::new();
     let mut resumed = 0;
     for watcher in watchers {
-        let patience = Duration::from_secs(60);
-        let (seen, times) =
-            tokio::time::timeout(patience, watcher).await.context("a watcher saw no end")???;
+        let timeout = Duration::from_secs(60);
+        let (seen, times) = tokio::time::timeout(timeout, watcher)
+            .await
+            .context("a watcher did not see the end marker")???;
         sequences.push(seen);
         resumed += times;
     }
@@ -160,11 +161,11 @@ pub async fn run(options: Options) -> Result<()> {
     let acknowledged = acknowledged.lock().await;
     ledger::check(&sequences, &acknowledged, &stored)?;
     if options.damage {
-        println!("{damaged} times a file was deleted, emptied or cut off, and each time the server named it");
+        println!("{damaged} files were deleted, emptied or truncated, and the server named each of them");
     }
     restarts.sort_unstable();
     println!(
-        "{} kills in {}: {} acknowledged writes all there, {in_doubt} in doubt resolved, {} events seen alike by {} watchers over {resumed} connections",
+        "{} kills in {}: {} acknowledged writes kept, {in_doubt} unacknowledged ones resolved, {} events seen by each of {} watchers over {resumed} connections",
         options.rounds,
         human_duration(started.elapsed()),
         acknowledged.len(),

@@ -1,4 +1,4 @@
-//! Clients that watch, and resume where they were when the server comes back.
+//! Clients that watch, and resume when the server is back.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::ledger::{EventKind, Seen};
 use super::{END, Gate, parse_count, parse_revision};
 use crate::api::Api;
 
-/// Watches from a revision until the end marker appears; every reconnect resumes after the last revision seen.
+/// Watches from a revision until the end marker appears. Reconnects resume after the last revision seen.
 pub async fn watch(api: Api, mut gate: Gate, query: String, from: u64) -> Result<(Vec<Seen>, usize)> {
     let mut seen = Vec::new();
     let mut last = from;
@@ -22,7 +22,7 @@ pub async fn watch(api: Api, mut gate: Gate, query: String, from: u64) -> Result
             continue;
         };
         resumed += 1;
-        // A line cut off by the crash is not an event.
+        // A line truncated by the crash is not an event.
         while let Ok(Some(event)) = events.next().await {
             let object = &event["object"];
             let kind = match event["type"].as_str() {

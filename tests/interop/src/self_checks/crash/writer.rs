@@ -1,4 +1,4 @@
-//! Clients that write all the time and remember exactly what they were promised.
+//! Clients that write constantly and record every acknowledged write.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::ledger::Acknowledged;
 use super::{COLLECTION, Gate, LABEL, parse_count, parse_revision};
 use crate::api::{Api, Reply, content};
 
-/// What a writer knows of one object.
+/// Last known state of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     uid: String,
@@ -20,7 +20,7 @@ struct Known {
     count: u64,
 }
 
-/// A writer with objects of its own: nobody else touches them, so what is stored must be what it was told.
+/// A writer with objects of its own: the stored state must be what it was last acknowledged.
 #[derive(Debug)]
 pub struct Writer {
     api: Api,
@@ -30,7 +30,7 @@ pub struct Writer {
     known: Vec<Option<Known>>,
     count: u64,
     acknowledged: Arc<Mutex<Vec<Acknowledged>>>,
-    /// Writes whose answer was lost.
+    /// Writes whose response was lost.
     pub in_doubt: usize,
 }
 
@@ -52,7 +52,7 @@ impl Writer {
         Self { api, gate, rng, known: vec![None; names.len()], names, count: 0, acknowledged, in_doubt: 0 }
     }
 
-    /// Writes until the gate closes for good.
+    /// Writes until the run is over.
     pub async fn run(mut self) -> Result<Self> {
         while self.gate.open().await {
             let which = self.rng.random_range(0..self.names.len());
@@ -82,7 +82,7 @@ impl Writer {
         };
         match answer {
             Ok(reply) if reply.status.is_success() => self.accept(which, &intent, reply).await,
-            // A server that is going down may say so; anything else is a wrong answer to a right request.
+            // A server that shuts down may return a 5xx. Any other error to a valid request is a failure.
             Ok(reply) if reply.status.as_u16() < 500 => {
                 bail!(
                     "{name}: {} to a write that must succeed: {}",
@@ -113,7 +113,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The answer was lost: what is stored is either what was there before or what was asked for.
+    /// Resolves a write whose response was lost: the stored state must be either the one before or the requested one.
     async fn resolve(&mut self, which: usize, intent: &Intent) -> Result<()> {
         self.in_doubt += 1;
         let path = format!("{COLLECTION}/{}", self.names[which]);

@@ -29,13 +29,13 @@ async fn our_kubeadm_accepts_and_rejects_what_real_kubeadm_does() {
         let mut machine = vm(runs(verb, &config.join("\n---\n")));
         machine.image = Image { kubernetes: Some("v1.36.3".to_owned()) };
         let booted = boot(machine).await;
-        let says = case["says"].as_str().unwrap_or_default();
+        let error = case["error"].as_str().unwrap_or_default();
         let is_as_expected = match &booted.outcome {
-            Ok(_) => says.is_empty(),
-            Err(why) => !says.is_empty() && why.contains(says),
+            Ok(_) => error.is_empty(),
+            Err(why) => !error.is_empty() && why.contains(error),
         };
         if !is_as_expected {
-            wrong.push(format!("{}: {:?} instead of {says:?}", case["name"], booted.outcome));
+            wrong.push(format!("{}: {:?} instead of {error:?}", case["name"], booted.outcome));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
