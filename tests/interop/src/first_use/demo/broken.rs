@@ -90,7 +90,7 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     )
     .await?;
     ensure!(
-        answer.lines().any(|line| line.starts_with("Machine/demo-workers-")),
+        answer.starts_with("Cluster/demo is not ready: Machine/demo-workers-"),
         "the cause is a Machine:\n{answer}"
     );
     kubectl.run(&config, &["delete", "-f", budget.to_str().context("path")?, "--timeout=60s"]).await?;
