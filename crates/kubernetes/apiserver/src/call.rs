@@ -249,6 +249,17 @@ impl Call {
         if crate::crd::is_definition(self.resource()) { MAX_CRD_DEPTH } else { MAX_DEPTH }
     }
 
+    /// A body as its client sent it, for the audit log; none if it cannot be parsed.
+    pub fn body_as_sent(&self, bytes: &Bytes) -> Option<Value> {
+        let kind = self.content_type.as_deref().unwrap_or_default();
+        let encoding = match negotiation::body(Some(kind), self.endpoint()) {
+            Ok(encoding) => encoding,
+            Err(_) if kind.contains("yaml") => Encoding::Yaml,
+            Err(_) => Encoding::Json,
+        };
+        self.parse(bytes, encoding).ok().map(|decoded| decoded.value)
+    }
+
     /// Parses a body without looking at what it holds.
     pub fn parse(&self, bytes: &Bytes, encoding: Encoding) -> Result<Decoded> {
         let max_depth = self.max_depth();

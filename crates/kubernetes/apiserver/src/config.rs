@@ -9,6 +9,7 @@ use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
 use capstan_streams::PodStreams;
 
 use crate::admission::Admission;
+use crate::audit::Audit;
 use crate::auth::{Authorizer, ObjectSource};
 use crate::conversion::Conversions;
 use crate::digest::Digest;
@@ -25,6 +26,7 @@ pub struct Config {
     pub(crate) kinds: Vec<Arc<dyn Kinds>>,
     pub(crate) connections: ConnectionLimits,
     pub(crate) in_flight: InFlightLimits,
+    pub(crate) audit: Option<Arc<Audit>>,
     history_bytes: Option<u64>,
     policy: Option<SharedPolicy>,
 }
@@ -74,6 +76,7 @@ impl Config {
             kinds: Vec::new(),
             connections: ConnectionLimits::default(),
             in_flight: InFlightLimits::default(),
+            audit: None,
             history_bytes: None,
             policy: None,
         }
@@ -131,6 +134,13 @@ impl Config {
     #[must_use]
     pub fn with_in_flight(mut self, limits: InFlightLimits) -> Self {
         self.in_flight = limits;
+        self
+    }
+
+    /// Records requests.
+    #[must_use]
+    pub fn with_audit(mut self, audit: Arc<Audit>) -> Self {
+        self.audit = Some(audit);
         self
     }
 

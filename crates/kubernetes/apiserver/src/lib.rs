@@ -6,6 +6,7 @@
 //! socket except the TLS front door and calls to webhooks.
 
 pub mod admission;
+mod audit;
 pub mod auth;
 pub mod backup;
 mod bootstrap;
@@ -51,6 +52,7 @@ mod verbs;
 mod versions;
 pub mod webhook_client;
 
+pub use audit::Audit;
 pub use config::Config;
 pub use digest::Digest;
 pub use in_flight::InFlightLimits;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::webhook::Webhooks;
 use crate::admission::{Admission, CertificateSubjectRestriction, Warnings};
+use crate::audit::Audit;
 use crate::auth::rbac::Rbac;
 use crate::auth::{
     AlwaysAllow, Attributes, Authenticator, Authorizer, ObjectSource, ServiceAccountTokens, User,
@@ -61,6 +62,8 @@ pub(crate) struct ServerParts {
     /// Open connections, where it is served on a listener.
     pub connections: Arc<Connections>,
     pub in_flight: RequestsInFlight,
+    /// Records requests, if the owner wants that.
+    pub audit: Option<Arc<Audit>>,
     /// Who may take of which namespace's quotas.
     pub turns: Turns,
 }
@@ -111,6 +114,7 @@ impl ServerParts {
             metrics: Metrics::default(),
             connections: Arc::new(Connections::new(config.connections)),
             in_flight: RequestsInFlight::new(config.in_flight),
+            audit: config.audit,
             turns: Turns::default(),
             store,
             env,

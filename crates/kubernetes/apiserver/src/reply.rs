@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use capstan_transport::WatchEvent;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use crate::status::Status;
@@ -25,7 +25,23 @@ pub type Reply = Response<ReplyBody>;
 const PIECE: usize = 128 * 1024;
 
 /// Body of a [`Reply`].
-pub struct ReplyBody(Inner);
+pub struct ReplyBody(Inner, Option<Ending>);
+
+/// Somebody who wants to know when a body has ended, or was dropped.
+pub(crate) trait AtEnd: Send {
+    fn ended(self: Box<Self>);
+}
+
+/// Lives as long as the body.
+struct Ending(Option<Box<dyn AtEnd>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.0.take() {
+            waiting.ended();
+        }
+    }
+}
 
 enum Inner {
     Full(Option<Bytes>),
@@ -38,23 +54,23 @@ enum Inner {
 impl ReplyBody {
     /// A body known whole.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Full(Some(bytes.into())))
+        Self(Inner::Full(Some(bytes.into())), None)
     }
 
     /// A body of many shared parts, sent without assembling it first.
     pub fn pieces(parts: Vec<Bytes>) -> Self {
         let bytes = parts.iter().map(|p| p.len() as u64).sum();
-        Self(Inner::Pieces { left: parts.into(), bytes })
+        Self(Inner::Pieces { left: parts.into(), bytes }, None)
     }
 
     /// A body that goes on until the stream ends.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Inner::Stream(Box::pin(stream)))
+        Self(Inner::Stream(Box::pin(stream)), None)
     }
 
     /// A watch, which is encoded only if somebody reads it as bytes.
     pub(crate) fn watch(body: WatchBody) -> Self {
-        Self(Inner::Watch(Box::new(body)))
+        Self(Inner::Watch(Box::new(body)), None)
     }
 }
 
@@ -67,8 +83,40 @@ impl ReplyBody {
     /// The events of a watch whose client wants them in JSON and whole; otherwise the body.
     pub(crate) fn into_events(self) -> Result<impl Stream<Item = Vec<WatchEvent>> + Send, Self> {
         match self.0 {
-            Inner::Watch(watch) => watch.into_events().map_err(|watch| Self::watch(watch)),
-            other => Err(Self(other)),
+            Inner::Watch(watch) => match watch.into_events() {
+                // What waits for the end of the body waits for the end of the events.
+                Ok(events) => {
+                    let ending = self.1;
+                    Ok(events.inspect(move |_| {
+                        let _ = &ending;
+                    }))
+                }
+                Err(watch) => Err(Self(Inner::Watch(Box::new(watch)), self.1)),
+            },
+            other => Err(Self(other, self.1)),
+        }
+    }
+
+    /// Whether it goes on until its client or the server ends it.
+    pub(crate) fn is_long_running(&self) -> bool {
+        matches!(self.0, Inner::Stream(_) | Inner::Watch(_))
+    }
+
+    /// Tells somebody when the body has ended, or was dropped.
+    pub(crate) fn at_end(&mut self, waiting: impl AtEnd + 'static) {
+        self.1 = Some(Ending(Some(Box::new(waiting))));
+    }
+
+    /// A body known whole.
+    pub(crate) fn bytes(&self) -> Option<Bytes> {
+        match &self.0 {
+            Inner::Full(bytes) => bytes.clone(),
+            Inner::Pieces { left, bytes } => {
+                let mut joined = BytesMut::with_capacity(usize::try_from(*bytes).ok()?);
+                left.iter().for_each(|part| joined.extend_from_slice(part));
+                Some(joined.freeze())
+            }
+            Inner::Stream(_) | Inner::Watch(_) | Inner::Gzip { .. } => None,
         }
     }
 
@@ -86,9 +134,10 @@ impl ReplyBody {
         let left = match self.0 {
             Inner::Full(bytes) => bytes.into_iter().collect(),
             Inner::Pieces { left, .. } => left,
-            other => return Self(other),
+            other => return Self(other, self.1),
         };
-        Self(Inner::Gzip { left, encoder: Some(Box::new(GzEncoder::new(Vec::new(), Compression::fast()))) })
+        let encoder = Some(Box::new(GzEncoder::new(Vec::new(), Compression::fast())));
+        Self(Inner::Gzip { left, encoder }, self.1)
     }
 }
 

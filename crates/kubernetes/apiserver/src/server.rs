@@ -16,6 +16,7 @@ use capstan_store::Store;
 use tokio::net::TcpListener;
 
 use crate::admission::Warnings;
+use crate::audit::{self, Record};
 use crate::auth::{Attributes, User};
 use crate::call::Call;
 use crate::config::{Config, Policy, StartError};
@@ -110,15 +111,21 @@ impl Server {
         let in_flight = self.parts.metrics.begin(&info);
         let dry_run = query.get("dryRun") == Some("All");
         let labels = Labels::new(&info, is_apply(&head.headers), dry_run);
-        let warnings = Warnings::default();
-        let mut resource = None;
-        let mut reply = match self.answer(&head, info, query, body, &warnings, &mut resource).await {
-            Ok(reply) => reply,
-            Err(status) => reply::failure(&status),
+        let mut about = About::default();
+        let warnings = &about.warnings.clone();
+        let id = audit::request_id(&head.headers, &self.parts.env);
+        let audit = self.parts.audit.as_ref();
+        about.record = audit.map(|audit| Record::new(audit, &self.parts.env, &id, &head, &info));
+        let (mut reply, failure) = match self.answer(&head, info, query, body, &mut about).await {
+            Ok(reply) => (reply, None),
+            Err(status) => (reply::failure(&status), Some(status)),
         };
         drop(in_flight);
+        if let Some(record) = about.record.take() {
+            record.answered(failure.as_ref(), &mut reply).await;
+        }
         let metrics = &self.parts.metrics;
-        metrics.answered(&labels, resource.as_deref(), reply.status(), started.elapsed());
+        metrics.answered(&labels, about.resource.as_deref(), reply.status(), started.elapsed());
         if compression::accepted(&head.headers) {
             compression::compress(&mut reply);
         }
@@ -129,21 +136,20 @@ impl Server {
                 headers.append(header::WARNING, value);
             }
         }
-        if let Ok(id) = HeaderValue::from_str(&self.parts.env.uuid()) {
+        if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert("audit-id", id);
         }
         reply
     }
 
-    /// Answers a request and tells what it was about.
+    /// Answers a request and reports what it was about.
     async fn answer<B>(
         &self,
         head: &request::Parts,
         info: RequestInfo,
         query: Query,
         request_body: B,
-        warnings: &Warnings,
-        about: &mut Option<Arc<Resource>>,
+        about: &mut About,
     ) -> Result<Reply>
     where
         B: Body<Data = Bytes> + Send,
@@ -151,24 +157,45 @@ impl Server {
     {
         check_timeout(&info, &query)?;
 
+        let warnings = &about.warnings.clone();
         let user = match head.extensions.get::<User>() {
             // An in-process caller brings its identity along.
             Some(user) => user.clone(),
             None => {
                 // Whoever accepts connections leaves the client's proven identity here.
                 let peer = head.extensions.get::<Arc<PeerIdentity>>();
-                self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings)?
+                match self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings) {
+                    Ok(user) => user,
+                    Err(status) => {
+                        if let Some(record) = &mut about.record {
+                            record.not_authenticated(&info, &status).await;
+                        }
+                        return Err(status);
+                    }
+                }
             }
         };
+        if let Some(record) = &mut about.record {
+            record.identified(&user, &info).await;
+        }
         let mut request = attributes(&info, user);
         if let Some(user) = crate::auth::impersonated(&head.headers, &request, &*self.parts.authorizer)? {
+            if let Some(record) = &mut about.record {
+                record.impersonates(&user);
+            }
             request.user = user;
         }
         let _seat = match self.parts.in_flight.enter(&info, &request.user) {
             Ok(seat) => seat,
             Err(too_many) => return Ok(too_many.reply()),
         };
-        self.parts.authorize(&request)?;
+        let decision = self.parts.authorizer.authorize(&request);
+        if let Some(record) = &mut about.record {
+            record.authorized(decision.allowed(), decision.reason());
+        }
+        if !decision.allowed() {
+            return Err(crate::auth::forbidden(&request, decision.reason()));
+        }
         let user = request.user;
 
         if info.has_empty_segment {
@@ -186,7 +213,7 @@ impl Server {
         let Some(resource) = registry.find(&info.group, &info.version, &info.resource) else {
             return Ok(route::not_found(&info));
         };
-        *about = Some(resource.clone());
+        about.resource = Some(resource.clone());
         let route = match Route::resolve(resource, &info) {
             Ok(route) => route,
             Err(refusal) => return Ok(refusal.reply(resource, &info)),
@@ -220,9 +247,23 @@ impl Server {
         } else {
             body::read(request_body).await?
         };
+        if let Some(record) =
+            about.record.as_mut().filter(|record| record.wants_request() && !body.is_empty())
+            && let Some(object) = call.body_as_sent(&body)
+        {
+            record.request_object(object);
+        }
         let answer = dispatch(&call, &body).await?;
         respond::respond(&call, answer)
     }
+}
+
+/// What becomes known of a request while it is answered.
+#[derive(Default)]
+struct About {
+    resource: Option<Arc<Resource>>,
+    warnings: Warnings,
+    record: Option<Record>,
 }
 
 /// What the request counts as for negotiation.

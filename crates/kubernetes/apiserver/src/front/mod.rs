@@ -10,6 +10,7 @@ mod tests;
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,6 +28,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
+use crate::audit::RemoteAddress;
 use crate::server::Server;
 use activity::{Activity, BusyBody};
 pub use connections::ConnectionLimits;
@@ -94,7 +96,7 @@ pub async fn serve(
         let (acceptor, server, pki) = (acceptor.clone(), server.clone(), pki.clone());
         let (stopped, open) = (stopped.clone(), open.clone());
         tokio::spawn(async move {
-            attend(&acceptor, stream, &pki, server, stopped).await;
+            attend(&acceptor, stream, address, &pki, server, stopped).await;
             drop(open);
         });
     }
@@ -109,13 +111,16 @@ pub async fn serve(
 async fn attend<S>(
     acceptor: &TlsAcceptor,
     stream: S,
+    address: IpAddr,
     pki: &Pki,
     server: Server,
     mut stopped: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some((stream, service)) = shake_hands(acceptor, stream, pki, server).await else { return };
+    let Some((stream, service)) = shake_hands(acceptor, stream, pki, server, Some(address)).await else {
+        return;
+    };
     let activity = service.activity.clone();
     let mut builder = protocol(stream.get_ref().1.alpn_protocol());
     builder.http2().keep_alive_interval(PING).keep_alive_timeout(PONG);
@@ -184,7 +189,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let acceptor = TlsAcceptor::from(tls);
-    let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server).await else { return };
+    let Some((stream, service)) = shake_hands(&acceptor, stream, &pki, server, None).await else { return };
     let builder = protocol(stream.get_ref().1.alpn_protocol());
     let connection =
         builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
@@ -198,6 +203,7 @@ async fn shake_hands<S>(
     stream: S,
     pki: &Pki,
     server: Server,
+    address: Option<IpAddr>,
 ) -> Option<(TlsStream<S>, WithPeer)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -215,7 +221,8 @@ where
     };
     // Once per connection: verifying a chain is dear, and a connection has one client.
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| pki.peer(chain)).map(Arc::new);
-    Some((stream, WithPeer { server, peer, activity: Activity::new() }))
+    let address = address.map(RemoteAddress);
+    Some((stream, WithPeer { server, peer, address, activity: Activity::new() }))
 }
 
 /// How a connection speaks HTTP: what its TLS handshake agreed on, version 1 where it agreed on nothing. To guess
@@ -232,6 +239,7 @@ fn protocol(agreed: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
 struct WithPeer {
     server: Server,
     peer: Option<Arc<PeerIdentity>>,
+    address: Option<RemoteAddress>,
     activity: Arc<Activity>,
 }
 
@@ -247,6 +255,9 @@ impl Service<http::Request<hyper::body::Incoming>> for WithPeer {
     fn call(&mut self, mut request: http::Request<hyper::body::Incoming>) -> Self::Future {
         if let Some(peer) = &self.peer {
             request.extensions_mut().insert(peer.clone());
+        }
+        if let Some(address) = self.address {
+            request.extensions_mut().insert(address);
         }
         let busy = self.activity.begin();
         let server = self.server.clone();

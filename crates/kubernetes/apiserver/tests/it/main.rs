@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod attacks;
+mod audit;
 mod autoscalers;
 mod backups;
 mod client;

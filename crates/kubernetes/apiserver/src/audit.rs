@@ -1,0 +1,227 @@
+//! Recording of requests: who did what, with which outcome.
+//!
+//! ```text
+//! received ─▶ identified: the policy decides ─▶ RequestReceived ─▶ … ─▶ answered ─▶ ResponseStarted, of a watch
+//!                                                                         └──▶ ResponseComplete, when the body has ended
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ::http::{HeaderMap, header, request};
+use bytes::Bytes;
+use capstan_audit::{
+    AuditLog, Decision, Event, Level, ObjectReference, Policy, Request, ResponseStatus, Stage, UserInfo,
+};
+use capstan_env::Env;
+use serde_json::Value;
+
+use crate::auth::User;
+use crate::http::info::RequestInfo;
+use crate::reply::Reply;
+use crate::status::Status;
+
+/// Bytes of an `Audit-ID` that a client may choose.
+const MAX_ID: usize = 64;
+/// Bytes of a user agent that are recorded.
+const MAX_USER_AGENT: usize = 1024;
+
+/// What a server records, and where.
+pub struct Audit {
+    pub policy: Policy,
+    pub log: AuditLog,
+}
+
+/// The address that a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RemoteAddress(pub IpAddr);
+
+/// The id of a request: the client's, so that it can be followed through several servers, or a new one.
+pub(crate) fn request_id(headers: &HeaderMap, env: &Env) -> String {
+    let given = headers.get("audit-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    given.map_or_else(|| env.uuid(), |id| id.chars().take(MAX_ID).collect())
+}
+
+/// The record of one request.
+pub(crate) struct Record {
+    audit: Arc<Audit>,
+    env: Env,
+    decision: Decision,
+    event: Event,
+}
+
+impl Record {
+    pub fn new(audit: &Arc<Audit>, env: &Env, id: &str, head: &request::Parts, info: &RequestInfo) -> Self {
+        let now = env.now();
+        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let event = Event {
+            kind: Event::KIND,
+            api_version: Event::API_VERSION,
+            level: Level::None,
+            audit_id: id.to_owned(),
+            stage: Stage::RequestReceived,
+            request_uri: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            verb: info.verb.clone(),
+            user: UserInfo::default(),
+            impersonated_user: None,
+            source_ips: source_addresses(head),
+            user_agent: text(header::USER_AGENT).chars().take(MAX_USER_AGENT).collect(),
+            object_ref: info.is_resource.then(|| ObjectReference {
+                resource: info.resource.clone(),
+                namespace: info.namespace.clone(),
+                name: info.name.clone(),
+                api_group: info.group.clone(),
+                api_version: info.version.clone(),
+                subresource: info.subresource.clone(),
+            }),
+            response_status: None,
+            request_object: None,
+            response_object: None,
+            request_received_timestamp: now,
+            stage_timestamp: now,
+            annotations: Default::default(),
+        };
+        Self { audit: audit.clone(), env: env.clone(), decision: Decision::default(), event }
+    }
+
+    /// The client is known: the policy decides what is recorded.
+    pub async fn identified(&mut self, user: &User, info: &RequestInfo) {
+        self.decide(user, info);
+        self.record(Stage::RequestReceived).await;
+    }
+
+    fn decide(&mut self, user: &User, info: &RequestInfo) {
+        self.decision = self.audit.policy.decide(&Request {
+            user: &user.name,
+            groups: &user.groups,
+            verb: &info.verb,
+            is_resource: info.is_resource,
+            namespace: &info.namespace,
+            group: &info.group,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            name: &info.name,
+            path: &info.path,
+        });
+        self.event.level = self.decision.level;
+        self.event.user = user_info(user);
+    }
+
+    /// The client could not be authenticated. Recorded as if nobody had sent the request.
+    pub async fn not_authenticated(&mut self, info: &RequestInfo, status: &Status) {
+        self.decide(&User::default(), info);
+        self.event.response_status = Some(response_status(401, Some(status)));
+        self.record(Stage::ResponseStarted).await;
+        self.decision = Decision::default();
+    }
+
+    pub fn impersonates(&mut self, user: &User) {
+        self.event.impersonated_user = Some(user_info(user));
+    }
+
+    pub fn authorized(&mut self, allowed: bool, reason: &str) {
+        let decision = if allowed { "allow" } else { "forbid" };
+        let annotations = &mut self.event.annotations;
+        annotations.insert("authorization.k8s.io/decision".to_owned(), decision.to_owned());
+        annotations.insert("authorization.k8s.io/reason".to_owned(), reason.to_owned());
+    }
+
+    /// Whether bodies of requests are recorded.
+    pub fn wants_request(&self) -> bool {
+        self.decision.level >= Level::Request
+    }
+
+    pub fn request_object(&mut self, object: Value) {
+        self.event.request_object = Some(self.without_managed_fields(object));
+    }
+
+    fn without_managed_fields(&self, mut object: Value) -> Value {
+        if self.decision.omit_managed_fields {
+            let forget = |object: &mut Value| {
+                if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.remove("managedFields");
+                }
+            };
+            forget(&mut object);
+            if let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) {
+                items.iter_mut().for_each(forget);
+            }
+        }
+        object
+    }
+
+    /// The response is ready. A watch is complete when its body has ended, everything else now.
+    pub async fn answered(mut self, failure: Option<&Status>, reply: &mut Reply) {
+        if self.decision.level == Level::None {
+            return;
+        }
+        self.event.response_status = Some(response_status(reply.status().as_u16(), failure));
+        if reply.body().is_long_running() {
+            self.record(Stage::ResponseStarted).await;
+            reply.body_mut().at_end(self);
+            return;
+        }
+        if self.decision.level >= Level::RequestResponse && is_json(reply.headers()) {
+            let object = reply.body().bytes().and_then(|bytes| parsed(&bytes));
+            self.event.response_object = object.map(|object| self.without_managed_fields(object));
+        }
+        self.record(Stage::ResponseComplete).await;
+    }
+
+    async fn record(&mut self, stage: Stage) {
+        if self.decision.records(stage) {
+            self.event.stage = stage;
+            self.event.stage_timestamp = self.env.now();
+            self.audit.log.record(&self.event).await;
+        }
+    }
+}
+
+/// A long response has ended, or its client has gone.
+impl crate::reply::AtEnd for Record {
+    fn ended(mut self: Box<Self>) {
+        // A runtime that is shutting down takes no more tasks; its watches end with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { self.record(Stage::ResponseComplete).await });
+        }
+    }
+}
+
+fn user_info(user: &User) -> UserInfo {
+    UserInfo {
+        username: user.name.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: user.extra.clone(),
+    }
+}
+
+fn response_status(code: u16, failure: Option<&Status>) -> ResponseStatus {
+    let json = failure.map(Status::to_json).unwrap_or_default();
+    let text = |field: &str| json[field].as_str().unwrap_or_default().to_owned();
+    ResponseStatus {
+        status: text("status"),
+        message: text("message"),
+        reason: text("reason"),
+        code,
+        ..ResponseStatus::default()
+    }
+}
+
+/// Addresses as the client and proxies state them, then the one that is certain.
+fn source_addresses(head: &request::Parts) -> Vec<String> {
+    let stated = ["x-forwarded-for", "x-real-ip"].into_iter().filter_map(|name| head.headers.get(name));
+    let stated = stated.filter_map(|value| value.to_str().ok()).flat_map(|list| list.split(','));
+    let mut all: Vec<IpAddr> = stated.filter_map(|text| text.trim().parse().ok()).take(16).collect();
+    all.extend(head.extensions.get::<RemoteAddress>().map(|address| address.0));
+    all.dedup();
+    all.iter().map(ToString::to_string).collect()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+fn parsed(bytes: &Bytes) -> Option<Value> {
+    serde_json::from_slice(bytes).ok()
+}
