@@ -61,7 +61,7 @@ pub async fn explained(demo: &Demo, kubectl: &Tool, workdir: &Workdir) -> Result
     why(demo, "image", &["E-CS-NOTFOUND", "no-such-image", "fixed by: user", "fix: ", "next retry: "])
         .await?;
     opened(demo, "image", &["CloudStackMachine/image-", "Failing"])?;
-    let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--timeout", "2s"])?;
+    let blocked = demo.run(&["up", "-f", &made[0].1, "--no-plan", "--lines", "--patience", "2s"])?;
     ensure!(
         blocked.code == 4 && blocked.err.contains("E-CS-NOTFOUND blocks cluster image"),
         "up ended with {}: {}",
