@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::output::{Stdio, eprint_line, print_line};
 use crate::plugins::Plugins;
 use crate::{
-    backup, bundle, console, delete, demo, doctor, events, get, inspect, kubeconfig, logging, manager,
+    audit, backup, bundle, console, delete, demo, doctor, events, get, inspect, kubeconfig, logging, manager,
     orphans, pause, plan, release_files, scale, server, sim, store, up, upgrade, version, wait,
 };
 
@@ -66,6 +66,8 @@ enum Verb {
     Restore(backup::RestoreArgs),
     /// Repair the store of a data directory
     Store(store::Args),
+    /// Check an audit log
+    Audit(audit::Args),
     /// Check a management cluster and suggest fixes
     Doctor(doctor::Args),
     /// Collect a support bundle; secrets are redacted
@@ -147,6 +149,7 @@ fn run_command(plugins: &Plugins, matches: &ArgMatches) -> Result<Exit> {
         Verb::Backup(args) => backup::backup(&args).map(done),
         Verb::Restore(args) => backup::restore(&args).map(done),
         Verb::Store(args) => store::run(&args),
+        Verb::Audit(args) => audit::run(&args),
         Verb::Doctor(args) => doctor::run(&args, plugins),
         Verb::SupportBundle(args) => bundle::run(&args, plugins),
         Verb::Sim => sim::run(plugins, of_verb).map(done),

@@ -9,6 +9,7 @@
 
 mod apply;
 mod assembly;
+mod audit;
 mod backup;
 mod bundle;
 mod change;

@@ -16,6 +16,7 @@ use clap::{ArgAction, ArgMatches, Command, Id};
 use tokio::net::TcpListener;
 
 use crate::assembly::{Assembly, ControllerArgs};
+use crate::audit::{self, LogArgs};
 use crate::connection::ADMIN;
 use crate::open_files;
 use crate::output::print_line;
@@ -45,6 +46,8 @@ pub struct Args {
     new_token_key: bool,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    audit: LogArgs,
     #[command(flatten)]
     assembly: ControllerArgs,
 }
@@ -139,7 +142,7 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
         true => None,
         false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
-    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.limits).await?;
+    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.limits, &args.audit).await?;
     server.start_controllers(env).await?;
     announce(&server, &args, started)?;
     server.serve(args.tls_san, signals::stop()).await
@@ -164,6 +167,7 @@ impl Server {
         listen: SocketAddr,
         assembly: Option<Assembly>,
         limits: &LimitArgs,
+        audit: &LogArgs,
     ) -> Result<Self> {
         if !in_memory {
             crate::store::expect(dir)?;
@@ -179,11 +183,18 @@ impl Server {
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
         let mut config = config.with_connections(limits.connections()).with_in_flight(limits.requests());
+        let audit = audit.open()?;
+        if let Some(audit) = &audit {
+            config = config.with_audit(audit.clone());
+        }
         if let Some(assembly) = &assembly {
             let kinds = ClusterApi::new(assembly.rules()).converting(assembly.versions());
             config = config.with_kinds(Arc::new(kinds));
         }
         let api = ApiServer::start(config, pki.clone()).await?;
+        if let Some(audit) = audit {
+            api.show_metrics(move || audit::metrics(&audit));
+        }
         let kubeconfig = dir.join(ADMIN);
         let text = pki.admin_kubeconfig("capstan", &format!("https://{address}"))?;
         let text = format!("{text:#}\n");

@@ -1,6 +1,7 @@
 //! The binary as a user runs it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod audits;
 mod backups;
 mod demo;
 mod manager;
