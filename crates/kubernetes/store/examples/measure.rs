@@ -38,7 +38,7 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
-/// Processor time of this process. More telling than the clock where other programs run.
+/// CPU time of this process. More reliable than wall-clock time on a shared machine.
 fn processor() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -46,7 +46,7 @@ fn processor() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Prints what something took.
+/// Prints the duration of some work.
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (begun, cpu) = (Instant::now(), processor());
     let result = work();
@@ -54,7 +54,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writers that each wait for one write before the next, for a time.
+/// Runs writers that each wait for one write before the next, for a time.
 async fn writes(store: &Plain, writers: usize, time: Duration) {
     let before = store.metrics();
     let (begun, cpu) = (Instant::now(), processor());

@@ -1,4 +1,4 @@
-//! Backups: an image of the whole store, and a new data directory made from one.
+//! Backups: an image of the whole store, and a new data directory restored from one.
 
 use std::{
     collections::BTreeMap,
@@ -26,26 +26,26 @@ use crate::{
 /// Least distance between the revision of a backup and that of the store restored from it.
 const STEP: u64 = 1_000_000_000;
 
-/// What a restore brought back.
+/// Result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The revision that was backed up.
+    /// Revision of the backup.
     pub backed_up: u64,
-    /// The revision at which the restored store begins.
+    /// First revision of the restored store. Everything before it is compacted.
     pub revision: u64,
-    /// The number of entries.
+    /// Number of restored entries.
     pub entries: u64,
 }
 
-/// A consistent image of a store at one revision, in blocks that are made when they are asked for. Reads and
-/// writes of the store go on meanwhile.
+/// A consistent image of a store at one revision. Blocks are encoded on demand. Reads and writes of the store
+/// continue meanwhile.
 pub struct Image<D> {
     revision: u64,
     blocks: Blocks<D>,
 }
 
 impl<D> Image<D> {
-    /// The revision it shows.
+    /// The revision of the image.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -60,7 +60,7 @@ impl<D> Iterator for Image<D> {
 }
 
 impl<D: Digest> Store<D> {
-    /// A consistent image of the present state as one self-checking stream, in O(1).
+    /// A consistent image of the current state as one stream with checksums, in O(1).
     pub fn image(&self) -> Image<D> {
         let state = self.shared().state.load_full();
         Image { revision: state.revision, blocks: Blocks::new(state.clone(), 0, state.revision) }
@@ -75,14 +75,14 @@ impl<D: Digest> Store<D> {
     }
 }
 
-/// A backup that was read and checked to its end.
+/// A backup that was read completely and verified.
 #[derive(Clone)]
 pub struct Backup {
     pub(crate) state: State<()>,
 }
 
 impl Backup {
-    /// Reads a backup; nothing of one that is damaged or cut off is used.
+    /// Reads and verifies a backup. Fails if any of it is damaged or truncated.
     pub fn read(input: &mut dyn Read) -> Result<Self, OpenError> {
         const BACKUP: &str = "the backup";
         let state = image::read(input).map_err(|error| match error {
@@ -95,26 +95,25 @@ impl Backup {
         Ok(Self { state })
     }
 
-    /// The revision that was backed up.
+    /// Revision of the backup.
     pub fn revision(&self) -> u64 {
         self.state.revision
     }
 
-    /// The number of entries.
+    /// Number of entries in the backup.
     pub fn entries(&self) -> u64 {
         self.state.count
     }
 
-    /// Begins a data directory. Until the restore is finished, a store refuses to open there.
+    /// Begins a data directory. A store refuses to open it until the restore is finished.
     ///
-    /// Clients may have seen revisions after the backup, and after an earlier restore of the same backup,
-    /// that never happened as far as the restored store knows. Were they reused, a client would resume a
-    /// watch in the middle of another history and miss events without noticing. So the restored store begins
-    /// at a revision beyond all of them, with everything before it compacted: such a client is told to list
-    /// anew. That revision is `now` in microseconds since 1970, which no store reaches by counting below a
-    /// million transactions per second, is different for each restore, and stays below 2^53 until the year
-    /// 2255 for clients that compute in floating point; or a thousand million beyond the backup, if the clock
-    /// says less.
+    /// Clients may have seen revisions after the backup, or after an earlier restore of the same backup, that the
+    /// restored store never had. If they were reused, a client would resume a watch in another history and miss
+    /// events silently. The restored store therefore starts at a revision beyond all of them, with everything before
+    /// it compacted, so that such a client must list again. That revision is `now` in microseconds since 1970. No
+    /// store reaches it by counting below a million transactions per second, it differs for each restore, and it
+    /// stays below 2^53 until the year 2255 for clients that use floating point. If the clock is behind, it is a
+    /// thousand million beyond the backup's.
     pub fn begin(self, disk: impl Disk, now: SystemTime) -> Result<Restore, OpenError> {
         if !is_empty(&disk)? {
             return Err(OpenError::NotEmpty);
@@ -123,7 +122,7 @@ impl Backup {
         let clock = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros());
         let revision = u64::try_from(clock).unwrap_or(u64::MAX / 2).max(state.revision.saturating_add(STEP));
         let backed_up = std::mem::replace(&mut state.revision, revision);
-        // The manifest comes last: a directory without it does not open.
+        // The manifest is written last: a directory without it does not open.
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let store = new_identity(&*disk).map_err(|source| failed("create", MANIFEST.into(), source))?;
         let first = revision + 1;
@@ -133,7 +132,7 @@ impl Backup {
     }
 }
 
-/// A restore under way: what belongs beside the store is put there before it is finished.
+/// A restore in progress. Files that belong next to the store are written before [`Self::finish`].
 #[must_use]
 pub struct Restore {
     disk: Arc<dyn Disk>,
@@ -144,7 +143,7 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Writes the entries. From here on the directory opens.
+    /// Writes the entries. After this the directory opens.
     pub fn finish(self) -> Result<Restored, OpenError> {
         let (state, revision) = (&self.state, self.state.revision);
         let snapshot = write_snapshot(&*self.disk, state, self.store, revision)
@@ -163,7 +162,7 @@ fn failed(operation: &'static str, file: String, source: io::Error) -> OpenError
     OpenError::Io { operation, file, source }
 }
 
-/// Makes a data directory from a backup: [`Backup::read`], [`Backup::begin`] and [`Restore::finish`].
+/// Creates a data directory from a backup: [`Backup::read`], [`Backup::begin`] and [`Restore::finish`].
 pub fn restore(backup: &mut dyn Read, disk: impl Disk, now: SystemTime) -> Result<Restored, OpenError> {
     Backup::read(backup)?.begin(disk, now)?.finish()
 }

@@ -1,4 +1,4 @@
-//! Checkpoints: snapshots that let the log's beginning go.
+//! Checkpoints: snapshots that allow old log segments to be removed.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     Digest,
-    commit::{Lane, Shared},
+    commit::{Lane, StoreCore},
     disk::{Disk, Sequential},
     image,
     log::snapshot_name,
@@ -20,10 +20,9 @@ use crate::{
     state::State,
 };
 
-impl<D: Digest> Shared<D> {
-    /// What is due after a commit: a snapshot once the log has outgrown the data, and the removal of files
-    /// that the window of history no longer needs. On a full disk, history goes as soon as a snapshot makes that
-    /// possible.
+impl<D: Digest> StoreCore<D> {
+    /// Maintenance after a commit: writes a snapshot once the log has outgrown the data, and removes files that the
+    /// history window no longer needs. On a full disk, history is dropped as soon as a snapshot allows it.
     pub fn maintain(self: &Arc<Self>, lane: &mut Lane, checkpoint: bool) {
         let Some(log) = &mut lane.log else { return };
         let mut state = self.state.load_full();
@@ -31,7 +30,7 @@ impl<D: Digest> Shared<D> {
         let squeezed = lane.full && lane.since_snapshot > log.disk().reserve_unit() / 4;
         if checkpoint || outgrown || squeezed {
             lane.since_snapshot = 0;
-            // A segment that begins where the snapshot ends: damage before it does not matter then.
+            // A segment that begins where the snapshot ends, so that damage before it does not matter.
             log.rotate_next();
             self.start_checkpoint(log.manifest().clone(), state.clone());
         }
@@ -71,8 +70,8 @@ impl<D: Digest> Shared<D> {
     }
 }
 
-/// A checkpoint under way; over when dropped, also if it never ran.
-struct Running<D>(Arc<Shared<D>>);
+/// A checkpoint in progress. Dropping it ends the checkpoint, even if it never ran.
+struct Running<D>(Arc<StoreCore<D>>);
 
 impl<D> Drop for Running<D> {
     fn drop(&mut self) {
@@ -90,19 +89,19 @@ impl<D> Running<D> {
         self.0.counters.checkpointed(result.is_ok());
         match result {
             Ok(()) => self.0.snapshots.lock().push(state.revision),
-            // The log has everything; a later checkpoint tries again.
+            // The log is complete; a later checkpoint retries.
             Err(error) => {
-                tracing::warn!(%error, "the store could not write a snapshot; its log keeps growing")
+                tracing::warn!(%error, "cannot write a snapshot of the store; the log keeps growing")
             }
         }
         if let Err(error) = reserve::keep(&**manifest.disk(), size_estimate(state)) {
-            tracing::debug!(%error, "no space could be set aside for the next snapshot");
+            tracing::debug!(%error, "cannot reserve space for the next snapshot");
         }
     }
 }
 
-/// Writes a snapshot and lists it in the manifest. One that cannot be listed is left for the next start to remove:
-/// if the manifest is in doubt, it may be listed.
+/// Writes a snapshot and adds it to the manifest. If the manifest update fails, the file is kept: the manifest on
+/// disk may already list it. The next start removes it if not.
 fn add_snapshot<D>(manifest: &Manifest, state: &State<D>) -> io::Result<()> {
     let prefix = write_snapshot(&**manifest.disk(), state, manifest.store(), state.revision)?;
     let update = manifest.update(|contents| {
@@ -111,12 +110,12 @@ fn add_snapshot<D>(manifest: &Manifest, state: &State<D>) -> io::Result<()> {
     update.map_err(UpdateError::into_inner)
 }
 
-/// Most bytes that a snapshot of the state has.
+/// Upper bound of the size of a snapshot in bytes.
 pub(crate) fn size_estimate<D>(state: &State<D>) -> u64 {
     state.weight + state.count * 64 + state.buckets.len() as u64 * 512 + 512
 }
 
-/// Writes a snapshot under another name, syncs it, then gives it its name.
+/// Writes a snapshot under a temporary name, syncs and renames it.
 pub(crate) fn write_snapshot<D>(
     disk: &dyn Disk,
     state: &State<D>,
@@ -126,7 +125,7 @@ pub(crate) fn write_snapshot<D>(
     let name = snapshot_name(revision);
     let temporary = format!("{}tmp", name.trim_end_matches("bin"));
     let bytes = size_estimate(state);
-    // Filling the disk with a snapshot would stop writes that still had space. There is a file for that case.
+    // A snapshot must not use up the space that writes still have. The reserve is for that case.
     let plenty = disk.available()? / 2 >= bytes;
     let reserved = if plenty { None } else { reserve::take(disk, bytes, &temporary)? };
     if !plenty && reserved.is_none() {
@@ -153,7 +152,7 @@ pub(crate) fn write_snapshot<D>(
     Ok(prefix)
 }
 
-/// Sums up what passes through.
+/// Counts and checksums the bytes written.
 struct Measured<'a> {
     inner: Sequential<'a>,
     checksum: Hasher,

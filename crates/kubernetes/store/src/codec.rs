@@ -1,22 +1,21 @@
-//! Bytes on disk: little-endian numbers, and the header every file begins with.
+//! Encoding on disk: little-endian numbers, and the header of every file.
 
 use bytes::Bytes;
 
 use crate::entry::Stamp;
 
-/// The newest format this code reads. A later format keeps the layout of the header. Format 2 has the identity of
-/// the store in the header; format 1, which backups still have, has zero there.
+/// The newest format that this code reads. Later formats keep the layout of the header. Format 2 has the identity of
+/// the store in the header; format 1, which backups still use, has zero there.
 pub(crate) const VERSION: u32 = 2;
 
-/// Length of the header.
+/// Length of the header in bytes.
 pub(crate) const HEADER: usize = 32;
 
-/// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Frames of commits.
     Log,
-    /// The whole state at one revision; also what a backup is.
+    /// The whole state at one revision. Also the format of a backup.
     Image,
 }
 
@@ -29,18 +28,18 @@ impl Kind {
     }
 }
 
-/// The beginning of a file: magic (8), version (4), store (4), revision (8), chain (4), checksum (4).
+/// The header of a file: magic (8), version (4), store (4), revision (8), chain (4), checksum (4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The store that the file belongs to; 0 in backups and in files of format 1.
+    /// Identity of the store; 0 in backups and in files of format 1.
     pub store: u32,
-    /// A log's first revision, an image's own.
+    /// The first revision of a log segment, or the revision of an image.
     pub revision: u64,
-    /// A log's: the checksum of the last frame before it.
+    /// Checksum of the last frame before this log segment.
     pub chain: u32,
 }
 
-/// Why a header was not accepted.
+/// Why a header was rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadHeader {
     Damaged,
@@ -79,7 +78,7 @@ impl Header {
     }
 }
 
-/// Reads numbers and slices off the front of bytes; none if they end too early.
+/// Reads numbers and slices from the front of a buffer. `None` if it is too short.
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -109,13 +108,13 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A name with its length before it.
+    /// Reads a name with its length prefix.
     pub fn name(&mut self) -> Option<&'a str> {
         let length = self.u16()?;
         std::str::from_utf8(self.take(length.into())?).ok()
     }
 
-    /// A value with its stamp and length before it. Copied, so that it does not keep its surroundings.
+    /// Reads a value with its stamp and length prefix. Copies it, so that it does not keep the whole buffer alive.
     pub fn value(&mut self) -> Option<(Bytes, Stamp)> {
         let stamp = Stamp { start: self.u32()?, len: self.u8()? };
         let length = self.u32()? as usize;
@@ -125,7 +124,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends what [`Fields::name`] reads. Names longer than a `u16` counts are refused before they get here.
+/// Appends what [`Fields::name`] reads. Longer names than a `u16` can count were rejected before.
 pub(crate) fn put_name(buffer: &mut Vec<u8>, name: &str) {
     buffer.extend_from_slice(&(name.len() as u16).to_le_bytes());
     buffer.extend_from_slice(name.as_bytes());

@@ -1,4 +1,4 @@
-//! The commit lane: one group at a time is checked, stamped, logged, published and acknowledged.
+//! The commit lane: checks, stamps, logs, publishes and acknowledges one group at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,45 +24,45 @@ use crate::{
 
 /// Largest transaction, in bytes of keys and values.
 const MAX_TRANSACTION: usize = 64 << 20;
-/// Revisions the floor may rise before the events of quiet buckets are forgotten as well.
+/// How far the history floor may rise before the events of idle buckets are dropped as well.
 const SWEEP: u64 = 1024;
 
-/// What all handles and watches of a store share.
-pub(crate) struct Shared<D> {
+/// State shared by all handles and watches of a store.
+pub(crate) struct StoreCore<D> {
     pub options: Options,
     pub state: ArcSwap<State<D>>,
     pub counters: Counters,
     pub health: Mutex<Health>,
-    /// Rung whenever a commit is published, a checkpoint ends, or the store closes.
+    /// Notified when a commit is published, a checkpoint ends, or the store closes.
     pub published: Notify,
-    /// Rung when a bucket changes, for the buckets that were ever watched.
-    bells: Mutex<BTreeMap<Arc<str>, Arc<Notify>>>,
+    /// One per watched bucket; notified when the bucket changes.
+    bucket_notifiers: Mutex<BTreeMap<Arc<str>, Arc<Notify>>>,
     pub queue: Mutex<Queue<D>>,
     pub lane: Mutex<Lane>,
     /// Revisions of the snapshots on disk, oldest first.
     pub snapshots: Mutex<Vec<u64>>,
     pub checkpointing: AtomicBool,
-    /// The lane's work returns at once and is done on the writer's task.
+    /// The disk does not block, so commits run on the writer's task.
     pub inline: bool,
     pub durable: bool,
     closed: AtomicBool,
 }
 
-/// What belongs to the one who commits.
+/// State of the committer. Guarded by one lock.
 pub(crate) struct Lane {
-    /// None in memory, and once closed.
+    /// `None` in memory, and once closed.
     pub log: Option<Log>,
     frame: FrameBuilder,
     window: Window,
-    /// The floor at the last sweep over all buckets.
+    /// The history floor at the last sweep over all buckets.
     swept: u64,
-    /// Log bytes since the last snapshot was begun.
+    /// Log bytes since the last snapshot was started.
     pub since_snapshot: u64,
-    /// The disk has no space but the reserve.
+    /// The disk has no space except the reserve.
     pub full: bool,
 }
 
-impl<D> Shared<D> {
+impl<D> StoreCore<D> {
     pub fn in_memory(options: Options, state: State<D>) -> Self {
         let window = options.window();
         Self::new(options, state, window, None, Vec::new(), 0)
@@ -92,7 +92,7 @@ impl<D> Shared<D> {
             counters: Counters::default(),
             health: Mutex::default(),
             published: Notify::new(),
-            bells: Mutex::default(),
+            bucket_notifiers: Mutex::default(),
             queue: Mutex::default(),
             lane: Mutex::new(Lane { log, frame, window, swept: 0, since_snapshot, full: false }),
             snapshots: Mutex::new(snapshots),
@@ -103,31 +103,31 @@ impl<D> Shared<D> {
         }
     }
 
-    pub fn bell(&self, bucket: &str) -> Arc<Notify> {
-        let mut bells = self.bells.lock();
-        if let Some(bell) = bells.get(bucket) {
-            return bell.clone();
+    pub fn notifier(&self, bucket: &str) -> Arc<Notify> {
+        let mut bucket_notifiers = self.bucket_notifiers.lock();
+        if let Some(notifier) = bucket_notifiers.get(bucket) {
+            return notifier.clone();
         }
-        let bell = Arc::new(Notify::new());
-        bells.insert(bucket.into(), bell.clone());
-        bell
+        let notifier = Arc::new(Notify::new());
+        bucket_notifiers.insert(bucket.into(), notifier.clone());
+        notifier
     }
 
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Ends the watches and takes no more writes.
+    /// Ends all watches and rejects further writes.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         *self.health.lock() = Health::Closed;
-        for bell in self.bells.lock().values() {
-            bell.notify_waiters();
+        for notifier in self.bucket_notifiers.lock().values() {
+            notifier.notify_waiters();
         }
         self.published.notify_waiters();
     }
 
-    /// Lets go of the disk of a closed store. Whoever holds the lane meanwhile does this when it is done.
+    /// Releases the disk of a closed store. If another task holds the lane, that task does it at the end.
     pub fn release_if_closed(&self) {
         if self.is_closed()
             && let Some(mut lane) = self.lane.try_lock()
@@ -136,15 +136,15 @@ impl<D> Shared<D> {
         }
     }
 
-    /// Shows a new state to readers and wakes the watches of the buckets that changed.
+    /// Publishes a new state to readers and wakes the watches of changed buckets.
     pub fn publish(&self, next: State<D>, touched: &BTreeSet<Arc<str>>) {
         self.state.store(Arc::new(next));
-        let bells: Vec<_> = {
-            let bells = self.bells.lock();
-            touched.iter().filter_map(|bucket| bells.get(bucket).cloned()).collect()
+        let bucket_notifiers: Vec<_> = {
+            let bucket_notifiers = self.bucket_notifiers.lock();
+            touched.iter().filter_map(|bucket| bucket_notifiers.get(bucket).cloned()).collect()
         };
-        for bell in bells {
-            bell.notify_waiters();
+        for notifier in bucket_notifiers {
+            notifier.notify_waiters();
         }
         self.published.notify_waiters();
     }
@@ -165,8 +165,8 @@ impl<D> Shared<D> {
     }
 }
 
-impl<D: Digest> Shared<D> {
-    /// Commits a group. Nobody sees or hears of any of it before all of it is durable.
+impl<D: Digest> StoreCore<D> {
+    /// Commits a group. Nothing of it is visible or acknowledged before all of it is durable.
     pub fn commit(self: &Arc<Self>, lane: &mut Lane, group: Vec<Request<D>>) {
         if group.is_empty() {
             return;
@@ -210,7 +210,7 @@ impl<D: Digest> Shared<D> {
                     self.counters.committed(written);
                 }
                 Err(AppendError::Full) if ordinary && reclaiming => {
-                    // There may be space for what does not need as much.
+                    // Smaller writes, and those that may use the reserve, can still succeed.
                     let refused = |request: &mut Request<D>| request.job.space() == Some(Space::Ordinary);
                     let mut rest = group;
                     for request in rest.extract_if(.., refused) {
@@ -219,7 +219,7 @@ impl<D: Digest> Shared<D> {
                     return self.commit(lane, rest);
                 }
                 Err(error) => {
-                    // Conflicts too: what they conflict with may be a write that did not happen.
+                    // Conflicts fail too: they may conflict with a write that did not happen.
                     for (request, outcome) in group.iter().zip(&mut outcomes) {
                         if request.job.space().is_some() {
                             *outcome = Err(WriteError::from(&error));
@@ -247,7 +247,7 @@ impl<D: Digest> Shared<D> {
             }
         }
         if compact {
-            self.look_for_space(lane);
+            self.check_for_space(lane);
         }
         self.maintain(lane, checkpoint);
         for reply in others {
@@ -255,7 +255,7 @@ impl<D: Digest> Shared<D> {
         }
     }
 
-    /// Makes the frame that was built durable.
+    /// Makes the frame durable.
     fn log(&self, lane: &mut Lane, first: u64, now: u64, space: Space) -> Result<(), AppendError> {
         let Some(log) = &mut lane.log else { return Ok(()) };
         let begun = Instant::now();
@@ -264,7 +264,7 @@ impl<D: Digest> Shared<D> {
                 let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.counters.logged(bytes, micros);
                 lane.since_snapshot += bytes;
-                // That a delete found space says nothing about other writes.
+                // A delete may have used the reserve; that does not mean that other writes have space.
                 lane.full &= space == Space::Reserve;
                 if !lane.full {
                     self.set_health(Health::Writable);
@@ -282,10 +282,10 @@ impl<D: Digest> Shared<D> {
         }
     }
 
-    /// Finds out whether a disk that was full has space again, so that health does not wait for the next write.
-    fn look_for_space(&self, lane: &mut Lane) {
+    /// Checks whether a full disk has space again, so that health recovers without waiting for a write.
+    fn check_for_space(&self, lane: &mut Lane) {
         let Some(log) = lane.log.as_mut().filter(|_| lane.full) else { return };
-        match log.set_aside() {
+        match log.reserve_more() {
             Ok(()) => {
                 lane.full = false;
                 self.set_health(Health::Writable);
@@ -295,13 +295,13 @@ impl<D: Digest> Shared<D> {
         }
     }
 
-    /// A mark at the end of the log makes damage of the last commit detectable, which otherwise looks like
-    /// a commit that a crash cut short. A store that cannot write it is closed all the same.
+    /// Writes a marker at the end of the log. It makes damage of the last commit detectable, which otherwise looks
+    /// like a commit interrupted by a crash. The store is closed even if this fails.
     fn write_close_mark(&self, lane: &mut Lane, now: u64) {
         lane.frame.clear();
         let revision = self.state.load().revision + 1;
         if let Err(error) = self.log(lane, revision, now, Space::Reserve) {
-            tracing::warn!(?error, "the store could not mark its log as complete");
+            tracing::warn!(?error, "cannot mark the log of the store as complete");
         }
         if let Some(log) = lane.log.take() {
             log.close();
@@ -309,7 +309,7 @@ impl<D: Digest> Shared<D> {
     }
 }
 
-/// Forgets history: of the buckets at hand always, of all of them now and then.
+/// Drops old history: always for the buckets at hand, from time to time for all of them.
 fn forget<D>(lane: &mut Lane, next: &mut State<D>, now: u64, touched: &BTreeSet<Arc<str>>, all: bool) {
     let floor = lane.window.floor(next.revision, now);
     if all || floor >= lane.swept.saturating_add(SWEEP) {
@@ -321,7 +321,7 @@ fn forget<D>(lane: &mut Lane, next: &mut State<D>, now: u64, touched: &BTreeSet<
     }
 }
 
-/// Refuses what could not be committed whatever the state.
+/// Rejects writes that are invalid in any state.
 pub(crate) fn validate<D>(writes: &[Write]) -> Result<(), WriteError<D>> {
     let mut size = 0;
     let mut keys = BTreeSet::new();
@@ -341,7 +341,7 @@ pub(crate) fn validate<D>(writes: &[Write]) -> Result<(), WriteError<D>> {
     Ok(())
 }
 
-/// Checks one transaction against the state its predecessors leave, and applies it if it holds.
+/// Checks one transaction against the state after its predecessors, and applies it if there is no conflict.
 fn transact<D>(
     next: &mut State<D>,
     writes: &[Write],

@@ -1,4 +1,4 @@
-//! What is stored: entries, the events that change them, and the writes that ask for a change.
+//! Stored entries, the events that change them, and writes.
 
 use std::{
     fmt,
@@ -8,10 +8,10 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// What readers want to know of a value without parsing it each time (labels, owner, ...). Computed when
-/// first asked for, once per entry, and shared by all readers.
+/// Data derived from a value, such as labels and owners, that readers need without parsing it each time. Computed on
+/// first use, once per entry, and shared by all readers.
 pub trait Digest: Send + Sync + 'static {
-    /// Reads the digest out of a stored value.
+    /// Computes the digest of a stored value. Must not fail: values of any content are passed.
     fn of(bucket: &str, key: &str, value: &Bytes) -> Self;
 }
 
@@ -19,7 +19,7 @@ impl Digest for () {
     fn of(_: &str, _: &str, _: &Bytes) {}
 }
 
-/// The decimal digits of the revision inside a value.
+/// Position and length of the decimal revision inside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub start: u32,
@@ -28,15 +28,15 @@ pub(crate) struct Stamp {
 
 /// A stored value: the exact bytes that every get, list and watch serves.
 pub struct Entry<D> {
-    /// The bucket that holds the entry.
+    /// The bucket of the entry.
     pub bucket: Arc<str>,
-    /// The name of the entry in its bucket.
+    /// Its key, unique within the bucket.
     pub key: Arc<str>,
     /// The revision of the transaction that wrote this value.
     pub revision: u64,
     /// The value, with `revision` stamped in.
     pub value: Bytes,
-    /// What the writer marked the value with; 0 if this process did not write it.
+    /// The mark that the writer passed; 0 if another process wrote the value.
     pub mark: u64,
     pub(crate) stamp: Stamp,
     digest: OnceLock<D>,
@@ -51,28 +51,28 @@ impl<D> Entry<D> {
         Self { mark, ..self }
     }
 
-    /// The same bytes with another revision at the stamp.
+    /// The same value with another revision.
     pub fn restamped(&self, revision: u64) -> Bytes {
         let start = self.stamp.start as usize;
         let end = start + usize::from(self.stamp.len);
         stamp(&self.value[..start], revision, &self.value[end..]).0
     }
 
-    /// The value around its stamp: the parts from which a write of the same value is built.
+    /// The value around its stamp, from which a write of the same value can be built.
     pub fn unstamped(&self) -> Stamped {
         let start = self.stamp.start as usize;
         let end = start + usize::from(self.stamp.len);
         Stamped { head: self.value.slice(..start), tail: self.value.slice(end..), mark: 0 }
     }
 
-    /// Bytes this entry accounts for when the size of the live data is measured.
+    /// Size of this entry in the accounting of live data, in bytes.
     pub(crate) fn weight(&self) -> u64 {
         (self.key.len() + self.value.len()) as u64
     }
 }
 
 impl<D: Digest> Entry<D> {
-    /// The digest of the value. The first reader pays for it, off the commit path and not at start-up.
+    /// The digest of the value. Computed by the first reader, neither on the commit path nor at startup.
     pub fn digest(&self) -> &D {
         self.digest.get_or_init(|| D::of(&self.bucket, &self.key, &self.value))
     }
@@ -84,15 +84,15 @@ impl<D> fmt::Debug for Entry<D> {
     }
 }
 
-/// A value with a gap for its revision: `head`, decimal revision, `tail`. The committer assigns the revision
-/// and writes the final bytes once.
+/// A value with a gap for its revision: `head`, decimal revision, `tail`. The committer assigns the revision and
+/// writes the final bytes once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamped {
     /// The bytes before the revision.
     pub head: Bytes,
     /// The bytes after the revision.
     pub tail: Bytes,
-    /// A number of the writer's own that whoever reads the entry finds beside it. It is not stored.
+    /// A number of the writer's choice that readers find on the entry. It is not persisted.
     pub mark: u64,
 }
 
@@ -120,14 +120,14 @@ fn stamp(head: &[u8], revision: u64, tail: &[u8]) -> (Bytes, Stamp) {
     (value.freeze(), Stamp { start: head.len() as u32, len: len as u8 })
 }
 
-/// What a write requires of the present entry.
+/// Precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// There is none.
+    /// The key has no entry.
     Absent,
-    /// It was last written at this revision.
+    /// The entry was last written at this revision.
     Revision(u64),
-    /// Nothing is required.
+    /// No precondition.
     Any,
 }
 
@@ -136,24 +136,24 @@ pub enum Expect {
 pub enum Write {
     /// Creates or replaces an entry.
     Put {
-        /// The bucket to write to.
+        /// The bucket; created on first use.
         bucket: Arc<str>,
-        /// The key to write.
+        /// The key; at most 65,535 bytes.
         key: Arc<str>,
         /// The new value.
         value: Stamped,
-        /// The condition under which to write.
+        /// Precondition; the write conflicts if it does not hold.
         expect: Expect,
     },
-    /// Removes an entry. A key that holds nothing is a conflict, whatever is expected.
+    /// Deletes an entry. A missing key is always a conflict, whatever the precondition.
     Delete {
-        /// The bucket to delete from.
+        /// The bucket of the entry.
         bucket: Arc<str>,
-        /// The key to delete.
+        /// The key of the entry.
         key: Arc<str>,
         /// The final state, carried by the event.
         last: Stamped,
-        /// The condition under which to delete.
+        /// Precondition; the delete conflicts if it does not hold.
         expect: Expect,
     },
 }
@@ -177,7 +177,7 @@ impl Write {
         }
     }
 
-    /// Whether the write may happen where `current` is what the key holds.
+    /// Whether the precondition holds, given the current entry.
     pub(crate) fn admits<D>(&self, current: Option<&Arc<Entry<D>>>) -> bool {
         let (expect, deletes) = match self {
             Self::Put { expect, .. } => (expect, false),
@@ -191,13 +191,13 @@ impl Write {
     }
 }
 
-/// What a successful write did.
+/// Result of a successful write.
 pub struct Written<D> {
     /// The revision of the transaction.
     pub revision: u64,
-    /// The new entry; none after a delete.
+    /// The new entry; `None` after a delete.
     pub entry: Option<Arc<Entry<D>>>,
-    /// What the key held before.
+    /// The entry before the write.
     pub previous: Option<Arc<Entry<D>>>,
     /// The final bytes of a deleted entry, stamped with `revision`.
     pub last: Option<Bytes>,
@@ -215,22 +215,22 @@ impl<D> fmt::Debug for Written<D> {
 
 /// One change of one key, as watchers see it.
 pub struct Event<D> {
-    /// The revision of the transaction; all events of one transaction share it.
+    /// The revision of the transaction. All events of one transaction share it.
     pub revision: u64,
-    /// The new entry; none if it was deleted.
+    /// The new entry; `None` if it was deleted.
     pub current: Option<Arc<Entry<D>>>,
-    /// What the key held before; none if it was created.
+    /// The entry before the change; `None` if it was created.
     pub previous: Option<Arc<Entry<D>>>,
     /// The final bytes of a deleted entry, stamped with `revision`.
     pub last: Option<Bytes>,
 }
 
 impl<D> Event<D> {
-    /// The key that changed.
+    /// The changed key.
     pub fn key(&self) -> &str {
         match (&self.current, &self.previous) {
             (Some(entry), _) | (None, Some(entry)) => &entry.key,
-            // The committer builds no event without an entry on one side.
+            // The committer never builds an event without an entry on either side.
             (None, None) => "",
         }
     }

@@ -1,9 +1,9 @@
-//! Images: the whole state at one revision in one self-checking stream. Snapshots in the data directory
-//! and backups are both images.
+//! Images: the whole state at one revision in one stream with checksums. Snapshots in the data directory and backups
+//! are both images.
 //!
-//! Header, then blocks: payload length (4), number of the block (4), checksum of these, of the header's
-//! checksum and of the payload (4), payload. A payload is records: a bucket, an entry of the last bucket,
-//! or the end with the number of entries. An image that does not end so is incomplete.
+//! A header is followed by blocks: payload length (4), block number (4), checksum of these, of the header's checksum
+//! and of the payload (4), payload. A payload consists of records: a bucket, an entry of the last bucket, or the end
+//! with the number of entries. An image without the end record is incomplete.
 
 use std::{
     io::{self, Read, Write},
@@ -22,7 +22,7 @@ use crate::{
 const BLOCK: usize = 256 << 10;
 /// Length, number and checksum before a payload.
 const BLOCK_HEAD: usize = 12;
-/// No block is larger: one transaction is not, and a block ends with the entry that fills it.
+/// Upper bound of a block: a block ends with the entry that fills it, and transactions are smaller.
 const MAX_BLOCK: usize = 128 << 20;
 
 const BUCKET: u8 = 1;
@@ -40,7 +40,7 @@ pub(crate) enum ImageError {
     Io(#[from] io::Error),
 }
 
-/// Writes the state as an image of `revision` that belongs to a store.
+/// Writes the state as an image at `revision` with the identity of a store.
 pub(crate) fn write<D>(state: &State<D>, store: u32, revision: u64, out: &mut dyn Write) -> io::Result<()> {
     Blocks::new(Arc::new(state.clone()), store, revision).try_for_each(|block| out.write_all(&block))
 }
@@ -49,16 +49,16 @@ fn seed(header: &[u8; HEADER]) -> [u8; 4] {
     [header[28], header[29], header[30], header[31]]
 }
 
-/// The header and the blocks of an image, each made when it is asked for.
+/// The header and the blocks of an image, encoded on demand.
 pub(crate) struct Blocks<D> {
     state: Arc<State<D>>,
     header: [u8; HEADER],
     number: u32,
-    place: Place,
+    next: NextRecord,
 }
 
-/// What comes next.
-enum Place {
+/// The next record.
+enum NextRecord {
     Header,
     /// The bucket after this one.
     Bucket(Option<Arc<str>>),
@@ -70,15 +70,15 @@ enum Place {
 impl<D> Blocks<D> {
     pub fn new(state: Arc<State<D>>, store: u32, revision: u64) -> Self {
         let header = Header { store, revision, chain: 0 }.encode(Kind::Image);
-        Self { state, header, number: 0, place: Place::Header }
+        Self { state, header, number: 0, next: NextRecord::Header }
     }
 
-    /// Adds records from where the last block ended until the block is full or nothing is left.
+    /// Adds records until the block is full or nothing is left.
     fn fill(&mut self, block: &mut Vec<u8>) {
         let state = self.state.clone();
         while block.len() < BLOCK {
-            self.place = match std::mem::replace(&mut self.place, Place::Over) {
-                Place::Entry(name, after) => {
+            self.next = match std::mem::replace(&mut self.next, NextRecord::Over) {
+                NextRecord::Entry(name, after) => {
                     let entries = state.buckets.get(&name).map(|bucket| &bucket.entries);
                     let range =
                         (after.as_deref().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
@@ -94,44 +94,44 @@ impl<D> Blocks<D> {
                         }
                     }
                     match last {
-                        Some(_) => Place::Entry(name, last),
-                        None => Place::Bucket(Some(name)),
+                        Some(_) => NextRecord::Entry(name, last),
+                        None => NextRecord::Bucket(Some(name)),
                     }
                 }
-                Place::Header | Place::Bucket(None) => {
+                NextRecord::Header | NextRecord::Bucket(None) => {
                     put_bucket(block, state.buckets.iter().next(), state.count)
                 }
-                Place::Bucket(Some(name)) => {
+                NextRecord::Bucket(Some(name)) => {
                     let after = (Bound::Excluded(&*name), Bound::Unbounded);
                     put_bucket(block, state.buckets.range::<_, str>(after).next(), state.count)
                 }
-                Place::Over => return,
+                NextRecord::Over => return,
             };
         }
     }
 }
 
-/// Begins a bucket, or ends the image if there is none.
-fn put_bucket<D>(block: &mut Vec<u8>, next: Option<(&Arc<str>, &Arc<Bucket<D>>)>, count: u64) -> Place {
+/// Starts a bucket, or ends the image if there is none.
+fn put_bucket<D>(block: &mut Vec<u8>, next: Option<(&Arc<str>, &Arc<Bucket<D>>)>, count: u64) -> NextRecord {
     let Some((name, bucket)) = next else {
         block.push(END);
         block.extend_from_slice(&count.to_le_bytes());
-        return Place::Over;
+        return NextRecord::Over;
     };
     block.push(BUCKET);
     block.extend_from_slice(&bucket.revision.to_le_bytes());
     put_name(block, name);
-    Place::Entry(name.clone(), None)
+    NextRecord::Entry(name.clone(), None)
 }
 
 impl<D> Iterator for Blocks<D> {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        match self.place {
-            Place::Over => return None,
-            Place::Header => {
-                self.place = Place::Bucket(None);
+        match self.next {
+            NextRecord::Over => return None,
+            NextRecord::Header => {
+                self.next = NextRecord::Bucket(None);
                 return Some(Bytes::copy_from_slice(&self.header));
             }
             _ => {}
@@ -163,7 +163,7 @@ fn block_checksum(seed: [u8; 4], head: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads an image: its state, with its revision as the oldest there is history of.
+/// Reads an image. The image's revision becomes the oldest of the history.
 pub(crate) fn read<D>(input: &mut dyn Read) -> Result<State<D>, ImageError> {
     let mut header = [0; HEADER];
     fill(input, &mut header, 0)?;
@@ -265,18 +265,18 @@ impl<D> Loader<D> {
     }
 }
 
-/// What can be read of a damaged image.
+/// The readable part of a damaged image.
 pub(crate) struct Partial<D> {
     pub state: State<D>,
     /// Keys in damaged blocks. The bucket is empty if it is unknown.
     pub lost_keys: Vec<(String, String)>,
-    /// Why the image is damaged; none if it is not.
+    /// What is damaged; `None` if the image is intact.
     pub damage: Option<&'static str>,
-    /// There may be lost keys whose names are lost, too.
+    /// Further keys may be lost whose names cannot be read.
     pub unknown_keys: bool,
 }
 
-/// Reads the blocks of an image that are sound.
+/// Reads the intact blocks of an image.
 pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
     let state = State { revision, compacted: revision, ..State::empty() };
     let mut partial = Partial { state, lost_keys: Vec::new(), damage: None, unknown_keys: false };
@@ -295,11 +295,11 @@ pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
     let mut bucket: Option<Arc<str>> = None;
     let (mut offset, mut number, mut complete) = (HEADER, 0, false);
     while offset < bytes.len() && !complete {
-        let Some((payload, is_sound)) = block_at(&bytes[offset..], number, &seeds) else {
+        let Some((payload, is_intact)) = block_at(&bytes[offset..], number, &seeds) else {
             partial.damage = Some("a block's head is damaged");
             partial.unknown_keys = true;
             bucket = None;
-            // The next sound block, wherever it begins.
+            // Skips to the next intact block.
             let next = (offset + 1..bytes.len()).find_map(|at| {
                 let numbers = number..number.saturating_add(64);
                 numbers
@@ -313,10 +313,10 @@ pub(crate) fn read_partial<D>(bytes: &[u8], revision: u64) -> Partial<D> {
             }
             continue;
         };
-        if !is_sound {
+        if !is_intact {
             partial.damage = Some("a block's checksum is wrong");
         }
-        match partial.records(payload, is_sound, &mut bucket) {
+        match partial.records(payload, is_intact, &mut bucket) {
             Some(end) => complete = end,
             None => {
                 bucket = None;
@@ -341,21 +341,21 @@ fn block_at<'a>(bytes: &'a [u8], number: u32, seeds: &[[u8; 4]]) -> Option<(&'a 
         return None;
     }
     let payload = fields.take(length as usize)?;
-    let is_sound = seeds.iter().any(|seed| block_checksum(*seed, &bytes[..8], payload) == stored);
-    Some((payload, is_sound))
+    let is_intact = seeds.iter().any(|seed| block_checksum(*seed, &bytes[..8], payload) == stored);
+    Some((payload, is_intact))
 }
 
 impl<D> Partial<D> {
-    /// Takes over the records of a sound block, or the keys of a damaged one. Whether the image ends with it; none if
-    /// its structure is damaged.
-    fn records(&mut self, payload: &[u8], is_sound: bool, bucket: &mut Option<Arc<str>>) -> Option<bool> {
+    /// Adds the records of an intact block, or the keys of a damaged one. Returns whether the image ends with it;
+    /// `None` if its structure is damaged.
+    fn records(&mut self, payload: &[u8], is_intact: bool, bucket: &mut Option<Arc<str>>) -> Option<bool> {
         let mut fields = Fields(payload);
         while !fields.0.is_empty() {
             match fields.u8()? {
                 BUCKET => {
                     let revision = fields.u64()?;
                     let name: Arc<str> = fields.name()?.into();
-                    if is_sound {
+                    if is_intact {
                         let mut empty = Bucket::empty();
                         empty.revision = revision;
                         self.state.buckets.insert(name.clone(), Arc::new(empty));
@@ -366,7 +366,7 @@ impl<D> Partial<D> {
                     let revision = fields.u64()?;
                     let key: Arc<str> = fields.name()?.into();
                     let (value, stamp) = fields.value()?;
-                    match bucket.as_ref().filter(|_| is_sound) {
+                    match bucket.as_ref().filter(|_| is_intact) {
                         Some(name) => self.insert(Entry::new(name.clone(), key, revision, value, stamp)),
                         None => {
                             let name = bucket.as_deref().unwrap_or_default();

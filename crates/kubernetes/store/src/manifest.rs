@@ -1,8 +1,8 @@
-//! The manifest: which files make up the store, so that one that vanishes, shrinks or is replaced is noticed.
+//! The manifest: lists the files of the store, so that a missing, truncated or replaced file is detected.
 //!
-//! A text file, replaced as a whole: written beside, synced, renamed, and the directory synced. Every other file is
-//! made before it is listed and removed after it is taken off the list, so after a crash there may be files that are
-//! not listed, and never the reverse. Nothing is acknowledged out of a file that is not listed.
+//! It is a text file that is replaced as a whole: written under a temporary name, synced, renamed, and the directory
+//! synced. Every other file is created before it is listed and removed after it is unlisted, so a crash may leave
+//! files that are not listed, and never the reverse. Nothing is acknowledged from a file that is not listed.
 //!
 //! ```text
 //! capstan store manifest 1
@@ -13,9 +13,9 @@
 //! checksum 1f2e3d4c
 //! ```
 //!
-//! After a sealed file's name come its length and checksum. The open segment has the length and checksum of what it
-//! held when the manifest was written, and the least length of the file: space is set aside and recorded here before
-//! frames are written to it, so a segment that was cut off is too short even if the cut is between two frames.
+//! A sealed file has its length and checksum. The open segment has the length and checksum of its content when the
+//! manifest was written, and the least length of the file: space is reserved and recorded here before frames are
+//! written to it, so a truncated segment is too short even if the cut is between two frames.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,6 @@ use crate::{
     reserve,
 };
 
-/// The manifest's name.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 /// A manifest that is being written.
 pub(crate) const TEMPORARY: &str = "MANIFEST.tmp";
@@ -43,7 +42,7 @@ const VERSION: u32 = 1;
 /// Far more than a line for each file of any store.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The first bytes of a file.
+/// Length and checksum of the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub length: u64,
@@ -56,11 +55,11 @@ impl Prefix {
     }
 }
 
-/// What is known of a segment.
+/// Manifest entry of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub prefix: Prefix,
-    /// Least length of the file while it is the one that is written to; none once it is sealed.
+    /// Least length of the file while it is written to; `None` once it is sealed.
     pub open: Option<u64>,
 }
 
@@ -75,10 +74,10 @@ pub(crate) struct Contents {
     pub snapshots: BTreeMap<u64, Prefix>,
 }
 
-/// Why the manifest was not replaced.
+/// Why a manifest update failed.
 #[derive(Debug)]
 pub(crate) enum UpdateError {
-    /// The one before is in place.
+    /// The old manifest is in place.
     Unchanged(io::Error),
     /// Either of the two is in place.
     InDoubt(io::Error),
@@ -91,7 +90,7 @@ impl UpdateError {
         }
     }
 
-    /// Whether there was no space and nothing has changed.
+    /// Whether the disk was full and nothing has changed.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Unchanged(error) if is_full(error))
     }
@@ -120,14 +119,14 @@ impl Manifest {
         self.contents.lock().store
     }
 
-    /// Changes the manifest, durably.
+    /// Changes the manifest durably.
     pub fn update(&self, change: impl FnOnce(&mut Contents)) -> Result<(), UpdateError> {
         let mut contents = self.contents.lock();
         let mut next = contents.clone();
         change(&mut next);
         let text = next.encode();
         let written = write(&*self.disk, &text).or_else(|error| {
-            // Files can only be removed, and space be gained, once the manifest no longer lists them.
+            // Files can only be removed, and space gained, once the manifest no longer lists them.
             if error.is_full() && reserve::give_back(&*self.disk) {
                 write(&*self.disk, &text)
             } else {
@@ -146,21 +145,21 @@ fn write(disk: &dyn Disk, text: &str) -> Result<(), UpdateError> {
         disk.rename(TEMPORARY, MANIFEST)
     })();
     written.map_err(|error| {
-        // For good: a later rename must not find this one under the name.
+        // Durably: a later rename must not find this file.
         let _ = disk.remove(TEMPORARY).and_then(|()| disk.sync_dir());
         UpdateError::Unchanged(error)
     })?;
     disk.sync_dir().map_err(UpdateError::InDoubt)
 }
 
-/// The identity of a store that is about to be created.
+/// A random identity for a new store.
 pub(crate) fn new_identity(disk: &dyn Disk) -> io::Result<u32> {
     let random = disk.random()?;
     Ok(((random >> 32) as u32 ^ random as u32).max(1))
 }
 
 impl Contents {
-    /// Reads the manifest; none if there is none.
+    /// Reads the manifest; `None` if there is none.
     pub fn read(disk: &dyn Disk) -> Result<Option<Self>, OpenError> {
         let failed = |source| OpenError::Io { operation: "read", file: MANIFEST.into(), source };
         let file = match disk.open(MANIFEST) {
@@ -249,7 +248,7 @@ fn hex(text: &str) -> Option<u32> {
     u32::from_str_radix(text, 16).ok()
 }
 
-/// What a file of the store is, by its name.
+/// A file of the store, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileName {
     /// By first revision.

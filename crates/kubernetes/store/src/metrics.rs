@@ -5,16 +5,16 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// What the store has done since it was opened, and how large it is.
+/// Counters since the store was opened, and its current size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Live entries.
+    /// Number of live entries.
     pub entries: u64,
     /// Keys and values of the live entries, in bytes.
     pub live_bytes: u64,
-    /// Transactions committed.
+    /// Committed transactions.
     pub transactions: u64,
-    /// Group commits: syncs of the log.
+    /// Group commits. Each is one sync of the log.
     pub batches: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
@@ -22,23 +22,23 @@ pub struct Metrics {
     pub log_micros: u64,
     /// Snapshots written.
     pub checkpoints: u64,
-    /// Snapshots that could not be written; the log keeps growing until one can.
+    /// Snapshots that failed. The log keeps growing until one succeeds.
     pub checkpoint_failures: u64,
-    /// Files that were found damaged when the store was opened and that it did not need.
+    /// Damaged files found when the store was opened that it did not need.
     pub damaged_files: u64,
 }
 
 /// Whether the store accepts writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// All of them.
+    /// All writes are accepted.
     #[default]
     Writable,
-    /// The disk is full: only deletes and [`crate::Store::reclaim`] succeed. The next write tries again.
+    /// The disk is full: only deletes and [`crate::Store::reclaim`] succeed. Every write retries.
     Full,
-    /// The disk failed; no write succeeds until the store is opened again.
+    /// The disk failed. No write succeeds until the store is opened again.
     Failed(Arc<str>),
-    /// It was closed.
+    /// The store was closed. Reads still work.
     Closed,
 }
 

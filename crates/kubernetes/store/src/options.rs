@@ -1,4 +1,4 @@
-//! How a store is set up.
+//! Configuration of a store.
 
 use std::{
     sync::Arc,
@@ -7,30 +7,30 @@ use std::{
 
 use crate::window::Window;
 
-/// Where the store takes the time from.
+/// Source of the current time.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// How a store is set up. The defaults suit a management plane; tests make them small.
+/// Configuration of a store. The defaults suit a management plane; tests use small values.
 #[derive(Clone)]
 pub struct Options {
     /// Transactions kept for watches to resume from and for reads of older revisions.
     pub history_revisions: u64,
-    /// Age at which history goes even if it is short.
+    /// Age at which history is dropped, even if it is short.
     pub history_age: Duration,
-    /// Bytes of history that are kept: values that were replaced or deleted stay in memory until it goes.
+    /// Bytes of history to keep. Replaced and deleted values stay in memory until their history is dropped.
     pub history_bytes: u64,
-    /// Events that may wait for a watcher before it is told that it lags.
+    /// Pending events after which a watch ends with [`crate::WatchError::Lagged`].
     pub watch_lag: usize,
     /// Log bytes after which a snapshot is written, if the live data is smaller than that.
     pub checkpoint_bytes: u64,
-    /// Size at which the log goes on in a new file.
+    /// Size at which the log continues in a new file.
     pub segment_bytes: u64,
-    /// Where the time comes from. It decides only the age of history.
+    /// Only used for the age of history.
     pub clock: Clock,
 }
 
 impl Options {
-    /// The defaults, with a clock.
+    /// The defaults with a clock.
     pub fn with_clock(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..Self::default() }
     }
@@ -39,7 +39,7 @@ impl Options {
         Window::new(self.history_revisions, self.history_age, self.history_bytes)
     }
 
-    /// Milliseconds since 1970: what the log records.
+    /// Milliseconds since 1970, as the log records it.
     pub(crate) fn now(&self) -> u64 {
         (self.clock)()
             .duration_since(SystemTime::UNIX_EPOCH)

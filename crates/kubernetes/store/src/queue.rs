@@ -1,21 +1,20 @@
-//! The queue before the commit lane, and who empties it.
+//! The queue in front of the commit lane, and who empties it.
 //!
-//! There is no committer thread. On a disk that blocks, the writer that finds the lane free starts a blocking
-//! task that commits until the queue is empty; meanwhile the queue fills with the next group. In memory and
-//! on a simulated disk the writer commits right away, on its own task.
+//! There is no committer thread. On a blocking disk, a writer that finds the lane free starts a blocking task that
+//! commits until the queue is empty; meanwhile the next group collects in the queue. In memory and on a simulated
+//! disk the writer commits immediately, on its own task.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
 
-use crate::{Digest, Write, WriteError, Written, commit::Shared, log::Space};
+use crate::{Digest, Write, WriteError, Written, commit::StoreCore, log::Space};
 
-/// Most bytes of values in one group commit, but for a larger transaction.
+/// Most bytes of values in one group commit, unless a single transaction is larger.
 const GROUP_BYTES: usize = 4 << 20;
 
 pub(crate) type Outcome<D> = Result<Vec<Written<D>>, WriteError<D>>;
 
-/// What is asked of the lane.
 pub(crate) enum Job {
     Write(Vec<Write>, Space),
     Compact,
@@ -31,7 +30,7 @@ impl Job {
         }
     }
 
-    /// The space that a write may use; none for other jobs.
+    /// The space that a write may use; `None` for other jobs.
     pub fn space(&self) -> Option<Space> {
         match self {
             Self::Write(_, space) => Some(*space),
@@ -40,7 +39,7 @@ impl Job {
     }
 }
 
-/// A job that waits, and who waits for it.
+/// A queued job and the channel for its outcome.
 pub(crate) struct Request<D> {
     pub job: Job,
     pub reply: oneshot::Sender<Outcome<D>>,
@@ -59,7 +58,7 @@ impl<D> Default for Queue<D> {
 }
 
 impl<D> Queue<D> {
-    /// The next group. A request whose writer has gone is dropped: what it asked for never happens.
+    /// The next group. Requests of cancelled writers are dropped and never happen.
     fn group(&mut self) -> Vec<Request<D>> {
         let mut group = Vec::new();
         let mut size = 0;
@@ -75,8 +74,8 @@ impl<D> Queue<D> {
     }
 }
 
-impl<D: Digest> Shared<D> {
-    /// Has a job done and waits for its outcome.
+impl<D: Digest> StoreCore<D> {
+    /// Queues a job and waits for its outcome.
     pub async fn submit(self: &Arc<Self>, job: Job) -> Outcome<D> {
         let (reply, answer) = oneshot::channel();
         let leads = {
@@ -92,7 +91,7 @@ impl<D: Digest> Shared<D> {
             }
         } else if self.inline {
             if self.durable {
-                // Lets the tasks that are about to write join the group, as they would during a real sync.
+                // Lets tasks that are about to write join the group, as they would during a real sync.
                 yield_now().await;
             }
             let mut lane = self.lane.lock();
@@ -103,10 +102,10 @@ impl<D: Digest> Shared<D> {
     }
 }
 
-/// The right and the duty to empty the queue. If its task never runs, as when its runtime ends, whoever drops
-/// it does the work: the writers that wait may belong to a runtime that lives on.
+/// The obligation to empty the queue. If its task never runs, for example because its runtime ends, dropping it does
+/// the work: waiting writers may belong to another runtime.
 struct Leadership<D: Digest> {
-    shared: Arc<Shared<D>>,
+    shared: Arc<StoreCore<D>>,
     over: bool,
 }
 

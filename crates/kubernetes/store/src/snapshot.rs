@@ -6,24 +6,24 @@ use imbl::OrdMap;
 
 use crate::Entry;
 
-/// One bucket at one revision. Holding it blocks nobody and keeps only the entries it shows.
+/// One bucket at one revision. It blocks no writer and keeps only its own entries alive.
 pub struct Snapshot<D> {
     pub(crate) revision: u64,
     pub(crate) entries: OrdMap<Arc<str>, Arc<Entry<D>>>,
 }
 
 impl<D> Snapshot<D> {
-    /// The store's revision this view shows.
+    /// The revision of the store that this view shows.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The entry of a key.
+    /// The entry of a key at that revision.
     pub fn get(&self, key: &str) -> Option<&Arc<Entry<D>>> {
         self.entries.get(key)
     }
 
-    /// The entries whose keys begin with `prefix`, in key order, those after the key `after` if one is given.
+    /// Entries whose keys start with `prefix`, in key order, optionally only those after the key `after`.
     pub fn range<'a>(
         &'a self,
         prefix: &'a str,
@@ -40,7 +40,7 @@ impl<D> Snapshot<D> {
             .take_while(move |entry| entry.key.starts_with(prefix))
     }
 
-    /// How many keys begin with `prefix`.
+    /// Number of keys that start with `prefix`.
     pub fn count(&self, prefix: &str) -> usize {
         if prefix.is_empty() { self.entries.len() } else { self.range(prefix, None).count() }
     }

@@ -10,13 +10,13 @@ use crate::{
     entry::{Stamp, Stamped},
 };
 
-/// The revision of an empty store. Not zero: clients read "0" as "any".
+/// The revision of an empty store. Not zero: Kubernetes clients read "0" as "any".
 pub(crate) const FIRST_REVISION: u64 = 1;
 
-/// One version of everything. Cloning is O(1); a clone changes without touching the original.
+/// One version of everything. Cloning is O(1), and changes to a clone do not affect the original.
 pub(crate) struct State<D> {
     pub revision: u64,
-    /// Events up to here may be gone.
+    /// Events up to this revision may have been dropped.
     pub compacted: u64,
     /// Keys and values of all live entries, in bytes.
     pub weight: u64,
@@ -25,7 +25,7 @@ pub(crate) struct State<D> {
     pub buckets: OrdMap<Arc<str>, Arc<Bucket<D>>>,
 }
 
-/// What happens to a key in a transaction, its bytes already final.
+/// A change of a key in a transaction, with its final bytes.
 pub(crate) struct Change {
     pub bucket: Arc<str>,
     pub key: Arc<str>,
@@ -50,7 +50,7 @@ impl<D> State<D> {
         Self { revision: FIRST_REVISION, compacted: 0, weight: 0, count: 0, buckets: OrdMap::new() }
     }
 
-    /// The same entries without the events that led to them.
+    /// The same entries without history.
     pub fn without_history(&self) -> Self {
         let bare = |(name, bucket): (&Arc<str>, &Arc<Bucket<D>>)| {
             let Bucket { entries, revision, .. } = &**bucket;
@@ -79,7 +79,7 @@ impl<D> State<D> {
         }
     }
 
-    /// The bucket as it was: newer events are undone, newest first.
+    /// The bucket at an older revision: undoes newer events, newest first.
     pub fn snapshot_at(&self, bucket: &str, revision: u64) -> Result<Snapshot<D>, HistoryError> {
         self.check(revision)?;
         let Some(bucket) = self.buckets.get(bucket) else {
@@ -98,7 +98,7 @@ impl<D> State<D> {
     /// Applies one change of the transaction `revision` and returns its event.
     pub fn apply(&mut self, change: Change, revision: u64) -> Arc<Event<D>> {
         let Change { bucket: name, key, value, stamp, mark, deletes } = change;
-        // Names are shared with what is there already, not kept once per write.
+        // Shares names with existing entries instead of keeping one per write.
         let name = match self.buckets.get_key_value(&*name) {
             Some((name, _)) => name.clone(),
             None => {
@@ -132,7 +132,7 @@ impl<D> State<D> {
         event
     }
 
-    /// Forgets the events up to `floor` in the given buckets.
+    /// Drops the events up to `floor` in the given buckets.
     pub fn forget<'a>(&mut self, floor: u64, buckets: impl IntoIterator<Item = &'a str>) {
         self.compacted = self.compacted.max(floor);
         for name in buckets {
@@ -153,7 +153,7 @@ impl<D> Clone for State<D> {
 /// One resource type: its entries and its recent events.
 pub(crate) struct Bucket<D> {
     pub entries: OrdMap<Arc<str>, Arc<Entry<D>>>,
-    /// The last change, deletes included.
+    /// Revision of the last change, deletes included.
     pub revision: u64,
     pub history: History<D>,
 }
@@ -171,10 +171,10 @@ impl<D> Clone for Bucket<D> {
     }
 }
 
-/// The recent events of a bucket. Each has a position that it keeps: the count of events before it since
-/// the store was opened.
+/// The recent events of a bucket. Each has a fixed position: the number of events before it since the store was
+/// opened.
 pub(crate) struct History<D> {
-    /// Only ever pushed to the back and popped from the front.
+    /// Only pushed to the back and popped from the front.
     pub events: Vector<Arc<Event<D>>>,
     /// Position of the oldest kept event.
     pub first: u64,

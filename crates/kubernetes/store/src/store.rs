@@ -1,27 +1,27 @@
-//! The handle through which a store is used.
+//! The public handle of a store.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     Digest, Entry, Health, HistoryError, Metrics, OpenError, Options, Snapshot, Watch, Write, WriteError,
     Written,
-    commit::{Shared, validate},
+    commit::{StoreCore, validate},
     disk::Disk,
     log::{Space, recover::recover},
     queue::Job,
     state::State,
 };
 
-/// A store. Cloning gives another handle to the same one; when the last handle goes, watches end.
+/// A handle to a store. Clones share the store. Dropping the last handle ends all watches.
 pub struct Store<D> {
     handle: Arc<Handle<D>>,
 }
 
 struct Handle<D> {
-    shared: Arc<Shared<D>>,
+    shared: Arc<StoreCore<D>>,
 }
 
-/// What stores in memory begin with. Cheap to clone.
+/// Initial content of in-memory stores. Cheap to clone.
 pub struct Seed<D>(Arc<State<D>>);
 
 impl<D> Clone for Seed<D> {
@@ -44,37 +44,37 @@ impl<D> Clone for Store<D> {
 }
 
 impl<D: Digest> Store<D> {
-    /// A store without a disk. It needs no threads and costs a few kilobytes.
+    /// A store without a disk. It needs no threads and takes a few kilobytes.
     pub fn in_memory(options: Options) -> Self {
-        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options, State::empty())) }) }
+        Self { handle: Arc::new(Handle { shared: Arc::new(StoreCore::in_memory(options, State::empty())) }) }
     }
 
-    /// A store without a disk that begins with what a seed holds. Stores of one seed share what none of them changes.
+    /// A store without a disk that starts with the content of a seed. Stores of one seed share unchanged entries.
     pub fn in_memory_from(options: Options, seed: &Seed<D>) -> Self {
         let state = State::clone(&seed.0);
-        Self { handle: Arc::new(Handle { shared: Arc::new(Shared::in_memory(options, state)) }) }
+        Self { handle: Arc::new(Handle { shared: Arc::new(StoreCore::in_memory(options, state)) }) }
     }
 
-    /// What the store holds now, for others to begin with.
+    /// The current content, as initial content of other stores.
     pub fn seed(&self) -> Seed<D> {
         Seed(Arc::new(self.shared().state.load().without_history()))
     }
 
-    /// Opens the store on a disk, or creates one on an empty disk. Blocks on reading all of it. On a disk
-    /// that is not [immediate](Disk::immediate), writes need a Tokio runtime, whose blocking threads do the I/O.
+    /// Opens the store on a disk, or creates one on an empty disk. Blocks until everything is read. Unless the disk
+    /// is [immediate](Disk::immediate), writes need a Tokio runtime, whose blocking threads do the I/O.
     pub fn open(disk: impl Disk, options: Options) -> Result<Self, OpenError> {
         let recovered = recover(Arc::new(disk), &options)?;
-        Ok(Self { handle: Arc::new(Handle { shared: Arc::new(Shared::recovered(options, recovered)) }) })
+        Ok(Self { handle: Arc::new(Handle { shared: Arc::new(StoreCore::recovered(options, recovered)) }) })
     }
 
-    /// Closes the store: waits for writes under way, marks the log complete and releases the disk. Reads
-    /// still work afterwards.
+    /// Closes the store: waits for writes in progress, marks the log as complete and releases the disk. Reads still
+    /// work afterwards.
     pub async fn close(&self) {
         let _ = self.shared().submit(Job::Close).await;
         self.checkpoint_over().await;
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared<D>> {
+    pub(crate) fn shared(&self) -> &Arc<StoreCore<D>> {
         &self.handle.shared
     }
 
@@ -93,42 +93,42 @@ impl<D: Digest> Store<D> {
         self.shared().state.load().buckets.get(bucket).map_or(0, |bucket| bucket.revision)
     }
 
-    /// The buckets that were ever written to, in order.
+    /// All buckets that were ever written to, sorted.
     pub fn buckets(&self) -> Vec<Arc<str>> {
         self.shared().state.load().buckets.keys().cloned().collect()
     }
 
-    /// The entry of a key.
+    /// The current entry of a key.
     pub fn get(&self, bucket: &str, key: &str) -> Option<Arc<Entry<D>>> {
         self.shared().state.load().get(bucket, key).cloned()
     }
 
-    /// The present view of a bucket, in O(1).
+    /// The current view of a bucket, in O(1).
     pub fn snapshot(&self, bucket: &str) -> Snapshot<D> {
         self.shared().state.load().snapshot(bucket)
     }
 
-    /// The view of a bucket as it was at an older revision; takes time in proportion to what changed since.
+    /// The view of a bucket at an older revision. Takes time proportional to the number of changes since.
     pub fn snapshot_at(&self, bucket: &str, revision: u64) -> Result<Snapshot<D>, HistoryError> {
         self.shared().state.load_full().snapshot_at(bucket, revision)
     }
 
-    /// Commits one write. When it returns, the write is durable and visible. A future dropped before it
-    /// returned leaves the write done or not done, never half done.
+    /// Commits one write. When it returns, the write is durable and visible. If the future is dropped before that,
+    /// the write happens completely or not at all.
     pub async fn write(&self, write: Write) -> Result<Written<D>, WriteError<D>> {
         let mut written = self.write_all(vec![write]).await?;
         written.pop().ok_or(WriteError::Closed)
     }
 
-    /// Commits several writes as one transaction of one revision: all of them or none. Deletes alone may use the
-    /// space that is kept for a full disk.
+    /// Commits several writes as one transaction of one revision: all or none. A transaction of deletes only may use
+    /// the space reserved for a full disk.
     pub async fn write_all(&self, writes: Vec<Write>) -> Result<Vec<Written<D>>, WriteError<D>> {
         let deletes = writes.iter().all(|write| matches!(write, Write::Delete { .. }));
         self.transact(writes, if deletes { Space::Reserve } else { Space::Ordinary }).await
     }
 
-    /// Commits one write that leads to less data, such as the mark of an object that is being deleted. Like a
-    /// delete it may use the space that is kept for a full disk.
+    /// Commits one write that leads to less data, such as the deletion timestamp of an object. Like a delete it may
+    /// use the space reserved for a full disk.
     pub async fn reclaim(&self, write: Write) -> Result<Written<D>, WriteError<D>> {
         let mut written = self.transact(vec![write], Space::Reserve).await?;
         written.pop().ok_or(WriteError::Closed)
@@ -142,14 +142,14 @@ impl<D: Digest> Store<D> {
         self.shared().submit(Job::Write(writes, space)).await
     }
 
-    /// Forgets the history that has become too old. Writes do this as they go; a store that may be quiet
-    /// for hours wants it called now and then.
+    /// Drops history that is too old. Writes do this too; a store that is idle for hours should call it from time to
+    /// time.
     pub async fn compact(&self) -> Result<(), WriteError<D>> {
         self.shared().submit(Job::Compact).await.map(|_| ())
     }
 
-    /// Writes a snapshot now, unless one is being written, and waits for it. The store does this by itself
-    /// whenever the log has outgrown the data; what failed shows in [`Self::metrics`].
+    /// Writes a snapshot now, unless one is being written, and waits for it. The store does this by itself whenever
+    /// the log has outgrown the data. [`Self::metrics`] counts failures.
     pub async fn checkpoint(&self) -> Result<(), WriteError<D>> {
         self.shared().submit(Job::Checkpoint).await?;
         self.checkpoint_over().await;
@@ -167,18 +167,18 @@ impl<D: Digest> Store<D> {
         }
     }
 
-    /// What the store has done and how large it is.
+    /// Counters and sizes.
     pub fn metrics(&self) -> Metrics {
         let state = self.shared().state.load();
         self.shared().counters.read(state.count, state.weight)
     }
 
-    /// Whether the store takes writes.
+    /// Whether the store accepts writes.
     pub fn health(&self) -> Health {
         self.shared().health.lock().clone()
     }
 
-    /// The events with a revision above `from` of the keys of a bucket that begin with `prefix`.
+    /// Events with a revision above `from` of the keys of a bucket that start with `prefix`.
     pub fn watch(&self, bucket: &str, prefix: &str, from: u64) -> Result<Watch<D>, HistoryError> {
         Watch::new(self.shared().clone(), bucket, prefix, from)
     }

@@ -4,38 +4,38 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::{Event, HistoryError, WatchError, commit::Shared};
+use crate::{Event, HistoryError, WatchError, commit::StoreCore};
 
-/// Most events in a batch, but for a larger transaction, which is never split.
+/// Most events in a batch, unless a single transaction is larger: transactions are never split.
 const BATCH: usize = 1024;
-/// Bytes of the objects in a batch after which it ends, unless in the middle of a transaction. Whoever takes a batch and
-/// does not go on keeps that much alive beyond the history.
+/// Bytes of objects after which a batch ends, at the end of a transaction. A caller that holds a batch keeps that
+/// much alive beyond the history.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Events in the order of their revisions, whole transactions only.
+/// Events ordered by revision, whole transactions only.
 pub struct Batch<D> {
-    /// The events, without gaps to the batch before.
+    /// The events, without gaps to the previous batch.
     pub events: Vec<Arc<Event<D>>>,
     /// Every event of the watched range up to this revision has been delivered.
     pub progress: u64,
 }
 
-/// A watch of the keys of a bucket that begin with a prefix.
+/// A watch of the keys of a bucket that start with a prefix.
 pub struct Watch<D> {
-    shared: Arc<Shared<D>>,
-    bell: Arc<Notify>,
+    shared: Arc<StoreCore<D>>,
+    notifier: Arc<Notify>,
     bucket: Arc<str>,
     prefix: Arc<str>,
-    /// Position in the bucket's history of the next event to look at.
+    /// Position of the next event in the bucket's history.
     cursor: u64,
-    /// Where the history ended when the watch began. What it asked to replay does not count as its delay.
+    /// End of the history when the watch started. The initial replay does not count as lag.
     replayed: u64,
     progress: u64,
 }
 
 impl<D> Watch<D> {
     pub(crate) fn new(
-        shared: Arc<Shared<D>>,
+        shared: Arc<StoreCore<D>>,
         bucket: &str,
         prefix: &str,
         from: u64,
@@ -45,17 +45,17 @@ impl<D> Watch<D> {
         let history = state.buckets.get(bucket).map(|bucket| &bucket.history);
         let (cursor, replayed) = history.map_or((0, 0), |history| (history.after(from), history.end()));
         drop(state);
-        let bell = shared.bell(bucket);
+        let notifier = shared.notifier(bucket);
         let (bucket, prefix) = (bucket.into(), prefix.into());
-        Ok(Self { shared, bell, bucket, prefix, cursor, replayed, progress: from })
+        Ok(Self { shared, notifier, bucket, prefix, cursor, replayed, progress: from })
     }
 
-    /// The next events; waits until there are some. Dropping the future loses nothing.
+    /// Waits for the next events. Cancel safe.
     pub async fn next(&mut self) -> Result<Batch<D>, WatchError> {
-        let bell = self.bell.clone();
+        let notifier = self.notifier.clone();
         loop {
-            // Hears what rings from here on, so that no commit falls between looking and waiting.
-            let rung = bell.notified();
+            // Registered before the check, so that no commit is missed between check and wait.
+            let notified = notifier.notified();
             let closed = self.shared.is_closed();
             if let Some(batch) = self.ready()? {
                 return Ok(batch);
@@ -63,11 +63,11 @@ impl<D> Watch<D> {
             if closed {
                 return Err(WatchError::Closed);
             }
-            rung.await;
+            notified.await;
         }
     }
 
-    /// The next events if there are any now.
+    /// The next events, if there are any now.
     pub fn ready(&mut self) -> Result<Option<Batch<D>>, WatchError> {
         let state = self.shared.state.load();
         let Some(bucket) = state.buckets.get(&*self.bucket) else {
@@ -105,8 +105,8 @@ impl<D> Watch<D> {
         Ok((!events.is_empty()).then_some(Batch { events, progress }))
     }
 
-    /// A revision up to which every event of the watched range has been delivered: what a bookmark may say.
-    /// It follows the store also while the bucket is quiet.
+    /// A revision up to which every event of the watched range has been delivered, for bookmarks. It advances with
+    /// the store even while the bucket is idle.
     pub fn progress(&mut self) -> u64 {
         let state = self.shared.state.load();
         let end = state.buckets.get(&*self.bucket).map_or(0, |bucket| bucket.history.end());

@@ -1,14 +1,14 @@
-//! How far back history reaches: which revision is old enough to be forgotten.
+//! The history window: the revision up to which history can be dropped.
 
 use std::{collections::VecDeque, time::Duration};
 
-/// The times and sizes of recent commits, coarse enough to stay small: a mark covers at least 1/256 of the age or of
+/// Times and sizes of recent commits, in coarse marks to stay small: a mark covers at least 1/256 of the age or of
 /// the bytes.
 pub(crate) struct Window {
     revisions: u64,
     age: u64,
     bytes: u64,
-    /// Bytes committed since the beginning.
+    /// Bytes committed since the start.
     total: u64,
     marks: VecDeque<Mark>,
 }
@@ -17,11 +17,11 @@ struct Mark {
     opened: u64,
     /// Bytes committed before the mark.
     before: u64,
-    /// Time of the last commit the mark covers.
+    /// Time of the last commit of the mark.
     time: u64,
-    /// Revision of the last commit the mark covers.
+    /// Revision of the last commit of the mark.
     revision: u64,
-    /// Bytes committed up to and with it.
+    /// Bytes committed up to and including the mark.
     total: u64,
 }
 
@@ -31,13 +31,13 @@ impl Window {
         Self { revisions, age, bytes, total: 0, marks: VecDeque::new() }
     }
 
-    /// Records that `revision` was committed at `time` (milliseconds) and how many bytes came with it.
+    /// Records that `revision` was committed at `time` (milliseconds) with this many bytes.
     pub fn committed(&mut self, revision: u64, time: u64, bytes: u64) {
         let before = self.total;
         self.total = before.saturating_add(bytes);
         let mut time = time;
         if let Some(last) = self.marks.back_mut() {
-            // A clock set back must not make history look older than it is.
+            // If the clock is set back, history must not look older than it is.
             time = time.max(last.time);
             if time - last.opened < self.age / 256 && self.total - last.before < self.bytes / 256 {
                 (last.time, last.revision, last.total) = (time, revision, self.total);
@@ -47,7 +47,7 @@ impl Window {
         self.marks.push_back(Mark { opened: time, before, time, revision, total: self.total });
     }
 
-    /// The newest revision whose events may be forgotten at `now`, given the store's revision.
+    /// The newest revision whose events may be dropped at `now`, given the store's revision.
     pub fn floor(&mut self, current: u64, now: u64) -> u64 {
         let mut floor = current.saturating_sub(self.revisions);
         let oldest = now.saturating_sub(self.age);

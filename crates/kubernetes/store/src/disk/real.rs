@@ -17,19 +17,19 @@ use crate::{
 
 const LOCK: &str = "LOCK";
 
-/// A directory, held exclusively for as long as this value lives. Values are secrets: directory and files
-/// are readable by their owner only.
+/// A directory, locked exclusively until this value is dropped. Directory and files are readable by their owner only,
+/// because values may be secrets.
 #[derive(Debug)]
 pub struct RealDisk {
     path: PathBuf,
-    /// Kept for its lock, which the operating system releases also when the process is killed. None in a directory
-    /// that has no lock and is only read.
+    /// Holds the lock, which the operating system releases when the process is killed. `None` for read-only access to
+    /// a directory without a lock file.
     _lock: Option<File>,
     read_only: bool,
 }
 
 impl RealDisk {
-    /// Takes a directory, creating it if there is none. Fails if another process has it.
+    /// Locks a directory. Creates it if missing. Fails if another process uses it.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
         let path = path.into();
         let context = |operation: &'static str| {
@@ -50,7 +50,7 @@ impl RealDisk {
         }
     }
 
-    /// A directory that is only read: every change is refused, and no file is made. Fails if a process is using it.
+    /// Opens a directory read-only: every change fails, and no file is created. Fails if a process uses it.
     pub fn read_only(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
         let path = path.into();
         let context =
@@ -70,7 +70,7 @@ impl RealDisk {
         }
     }
 
-    /// Whether a directory has a file of a store. A directory that does not exist has none.
+    /// Whether a directory contains a file of a store. False if it does not exist.
     pub fn holds_store(path: &Path) -> io::Result<bool> {
         let entries = match fs::read_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -172,8 +172,8 @@ impl DiskFile for RealFile {
         self.0.write_all_at(data, offset)
     }
 
-    /// A sync after a write into space that is already the file's has no length and less allocation to
-    /// record: measured on ext4, a third less time per commit.
+    /// A sync after a write into allocated space has no new length and less metadata to record. Measured on ext4,
+    /// that saves a third of the time per commit.
     fn reserve(&self, to: u64) -> io::Result<u64> {
         let size = self.size()?;
         if to <= size {
@@ -181,8 +181,8 @@ impl DiskFile for RealFile {
         }
         match sys::fallocate(&self.0, sys::FallocateFlags::empty(), size, to - size) {
             Ok(()) => Ok(to),
-            // Not every file system can set space aside. The length is set all the same: a file that is shorter
-            // than recorded was cut off.
+            // Not every file system supports preallocation. The length is set anyway: recovery treats a file shorter
+            // than recorded as truncated.
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.0.set_len(to).map(|()| to),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! A disk in memory that loses power, fills up and fails as a real one may, in a way a seed repeats.
+//! A disk in memory that loses power, fills up and fails like a real one, reproducibly by a seed.
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
@@ -6,13 +6,13 @@ use parking_lot::Mutex;
 
 use super::{Disk, DiskFile};
 
-/// What a disk writes as a whole or not at all.
+/// Unit of atomic writes.
 const SECTOR: usize = 512;
-/// Smaller than a real disk's, so that a simulated store is small and often needs more space.
+/// Smaller than on a real disk, so that a simulated store is small and often needs more space.
 const RESERVE_UNIT: u64 = 2048;
 
-/// A simulated disk. Clones see the same files. After [`SimDisk::restart`] or [`SimDisk::power_loss`] the old
-/// handles fail, as those of a dead process would.
+/// A simulated disk. Clones share the files. After [`SimDisk::restart`] or [`SimDisk::power_loss`] existing handles
+/// fail, as those of a dead process do.
 #[derive(Clone)]
 pub struct SimDisk {
     machine: Arc<Mutex<Machine>>,
@@ -30,7 +30,7 @@ struct Machine {
     inodes: Vec<Inode>,
     /// The directory as processes see it.
     names: BTreeMap<String, usize>,
-    /// The directory as it is after a loss of power, but for `unsynced`.
+    /// The directory after a power loss, without `unsynced`.
     durable_names: BTreeMap<String, usize>,
     unsynced: Vec<NameChange>,
 }
@@ -39,7 +39,7 @@ struct Machine {
 struct Inode {
     /// The content as processes see it.
     cached: Vec<u8>,
-    /// The content after a loss of power, but for `unsynced`.
+    /// The content after a power loss, without `unsynced`.
     durable: Vec<u8>,
     unsynced: Vec<DataChange>,
 }
@@ -89,41 +89,40 @@ impl NameChange {
 }
 
 impl Inode {
-    /// Lets fate decide which unsynced changes reached the medium. Sectors of one write go separately and
-    /// in any order.
-    fn settle(&mut self, fate: &mut Fate) {
+    /// Decides which unsynced changes reached the medium. Sectors of one write are independent and in any order.
+    fn settle(&mut self, outcome: &mut UnsyncedOutcome) {
         for change in std::mem::take(&mut self.unsynced) {
             match change {
                 DataChange::Write { offset, data } => {
                     let mut start = 0;
                     while start < data.len() {
                         let end = data.len().min((offset + start) / SECTOR * SECTOR + SECTOR - offset);
-                        if fate.keeps() {
+                        if outcome.keeps() {
                             let data = data[start..end].to_vec();
                             DataChange::Write { offset: offset + start, data }.apply(&mut self.durable);
                         }
                         start = end;
                     }
                 }
-                DataChange::Resize(_) if fate.keeps() => change.apply(&mut self.durable),
+                DataChange::Resize(_) if outcome.keeps() => change.apply(&mut self.durable),
                 DataChange::Resize(_) => {}
             }
         }
     }
 }
 
-/// What becomes of the changes that were not synced.
-enum Fate {
+/// What happens to unsynced changes.
+enum UnsyncedOutcome {
     AllLost,
     AllKept,
-    /// The first so many are kept: a write torn in the middle.
+    /// The first so many are kept: a torn write.
     Kept(u64),
-    /// Each for itself: reordered.
+    /// Each independently: reordered writes.
     Random(u64),
 }
 
-impl Fate {
-    fn draw(random: &mut u64) -> Self {
+impl UnsyncedOutcome {
+    fn random(random: &mut u64) -> Self {
         match next(random) % 4 {
             0 => Self::AllLost,
             1 => Self::AllKept,
@@ -157,13 +156,13 @@ fn next(state: &mut u64) -> u64 {
 
 impl Machine {
     fn settle(&mut self) {
-        let mut fate = Fate::draw(&mut self.random);
+        let mut outcome = UnsyncedOutcome::random(&mut self.random);
         for inode in &mut self.inodes {
-            inode.settle(&mut fate);
+            inode.settle(&mut outcome);
             inode.cached = inode.durable.clone();
         }
         for change in std::mem::take(&mut self.unsynced) {
-            if fate.keeps() {
+            if outcome.keeps() {
                 change.apply(&mut self.durable_names);
             }
         }
@@ -202,7 +201,7 @@ fn dead() -> io::Error {
 }
 
 impl SimDisk {
-    /// An empty disk whose misfortunes follow from a seed.
+    /// An empty disk. The seed determines the outcome of faults.
     pub fn new(seed: u64) -> Self {
         let machine = Machine {
             random: seed,
@@ -220,39 +219,39 @@ impl SimDisk {
         Self { machine: Arc::new(Mutex::new(machine)), process: 0 }
     }
 
-    /// The same disk with another seed for what is to come.
+    /// The same disk with another seed for later faults.
     pub fn reseeded(self, seed: u64) -> Self {
         self.machine.lock().random = seed;
         self
     }
 
-    /// How many changing operations (writes, syncs, changes of names) were done so far.
+    /// Number of mutating operations (writes, syncs, changes of names) so far.
     pub fn operations(&self) -> u64 {
         self.machine.lock().operations
     }
 
-    /// Power goes in the middle of the operation with this number, counted from 0 as [`Self::operations`] does.
+    /// Cuts power during the operation with this number, counted from 0 as [`Self::operations`] does.
     pub fn crash_at(&self, operation: u64) {
         self.machine.lock().crash_at = Some(operation);
     }
 
-    /// The first sync from this operation on fails, and what it should have synced is lost or not.
+    /// Makes the first sync from this operation on fail. The data it should have synced may be lost.
     pub fn fail_sync_at(&self, operation: u64) {
         self.machine.lock().fail_sync_at = Some(operation);
     }
 
-    /// Sets the size of the disk.
+    /// Sets the size of the disk in bytes.
     pub fn set_capacity(&self, bytes: u64) {
         self.machine.lock().capacity = bytes;
     }
 
-    /// The space taken.
+    /// Used space in bytes.
     pub fn used(&self) -> u64 {
         self.machine.lock().used()
     }
 
-    /// The process dies but the machine goes on: what was written stays readable, synced or not. Faults to
-    /// come are cleared.
+    /// Kills the process but not the machine: everything written stays readable, synced or not. Clears pending
+    /// faults.
     pub fn restart(&self) -> Self {
         let mut machine = self.machine.lock();
         (machine.powered, machine.crash_at, machine.fail_sync_at) = (true, None, None);
@@ -260,19 +259,19 @@ impl SimDisk {
         Self { machine: self.machine.clone(), process: machine.process }
     }
 
-    /// The machine dies: unsynced changes are lost, torn, reordered, or kept. Faults to come are cleared.
+    /// Kills the machine: unsynced changes are lost, torn, reordered, or kept. Clears pending faults.
     pub fn power_loss(&self) -> Self {
         self.machine.lock().settle();
         self.restart()
     }
 
-    /// The content of a file.
+    /// The content of a file as processes see it.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         let machine = self.machine.lock();
         machine.names.get(name).map(|inode| machine.inodes[*inode].cached.clone())
     }
 
-    /// Inverts bits of a byte of a file, as a rotting medium does.
+    /// Flips bits of a byte of a file, like bit rot.
     pub fn flip(&self, name: &str, offset: usize, mask: u8) {
         let mut machine = self.machine.lock();
         if let Some(inode) = machine.names.get(name).copied() {
@@ -285,7 +284,7 @@ impl SimDisk {
         }
     }
 
-    /// An independent copy of the files as they are, all of it durable.
+    /// An independent copy of the current files, all durable.
     pub fn copied(&self) -> Self {
         let copy = Self::new(0);
         {
@@ -301,14 +300,14 @@ impl SimDisk {
         copy
     }
 
-    /// Reads, for which power is enough.
-    fn look<T>(&self, read: impl FnOnce(&Machine) -> io::Result<T>) -> io::Result<T> {
+    /// A read. Fails without power.
+    fn read_state<T>(&self, read: impl FnOnce(&Machine) -> io::Result<T>) -> io::Result<T> {
         let machine = self.machine.lock();
         if !machine.powered || machine.process != self.process { Err(dead()) } else { read(&machine) }
     }
 
-    /// A change: counted, and the place where power may go. The change is begun all the same; what of it
-    /// arrives is for [`SimDisk::power_loss`] to decide.
+    /// A mutating operation: counted, and the point where power may be lost. The change is started anyway;
+    /// [`SimDisk::power_loss`] decides how much of it survives.
     fn change<T>(&self, change: impl FnOnce(&mut Machine) -> io::Result<T>) -> io::Result<T> {
         let mut machine = self.machine.lock();
         if !machine.powered || machine.process != self.process {
@@ -331,7 +330,7 @@ impl SimDisk {
                 fail(machine);
                 return Err(io::Error::other("input/output error"));
             }
-            // Power that goes during a sync leaves what is synced to chance.
+            // A power loss during a sync leaves the result to chance.
             if machine.powered || next(&mut machine.random).is_multiple_of(2) {
                 sync(machine);
             }
@@ -346,7 +345,7 @@ impl Disk for SimDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        self.look(|machine| Ok(machine.names.keys().cloned().collect()))
+        self.read_state(|machine| Ok(machine.names.keys().cloned().collect()))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
@@ -360,7 +359,7 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let inode = self.look(|machine| machine.find(name))?;
+        let inode = self.read_state(|machine| machine.find(name))?;
         Ok(Box::new(SimFile { disk: self.clone(), inode }))
     }
 
@@ -389,7 +388,7 @@ impl Disk for SimDisk {
     }
 
     fn available(&self) -> io::Result<u64> {
-        self.look(|machine| Ok(machine.capacity.saturating_sub(machine.used())))
+        self.read_state(|machine| Ok(machine.capacity.saturating_sub(machine.used())))
     }
 
     fn random(&self) -> io::Result<u64> {
@@ -408,11 +407,11 @@ struct SimFile {
 
 impl DiskFile for SimFile {
     fn size(&self) -> io::Result<u64> {
-        self.disk.look(|machine| Ok(machine.inodes[self.inode].cached.len() as u64))
+        self.disk.read_state(|machine| Ok(machine.inodes[self.inode].cached.len() as u64))
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.disk.look(|machine| {
+        self.disk.read_state(|machine| {
             let content = &machine.inodes[self.inode].cached;
             let rest = content.get(offset as usize..).unwrap_or_default();
             let read = rest.len().min(buffer.len());
@@ -453,10 +452,10 @@ impl DiskFile for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        // A failed sync forgets which pages were dirty: the next one succeeds and has synced nothing.
+        // A failed sync marks dirty pages as clean: the next sync succeeds without writing them.
         let fail = |machine: &mut Machine| {
-            let mut fate = Fate::draw(&mut machine.random);
-            machine.inodes[self.inode].settle(&mut fate);
+            let mut outcome = UnsyncedOutcome::random(&mut machine.random);
+            machine.inodes[self.inode].settle(&mut outcome);
         };
         self.disk.sync(|machine| machine.sync_data(self.inode), fail)
     }

@@ -1,15 +1,15 @@
 //! Frames: one per group commit.
 //!
-//! magic (4), payload length (4), first revision (8), milliseconds since 1970 (8), checksum of the frame
-//! before (4), checksum of all of this (4), payload. The payload is the transactions in order; a frame
-//! without one marks that the store was closed in good order.
+//! magic (4), payload length (4), first revision (8), milliseconds since 1970 (8), checksum of the previous frame
+//! (4), checksum of all of this (4), payload. The payload is the transactions in order. A frame without a payload
+//! marks that the store was closed cleanly.
 
 use crate::{
     codec::{Fields, put_name, put_value},
     state::Change,
 };
 
-/// Begins with a byte that no UTF-8 text contains, so that no stored JSON looks like a frame.
+/// Starts with a byte that UTF-8 never contains, so that stored JSON cannot look like a frame.
 const MAGIC: [u8; 4] = [0xFF, b'c', b'w', b'f'];
 pub(crate) const FRAME_HEADER: usize = 32;
 
@@ -20,7 +20,7 @@ pub(crate) struct FrameBuilder {
 }
 
 impl FrameBuilder {
-    /// Keeps a buffer for the next frame, unless an unusually large frame blew it up.
+    /// Resets the frame. Keeps the buffer, unless an unusually large frame has grown it.
     pub fn clear(&mut self) {
         self.buffer.clear();
         if self.buffer.capacity() > 1 << 20 {
@@ -62,8 +62,8 @@ fn checksum(header: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The keys that a frame with a wrong checksum seems to name. A flipped bit is more often in a value than in the
-/// structure around it, so this is mostly right; it is not proof.
+/// Keys that a frame with a wrong checksum seems to contain. A flipped bit is more likely in a value than in the
+/// structure around it, so this is mostly right, but not proven.
 pub(crate) fn probable_keys(bytes: &[u8]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     let _ = (|| {
@@ -88,7 +88,7 @@ pub(crate) fn probable_keys(bytes: &[u8]) -> Vec<(String, String)> {
     keys
 }
 
-/// A frame whose checksum is right.
+/// A frame with a valid checksum.
 pub(crate) struct Frame<'a> {
     pub revision: u64,
     pub time: u64,
@@ -98,7 +98,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame at the front of `bytes`, if there is one and its checksum is right.
+    /// The frame at the front of `bytes`, if there is one and its checksum is valid.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
         if fields.take(4)? != MAGIC {
@@ -111,7 +111,7 @@ impl<'a> Frame<'a> {
         (checksum == stored).then_some(Self { revision, time, chain, checksum, payload })
     }
 
-    /// The offset of a sound frame somewhere in `bytes` that is not older than `revision`.
+    /// The offset of a valid frame somewhere in `bytes` that is not older than `revision`.
     pub fn find(bytes: &[u8], revision: u64) -> Option<usize> {
         let mut offset = 0;
         while let Some(found) = bytes[offset..].iter().position(|byte| *byte == MAGIC[0]) {
@@ -128,8 +128,8 @@ impl<'a> Frame<'a> {
         FRAME_HEADER + self.payload.len()
     }
 
-    /// The transactions, each with its revision. None if the payload is not what a frame holds, which a
-    /// right checksum rules out unless this code is wrong.
+    /// The transactions, each with its revision. `None` if the payload is malformed, which a valid checksum rules out
+    /// unless this code has a bug.
     pub fn transactions(&self) -> Option<Vec<(u64, Vec<Change>)>> {
         let mut fields = Fields(self.payload);
         let mut transactions = Vec::new();

@@ -1,10 +1,10 @@
 //! The write-ahead log: segments of frames, one frame and one sync per group commit.
 //!
-//! At most one frame is ever unsynced, because the next is written after the sync of this one. So after a
-//! crash only the last frame can be incomplete; a sound frame after an unsound one means damage.
+//! At most one frame is unsynced at any time, because the next is written after the sync of this one. After a crash
+//! only the last frame can be incomplete; a valid frame after an invalid one means damage.
 //!
-//! Frames are written only to space that was set aside and recorded in the manifest. When the disk is full, the
-//! second half of that space is left to [`Space::Reserve`]: deletes work when nothing else does.
+//! Frames are only written to space that was reserved and recorded in the manifest. When the disk is full, the second
+//! half of that space is kept for [`Space::Reserve`], so that deletes still work.
 
 pub(crate) mod frame;
 pub(crate) mod recover;
@@ -20,7 +20,7 @@ use crate::{
     manifest::{Manifest, Prefix, Segment, UpdateError},
 };
 
-/// The name of the segment that begins with a revision.
+/// The name of the segment with this first revision.
 pub(crate) fn segment_name(first: u64) -> String {
     format!("wal-{first:020}.log")
 }
@@ -33,51 +33,51 @@ pub(crate) fn snapshot_name(revision: u64) -> String {
 /// Which space a frame may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// What the disk has, less the reserve.
+    /// The free space without the reserve.
     Ordinary,
-    /// The reserve too: for writes that make the data smaller.
+    /// The reserve too: for writes that reduce the data.
     Reserve,
 }
 
 /// Why a frame was not appended.
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// No space. The log is as it was; appending may be tried again.
+    /// No space. The log is unchanged; the append may be retried.
     Full,
-    /// The log accepts no frames until it is opened again.
+    /// The log rejects all frames until it is opened again.
     Failed(Arc<str>),
 }
 
-/// An operation that failed, and how.
+/// The failed operation and its error.
 type Failure = (&'static str, io::Error);
 
-/// The log, open at its end.
+/// The log, open for appending.
 pub(crate) struct Log {
     manifest: Arc<Manifest>,
     segment_bytes: u64,
     file: Box<dyn DiskFile>,
-    /// First revisions of the segments, oldest first; the last one is `file`.
+    /// First revisions of the segments, oldest first. The last one is `file`.
     segments: Vec<u64>,
-    /// Where the next frame goes.
+    /// Offset of the next frame.
     end: u64,
-    /// Recorded length of the file: zeros beyond `end`.
+    /// Recorded length of the file, with zeros beyond `end`.
     reserved: u64,
     /// Checksum of the last frame.
     chain: u32,
     /// Checksum of the file up to `end`.
     checksum: crc32fast::Hasher,
-    /// A failed write may have left something between `end` and here.
+    /// A failed write may have left data between `end` and here.
     dirty: Option<u64>,
-    /// The next frame begins a new segment.
+    /// The next frame starts a new segment.
     rotate: bool,
-    /// An append has begun and not ended.
+    /// An append has started and not finished.
     in_doubt: bool,
-    /// The manifest could not be updated for a removal; it is not tried again.
+    /// The manifest could not be updated for a removal; it is not retried.
     purge_failed: bool,
     failed: Option<Arc<str>>,
 }
 
-/// Where a log ends.
+/// The end of a log.
 pub(crate) struct End {
     pub file: Box<dyn DiskFile>,
     pub end: u64,
@@ -87,7 +87,7 @@ pub(crate) struct End {
 }
 
 impl Log {
-    /// The log of a store whose files the manifest lists. Its last segment ends at `end`.
+    /// The log of a store whose files the manifest lists. The last segment ends at `end`.
     pub fn at_end(manifest: Arc<Manifest>, segment_bytes: u64, at: End, rotate: bool) -> Self {
         let segments = manifest.contents().segments.keys().copied().collect();
         let End { file, end, reserved, chain, checksum } = at;
@@ -109,7 +109,7 @@ impl Log {
         }
     }
 
-    /// Makes a frame durable, then returns its size.
+    /// Makes a frame durable and returns its size.
     pub fn append(
         &mut self,
         frame: &mut FrameBuilder,
@@ -126,11 +126,11 @@ impl Log {
         self.in_doubt = true;
         let result = self.try_append(frame, revision, time, space);
         self.in_doubt = false;
-        result.map_err(|failure| self.judge(failure))
+        result.map_err(|failure| self.classify_failure(failure))
     }
 
-    /// Sets more space aside, to find out whether there is any.
-    pub fn set_aside(&mut self) -> Result<(), AppendError> {
+    /// Reserves more space, to find out whether there is any.
+    pub fn reserve_more(&mut self) -> Result<(), AppendError> {
         if let Some(reason) = &self.failed {
             return Err(AppendError::Failed(reason.clone()));
         }
@@ -139,11 +139,11 @@ impl Log {
         if to <= self.reserved {
             return Ok(());
         }
-        self.extend(to).map_err(|failure| self.judge(failure))
+        self.extend(to).map_err(|failure| self.classify_failure(failure))
     }
 
-    /// Whether the log can go on after a failure.
-    fn judge(&mut self, (operation, error): Failure) -> AppendError {
+    /// Whether the log can continue after a failure.
+    fn classify_failure(&mut self, (operation, error): Failure) -> AppendError {
         if is_full(&error) && operation != SYNC {
             return AppendError::Full;
         }
@@ -177,7 +177,7 @@ impl Log {
         Ok(bytes.len() as u64)
     }
 
-    /// Removes what a failed write left behind.
+    /// Removes the remains of a failed write.
     fn clean(&mut self) -> Result<(), Failure> {
         if let Some(to) = self.dirty {
             let zeros = vec![0; (to - self.end) as usize];
@@ -187,7 +187,7 @@ impl Log {
         Ok(())
     }
 
-    /// Sets space aside for a frame that ends at `end` and for deletes after it.
+    /// Reserves space for a frame that ends at `end` and for deletes after it.
     fn make_room(&mut self, end: u64, space: Space) -> Result<(), Failure> {
         let unit = self.manifest.disk().reserve_unit();
         let wanted = end + unit / 2;
@@ -200,7 +200,7 @@ impl Log {
         }
     }
 
-    /// Extends the file, durably, and then records its length: a frame is never where no record reaches.
+    /// Extends the file durably and then records its length: a frame is never beyond the recorded length.
     fn extend(&mut self, to: u64) -> Result<(), Failure> {
         let size = self.file.reserve(to).map_err(|error| ("extend", error))?;
         self.file.sync_data().map_err(|error| (SYNC, error))?;
@@ -210,7 +210,7 @@ impl Log {
                 Ok(())
             }
             Err(error) if error.is_full() => {
-                // Nobody gets the space if the manifest cannot be written.
+                // Without the record, the space cannot be used.
                 let _ = self.file.truncate(self.reserved);
                 Err(("extend", error.into_inner()))
             }
@@ -218,7 +218,7 @@ impl Log {
         }
     }
 
-    /// Records what the current segment holds, and its least length.
+    /// Records the content of the current segment and its least length.
     fn record_current(&self, least: u64) -> Result<(), UpdateError> {
         let (current, prefix) = (self.segments.last().copied(), self.prefix());
         self.manifest.update(|contents| {
@@ -232,23 +232,23 @@ impl Log {
         Prefix { length: self.end, checksum: self.checksum.clone().finalize() }
     }
 
-    /// Records the end of a log that nothing more is written to.
+    /// Records the end of a log that is not written to any more.
     pub fn close(self) {
         if self.failed.is_none()
             && let Err(error) = self.record_current(self.reserved)
         {
             let error = error.into_inner();
-            tracing::warn!(%error, "the store could not record the end of its log");
+            tracing::warn!(%error, "cannot record the end of the log");
         }
     }
 
-    /// Begins the next segment with the next frame.
+    /// Makes the next frame start a new segment.
     pub fn rotate_next(&mut self) {
         self.rotate = true;
     }
 
-    /// Continues in a new segment, unless there is no space for one. The manifest seals the old one and lists the
-    /// new one at once; a crash before leaves a segment without frames, a crash after one with zeros at its end.
+    /// Continues in a new segment, if there is space for one. One manifest update seals the old segment and adds the
+    /// new one. A crash before it leaves a segment without frames, a crash after it a segment with zeros at its end.
     fn rotate(&mut self, first: u64) -> Result<(), Failure> {
         let disk = self.manifest.disk().clone();
         let created =
@@ -266,7 +266,7 @@ impl Log {
         match created {
             Ok((file, segment)) => {
                 let old = std::mem::replace(&mut self.file, file);
-                // Gives back the space that was set aside. Recovery does the same after a crash.
+                // Frees the reserved space. Recovery does the same after a crash.
                 if let Err(error) = old.truncate(self.end) {
                     tracing::warn!(file = self.current_name(), %error, "cannot shorten a segment");
                 }
@@ -278,7 +278,7 @@ impl Log {
                 Ok(())
             }
             Err(error) if error.is_full() => {
-                // The old segment goes on, and the new one must not come back with frames in it.
+                // The old segment stays in use, and the new one must not reappear with frames in it.
                 let name = segment_name(first);
                 match disk.remove(&name) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => Err((SYNC, error)),
@@ -301,8 +301,8 @@ impl Log {
         segment_name(self.segments.last().copied().unwrap_or_default())
     }
 
-    /// Removes the segments and the given older snapshots that a start from the snapshot of `base` does not
-    /// read, and returns whether the manifest lists them no more. A file that stays is removed at the next start.
+    /// Removes the segments and older snapshots that a start from the snapshot of `base` does not read. Returns
+    /// whether the manifest no longer lists them. A file that cannot be removed is removed at the next start.
     pub fn purge(&mut self, base: u64, snapshots: &[u64]) -> bool {
         if self.purge_failed {
             return false;
@@ -313,7 +313,7 @@ impl Log {
             contents.snapshots.retain(|revision, _| !snapshots.contains(revision));
         });
         if let Err(error) = update {
-            // Without space it is tried again; the disk may have some by then.
+            // On a full disk it is retried; there may be space by then.
             self.purge_failed = !error.is_full();
             let error = error.into_inner();
             tracing::warn!(%error, "cannot update the manifest; files that are no longer needed stay");
@@ -340,7 +340,8 @@ impl Log {
 
 const SYNC: &str = "sync";
 
-/// Creates a segment with space set aside, durable with its name. Not part of the store until the manifest lists it.
+/// Creates a segment with reserved space, durable including its name. It is not part of the store until the manifest
+/// lists it.
 pub(crate) fn create_segment(
     disk: &dyn Disk,
     store: u32,

@@ -1,8 +1,9 @@
-//! Opening: the oldest usable snapshot, then the log after it, which also brings back the watch history.
+//! Opening a store: the oldest usable snapshot, then the log after it, which also restores the watch history.
 //!
-//! With a manifest, every file is compared with it first. A file that is missing, cut off or of another store stops
-//! the start. Damage of a file's bytes stops it only if the file is needed: a newer snapshot has the same data as
-//! the log before it, with less history. Nothing is changed on the disk before it is known that the store opens.
+//! Every file is first compared with the manifest, if there is one. A file that is missing, truncated or of another
+//! store stops the start. A file with damaged content stops it only if it is needed: a newer snapshot has the same
+//! data as the log before it, with less history. Nothing is changed on disk before it is certain that the store
+//! opens.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,10 +29,10 @@ use crate::{
     window::Window,
 };
 
-/// Transactions replayed between two looks at what history may go.
-const FORGET_EVERY: u64 = 4096;
+/// Transactions replayed between two checks for history that can be dropped.
+const DROP_HISTORY_EVERY: u64 = 4096;
 
-/// A store as found on disk.
+/// A store as read from disk.
 pub(crate) struct Recovered<D> {
     pub state: State<D>,
     pub window: Window,
@@ -40,11 +41,11 @@ pub(crate) struct Recovered<D> {
     pub snapshots: Vec<u64>,
     /// Log bytes since the newest snapshot.
     pub since_snapshot: u64,
-    /// Files that were damaged and not needed.
+    /// Number of files that were damaged and not needed.
     pub damaged_files: u64,
 }
 
-/// Whether a directory holds a store, or part of one.
+/// Whether a directory contains no store and no part of one.
 pub(crate) fn is_empty(disk: &dyn Disk) -> Result<bool, OpenError> {
     let listing = Listing::read(disk)?;
     Ok(listing.segments.is_empty() && listing.snapshots.is_empty() && Contents::read(disk)?.is_none())
@@ -55,15 +56,15 @@ struct Files {
     store: u32,
     segments: Vec<u64>,
     snapshots: Vec<u64>,
-    /// As recorded; empty if there is no manifest.
+    /// The manifest; empty if there is none.
     recorded: Contents,
-    /// Damage that is known before anything is replayed.
+    /// Damage that is known before the replay.
     damaged: BTreeMap<FileName, OpenError>,
-    /// What a crash left behind.
+    /// Leftovers of a crash.
     leftovers: Vec<String>,
 }
 
-/// Opens what the disk holds; an empty store if it holds nothing.
+/// Opens the store on the disk, or an empty one if there is none.
 pub(crate) fn recover<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recovered<D>, OpenError> {
     let mut listing = Listing::read(&*disk)?;
     remove_unfinished(&*disk, std::mem::take(&mut listing.unfinished))?;
@@ -78,8 +79,8 @@ pub(crate) fn recover<D>(disk: Arc<dyn Disk>, options: &Options) -> Result<Recov
     settle(disk, options, files, rebuilt)
 }
 
-/// Removes files that were never renamed to what they should be. For good, before their names are used again: a loss of
-/// power must not give an old file the name of a new one.
+/// Removes files that were never renamed to their final name. Durably, before their names are reused: otherwise a
+/// power loss could bring an old file back under the name of a new one.
 fn remove_unfinished(disk: &dyn Disk, unfinished: Vec<String>) -> Result<(), OpenError> {
     if unfinished.is_empty() {
         return Ok(());
@@ -117,10 +118,10 @@ pub(crate) fn write_manifest(manifest: &Manifest, contents: Contents) -> Result<
     manifest.update(|present| *present = contents).map_err(|error| io("write", MANIFEST, error.into_inner()))
 }
 
-/// Space for a snapshot is worth having and not worth failing for.
+/// Reserves space for a snapshot. A failure is only logged.
 fn keep_reserve(disk: &dyn Disk, bytes: u64) {
     if let Err(error) = reserve::keep(disk, bytes) {
-        tracing::warn!(%error, "the store could not set space aside for a full disk");
+        tracing::warn!(%error, "cannot reserve space for a full disk");
     }
 }
 
@@ -131,7 +132,7 @@ fn recorded(disk: &dyn Disk, listing: &Listing, contents: Contents) -> Result<Fi
     let (damaged, mut others): (Vec<_>, Vec<_>) = findings.into_iter().partition(verify::Finding::is_damage);
     if !others.is_empty() {
         for other in others.iter().skip(1) {
-            tracing::error!(error = %other.error, "another file of the store is not as recorded");
+            tracing::error!(error = %other.error, "another file of the store differs from the manifest");
         }
         return Err(others.swap_remove(0).error);
     }
@@ -145,8 +146,8 @@ fn recorded(disk: &dyn Disk, listing: &Listing, contents: Contents) -> Result<Fi
     })
 }
 
-/// The files of a store without a manifest: that of an earlier release, or one whose creation a crash interrupted.
-/// None if there is nothing.
+/// The files of a store without a manifest: one of an earlier release, or one whose creation was interrupted. `None`
+/// if there are none.
 fn unrecorded(disk: &dyn Disk, listing: Listing) -> Result<Option<Files>, OpenError> {
     let Listing { mut segments, snapshots, .. } = listing;
     let mut leftovers = Vec::new();
@@ -162,24 +163,24 @@ fn unrecorded(disk: &dyn Disk, listing: Listing) -> Result<Option<Files>, OpenEr
         if verify::identity(&*opened, file).map_err(|source| io("read", &name, source))?.is_none() {
             continue;
         }
-        // Only a store that was never written to may lack its manifest, because it is created before that.
-        let unborn = only
+        // The manifest is created before the first write, so only a store that was never written to may lack it.
+        let unfinished = only
             && file == FileName::Segment(FIRST_REVISION + 1)
             && Frame::find(&read_all(&*opened, &name)?, 0).is_none();
-        if !unborn {
+        if !unfinished {
             return Err(OpenError::Missing { file: MANIFEST.into() });
         }
         return Ok(None);
     }
-    if let Some(unborn) = unborn_segment(disk, &segments)? {
-        segments.retain(|first| *first != unborn);
-        leftovers.push(segment_name(unborn));
+    if let Some(unfinished) = unfinished_segment(disk, &segments)? {
+        segments.retain(|first| *first != unfinished);
+        leftovers.push(segment_name(unfinished));
     }
     if segments.is_empty() && snapshots.is_empty() {
         return Ok(None);
     }
     let mut damaged = BTreeMap::new();
-    // Read in full, once: from now on the manifest vouches for them.
+    // Read completely, once: from now on the manifest has their checksums.
     for revision in &snapshots {
         match load::<()>(disk, *revision) {
             Err(error @ OpenError::Damaged { .. }) => {
@@ -193,9 +194,9 @@ fn unrecorded(disk: &dyn Disk, listing: Listing) -> Result<Option<Files>, OpenEr
     Ok(Some(Files { store, segments, snapshots, recorded: Contents::default(), damaged, leftovers }))
 }
 
-/// A crash while a segment was created leaves one without a header. Nothing in it was ever acknowledged.
-/// One that does hold frames has lost its header some other way, and so has one that others came before.
-fn unborn_segment(disk: &dyn Disk, segments: &[u64]) -> Result<Option<u64>, OpenError> {
+/// A crash while a segment was created leaves one without a header and without acknowledged data. A segment without a
+/// header that has frames or predecessors is damaged.
+fn unfinished_segment(disk: &dyn Disk, segments: &[u64]) -> Result<Option<u64>, OpenError> {
     let Some(first) = segments.last().copied() else { return Ok(None) };
     let name = segment_name(first);
     let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
@@ -216,7 +217,7 @@ struct Rebuilt<D> {
     /// The snapshot it starts from.
     base: Option<u64>,
     replay: Replay<D>,
-    /// Segments that were replayed, with what they hold.
+    /// The replayed segments and their content.
     segments: BTreeMap<u64, Prefix>,
     last: LastSegment,
 }
@@ -224,13 +225,13 @@ struct Rebuilt<D> {
 struct LastSegment {
     file: Box<dyn DiskFile>,
     bytes: Vec<u8>,
-    /// Where the last frame begins and ends.
+    /// Start and end of the last frame.
     last_frame: usize,
     end: usize,
 }
 
-/// Tries one base after the other, the oldest first, because the window of history begins there: nothing at all if
-/// the log is complete, then the snapshots that the log continues.
+/// Tries bases from the oldest, because the history window starts there: none at all if the log is complete, then
+/// each snapshot that the log continues.
 fn rebuild<D>(disk: &dyn Disk, options: &Options, files: &Files) -> Result<Rebuilt<D>, OpenError> {
     let Some(first) = files.segments.first().copied() else {
         let newest = files.snapshots.last().copied().unwrap_or_default();
@@ -280,7 +281,7 @@ fn rebuild_from<D>(
     Ok(Rebuilt { base, replay, segments: replayed, last })
 }
 
-/// Makes the disk agree with what was read, and the manifest with the disk.
+/// Makes the disk consistent with what was read, and the manifest with the disk.
 fn settle<D>(
     disk: Arc<dyn Disk>,
     options: &Options,
@@ -318,7 +319,7 @@ fn settle<D>(
         contents.snapshots.insert(revision, prefix);
     }
     for error in files.damaged.values() {
-        tracing::error!(%error, "a file of the store is damaged; it is not needed and is removed");
+        tracing::error!(%error, "removing a damaged file of the store that is not needed");
     }
     let manifest = Arc::new(Manifest::new(disk.clone(), files.recorded.clone()));
     let adopted = files.recorded.store == 0;
@@ -334,13 +335,13 @@ fn settle<D>(
     };
     let at =
         End { file: last.file, end: last.end as u64, reserved, chain: chain.unwrap_or_default(), checksum };
-    // Segments of an earlier release do not name their store; the next one does.
+    // Segments of an earlier release have no store identity; the next one does.
     let log = Log::at_end(manifest, options.segment_bytes, at, adopted);
     let damaged_files = files.damaged.len() as u64;
     Ok(Recovered { state, window, log, snapshots, since_snapshot, damaged_files })
 }
 
-/// Writes the manifest and removes what it lists no more.
+/// Writes the manifest and removes files that it no longer lists.
 fn record(manifest: &Manifest, contents: Contents, files: &Files) -> Result<(), OpenError> {
     let kept: BTreeSet<FileName> = contents
         .segments
@@ -351,7 +352,7 @@ fn record(manifest: &Manifest, contents: Contents, files: &Files) -> Result<(), 
         .collect();
     let sealed: Vec<_> = contents.segments.iter().filter(|(_, segment)| segment.open.is_none()).collect();
     for (first, segment) in sealed {
-        // A crash may have come between the record of the end and the cut.
+        // A crash may have happened between the record of the end and the truncation.
         let name = segment_name(*first);
         let file = manifest.disk().open(&name).map_err(|source| io("open", &name, source))?;
         if file.size().map_err(|source| io("read", &name, source))? > segment.prefix.length {
@@ -360,9 +361,9 @@ fn record(manifest: &Manifest, contents: Contents, files: &Files) -> Result<(), 
     }
     match manifest.update(|present| *present = contents) {
         Ok(()) => {}
-        // What is recorded still holds; a full disk must not prevent a start.
+        // The existing record is still valid; a full disk must not prevent a start.
         Err(error) if error.is_full() && files.recorded.store != 0 => {
-            tracing::warn!("the disk is full: the store starts with the manifest as it is");
+            tracing::warn!("the disk is full: starting without updating the manifest");
             return Ok(());
         }
         Err(error) => return Err(io("write", MANIFEST, error.into_inner())),
@@ -378,11 +379,11 @@ fn record(manifest: &Manifest, contents: Contents, files: &Files) -> Result<(), 
 }
 
 impl LastSegment {
-    /// Removes a commit that a crash cut short, makes what was read durable and returns the length of the file.
+    /// Removes a commit interrupted by a crash, makes the rest durable and returns the length of the file.
     ///
-    /// A process that was killed may have left its last frame readable but not durable. Readers are about to see it,
-    /// so it must survive the next loss of power. It is written once more, because after a failed sync the operating
-    /// system takes it for clean and would not sync it; so is the last byte of the file, which gives it its length.
+    /// A killed process may have left its last frame readable but not durable. Readers are about to see it, so it
+    /// must survive the next power loss. It is rewritten, because after a failed sync the operating system considers
+    /// it clean and would not sync it. So is the last byte of the file, which makes its length durable.
     fn settle(&self, name: &str) -> Result<u64, OpenError> {
         let Self { file, bytes, last_frame, end } = self;
         let write = |offset: usize, data: &[u8]| {
@@ -403,7 +404,6 @@ impl LastSegment {
     }
 }
 
-/// Loads a snapshot.
 pub(crate) fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenError> {
     let name = snapshot_name(revision);
     let file = disk.open(&name).map_err(|source| io("open", &name, source))?;
@@ -420,7 +420,6 @@ pub(crate) fn load<D>(disk: &dyn Disk, revision: u64) -> Result<State<D>, OpenEr
     Ok(state)
 }
 
-/// All bytes of a file.
 pub(crate) fn read_all(file: &dyn DiskFile, name: &str) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::with_capacity(file.size().map_err(|source| io("read", name, source))? as usize);
     std::io::Read::read_to_end(&mut Sequential { file, offset: 0 }, &mut bytes)
@@ -434,12 +433,12 @@ fn forget<D>(state: &mut State<D>, window: &mut Window, now: u64) {
     state.forget(floor, all.iter().map(|name| &**name));
 }
 
-/// The replay of the log, segment by segment.
+/// Replays the log segment by segment.
 struct Replay<D> {
     newest_snapshot: u64,
     window: Window,
     state: State<D>,
-    /// Checksum of the last frame; none before the first segment.
+    /// Checksum of the last frame; `None` before the first segment.
     chain: Option<u32>,
     since_snapshot: u64,
 }
@@ -464,11 +463,11 @@ impl<D> Replay<D> {
             let mut end = self.header(&bytes, &name, first)?;
             let mut last_frame = end;
             while end < bytes.len() {
-                let Some(frame) = self.sound(&bytes[end..], expected) else { break };
+                let Some(frame) = self.valid_frame(&bytes[end..], expected) else { break };
                 expected = self.apply(&frame, &name, end as u64)?;
                 last_frame = end;
                 end += frame.size();
-                if self.state.revision >= forgotten + FORGET_EVERY {
+                if self.state.revision >= forgotten + DROP_HISTORY_EVERY {
                     forgotten = self.state.revision;
                     forget(&mut self.state, &mut self.window, options.now());
                 }
@@ -483,7 +482,7 @@ impl<D> Replay<D> {
         Err(OpenError::Missing { file: segment_name(expected) })
     }
 
-    /// Checks a segment's header and returns where its frames begin.
+    /// Checks a segment's header and returns the offset of its frames.
     fn header(&mut self, bytes: &[u8], name: &str, first: u64) -> Result<usize, OpenError> {
         let damaged = |reason| OpenError::Damaged { file: name.to_owned(), offset: 0, reason };
         let header = Header::decode(Kind::Log, bytes).map_err(|bad| match bad {
@@ -498,12 +497,12 @@ impl<D> Replay<D> {
         Ok(HEADER)
     }
 
-    /// The frame at the front of `bytes` if it is the next one.
-    fn sound<'b>(&self, bytes: &'b [u8], expected: u64) -> Option<Frame<'b>> {
+    /// The frame at the front of `bytes` if it is valid and the next one.
+    fn valid_frame<'b>(&self, bytes: &'b [u8], expected: u64) -> Option<Frame<'b>> {
         Frame::decode(bytes).filter(|frame| frame.revision == expected && Some(frame.chain) == self.chain)
     }
 
-    /// Applies what the base does not have yet and returns the next revision.
+    /// Applies transactions that the base does not have and returns the next revision.
     fn apply(&mut self, frame: &Frame<'_>, name: &str, offset: u64) -> Result<u64, OpenError> {
         let reason = "a frame's content is malformed";
         let damaged = || OpenError::Damaged { file: name.to_owned(), offset, reason };
@@ -527,10 +526,10 @@ impl<D> Replay<D> {
     }
 }
 
-/// Checks what comes after the last sound frame. In the last segment it may be reserved space or a frame that a
-/// crash cut short, which was never acknowledged; anything else is damage.
+/// Checks the bytes after the last valid frame. In the last segment they may be reserved space or a frame interrupted
+/// by a crash, which was never acknowledged. Anything else is damage.
 fn check_tail(rest: &[u8], offset: usize, name: &str, expected: u64, last: bool) -> Result<(), OpenError> {
-    // A crash after a segment was sealed may leave the space that was set aside in it.
+    // A crash after a segment was sealed may leave its reserved space.
     if rest.iter().all(|byte| *byte == 0) || (last && Frame::find(rest, expected).is_none()) {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! Saving what is readable of a store that does not open. Nothing in its directory is changed.
+//! Salvages the readable part of a store that does not open. Changes nothing in its directory.
 //!
-//! The newest snapshot that is complete is the base; every later commit and every sound part of a later snapshot is
-//! applied to it, also beyond a gap. So an entry is as new as what is left of the files, and the report says
-//! which revisions and keys are not covered.
+//! The newest complete snapshot is the base. Every later commit and every intact part of a later snapshot is applied
+//! to it, even after a gap. Entries are thus as new as the remaining files allow, and the report lists the revisions
+//! and keys that are not covered.
 
 use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 
@@ -22,25 +22,25 @@ use crate::{
     state::{Change, FIRST_REVISION, State},
 };
 
-/// What was saved, and what was lost.
+/// What was salvaged, and what is lost.
 pub struct Salvaged {
-    /// What was readable, as a backup that can be restored.
+    /// The readable data, as a backup that can be restored.
     pub backup: Backup,
-    /// Files that are missing, cut off, damaged, of another store, or not listed, by name, with what is wrong.
+    /// Files that are missing, truncated, damaged, of another store, or not listed, with the problem of each.
     pub files: Vec<(String, String)>,
-    /// Revisions whose changes are lost. Entries that were changed in them are older than they were, or missing, and
-    /// entries that were deleted in them are back.
+    /// Revisions whose changes are lost. Entries changed in them are outdated or missing, and entries deleted in them
+    /// are present.
     pub lost_revisions: Vec<RangeInclusive<u64>>,
-    /// The end of the log is lost: changes from this revision on, as many as there were.
+    /// The end of the log is lost: all changes from this revision on.
     pub lost_from: Option<u64>,
-    /// Bucket and key of entries that lost changes may be about, as far as they are known.
+    /// Bucket and key of entries that lost changes may affect, as far as known.
     pub lost_keys: Vec<(String, String)>,
-    /// There may be further entries that are lost and whose keys are lost, too.
+    /// Further entries may be lost whose keys are unknown.
     pub unknown_keys: bool,
 }
 
 impl Salvaged {
-    /// Whether the data is complete, whatever is wrong with the files.
+    /// Whether no data is lost, whatever is wrong with the files.
     pub fn is_complete(&self) -> bool {
         self.lost_revisions.is_empty()
             && self.lost_from.is_none()
@@ -61,10 +61,10 @@ impl fmt::Debug for Salvaged {
     }
 }
 
-/// Reads what is readable of a store. Fails only if there is no file of a store, or the disk cannot be read.
+/// Reads what is readable of a store. Fails only if there is no file of a store, or on I/O errors.
 pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
     let listing = Listing::read(disk)?;
-    let Evidence { files, usable, end_is_known } = Evidence::gather(disk, &listing)?;
+    let FileSurvey { files, usable, end_is_known } = FileSurvey::gather(disk, &listing)?;
     if usable.is_empty() {
         return Err(OpenError::Nothing);
     }
@@ -116,16 +116,16 @@ pub fn salvage(disk: &dyn Disk) -> Result<Salvaged, OpenError> {
     })
 }
 
-/// What the files say before they are read in full.
-struct Evidence {
+/// What is known of the files before they are read completely.
+struct FileSurvey {
     files: Vec<(String, String)>,
-    /// Files of this store that are there, oldest first: segments, then snapshots.
+    /// Existing files of this store, oldest first: segments, then snapshots.
     usable: Vec<FileName>,
-    /// The last segment is there and as long as it was.
+    /// The last segment exists and has its full length.
     end_is_known: bool,
 }
 
-impl Evidence {
+impl FileSurvey {
     fn gather(disk: &dyn Disk, listing: &Listing) -> Result<Self, OpenError> {
         let mut files = Vec::new();
         let contents = match Contents::read(disk) {
@@ -144,7 +144,7 @@ impl Evidence {
             let store = verify::identity(&*opened, file).map_err(|source| io("read", &name, source))?;
             stores.insert(file, store);
         }
-        // A manifest of another store says nothing about these files.
+        // A manifest of another store does not describe these files.
         let known: Vec<u32> = stores.values().flatten().copied().collect();
         let foreign = |contents: &Contents| !known.is_empty() && !known.contains(&contents.store);
         if contents.as_ref().is_some_and(foreign) {
@@ -154,7 +154,7 @@ impl Evidence {
         if contents.is_none() && files.is_empty() && !known.is_empty() {
             files.push((MANIFEST.to_owned(), "is missing".to_owned()));
         }
-        // Without a manifest, the store is the one of most files.
+        // Without a manifest, the store is the one that most files belong to.
         let count = |store: &u32| known.iter().filter(|other| *other == store).count();
         let most = known.iter().copied().max_by_key(count);
         let store = contents.as_ref().map(|contents| contents.store).or(most);
@@ -179,7 +179,7 @@ impl Evidence {
     }
 }
 
-/// What is wrong with a file, without its name and without advice.
+/// Describes the problem of a file, without its name and without advice.
 fn problem(error: &OpenError) -> String {
     match error {
         OpenError::Missing { .. } => "is missing".to_owned(),
@@ -194,14 +194,14 @@ fn problem(error: &OpenError) -> String {
     }
 }
 
-/// A walk through everything after the base, in the order of revisions.
+/// Reads everything after the base, ordered by revision.
 struct Walk {
     state: State<()>,
     /// The next revision.
     expected: u64,
-    /// Checksum of the last frame, if the frame before the next one was read.
+    /// Checksum of the last frame, if it was the one right before the next.
     chain: Option<u32>,
-    /// Damaged snapshots that are still ahead.
+    /// Damaged snapshots after the current position.
     partials: BTreeMap<u64, Partial<()>>,
     gaps: Vec<RangeInclusive<u64>>,
     lost_keys: Vec<(String, String)>,
@@ -223,7 +223,7 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// Applies the sound frames of a segment. Returns whether it ends with something else.
+    /// Applies the valid frames of a segment. Returns whether invalid data follows.
     fn segment(&mut self, first: u64, bytes: &[u8]) -> bool {
         self.chain = None;
         self.reach(first);
@@ -263,7 +263,7 @@ impl Walk {
         self.expected = next;
     }
 
-    /// Goes on at a revision. What is before it and was not read is lost, unless a damaged snapshot has it.
+    /// Continues at a revision. What was skipped is lost, unless a damaged snapshot has it.
     fn reach(&mut self, revision: u64) {
         if revision > self.expected {
             self.merge_before(revision);
@@ -274,7 +274,7 @@ impl Walk {
         }
     }
 
-    /// Takes over what is sound in the damaged snapshots before a revision: they fill gaps in the log.
+    /// Merges the intact parts of damaged snapshots before a revision, to fill gaps in the log.
     fn merge_before(&mut self, revision: u64) {
         let later = self.partials.split_off(&revision);
         for (revision, partial) in std::mem::replace(&mut self.partials, later) {

@@ -1,4 +1,4 @@
-//! Comparing the files with the manifest: what is missing, cut off, damaged or from another store.
+//! Compares the files with the manifest: missing, truncated, damaged or foreign files.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::{
     manifest::{Contents, FileName, MANIFEST, Prefix, Segment, TEMPORARY},
 };
 
-/// What is in the directory of a store, oldest first.
+/// The files in the directory of a store, oldest first.
 #[derive(Default)]
 pub(crate) struct Listing {
     pub segments: Vec<u64>,
@@ -43,15 +43,15 @@ impl Listing {
     }
 }
 
-/// What is wrong with a file, and whether the file is of another store or was changed by hand. A file whose bytes
-/// changed on the disk is not, and need not prevent a start.
+/// A problem of a file, and whether the file belongs to another store or was replaced. A file with damaged content
+/// does not count as replaced and need not prevent a start.
 pub(crate) struct Finding {
     pub file: FileName,
     pub error: OpenError,
 }
 
 impl Finding {
-    /// Whether it is damage of the bytes, which does no harm in a file that is not needed.
+    /// Whether the content is damaged, which does not matter for a file that is not needed.
     pub fn is_damage(&self) -> bool {
         matches!(self.error, OpenError::Damaged { .. })
     }
@@ -76,7 +76,7 @@ pub(crate) fn listed(disk: &dyn Disk, contents: &Contents) -> Result<Vec<Finding
     Ok(findings)
 }
 
-/// Looks at the files that the manifest does not list. Returns those that a crash left behind, which can go.
+/// Checks the files that the manifest does not list. Returns leftovers of a crash, which can be removed.
 pub(crate) fn unlisted(
     disk: &dyn Disk,
     listing: &Listing,
@@ -102,8 +102,8 @@ pub(crate) fn unlisted(
             findings.push(Finding { file, error: OpenError::Foreign { file: name } });
             continue;
         }
-        // Snapshots are listed after they are made and removed after they are taken off the list; so are segments,
-        // and a new one has no frames before it is listed.
+        // Snapshots and segments are listed after they are created, and removed after they are unlisted. A new
+        // segment has no frames before it is listed.
         let is_leftover = match file {
             FileName::Snapshot(_) => true,
             FileName::Segment(number) if first.is_some_and(|first| number < first) => true,
@@ -118,7 +118,7 @@ pub(crate) fn unlisted(
             findings.push(Finding { file, error: OpenError::Unlisted { file: name } });
         }
     }
-    // If no file is of the manifest's store, it is the manifest that does not belong here.
+    // If no file belongs to the manifest's store, the manifest is the foreign file.
     if let Some(file) = listing.files().next()
         && stores.len() > 1
         && stores.iter().all(|store| *store != contents.store)
@@ -128,7 +128,7 @@ pub(crate) fn unlisted(
     Ok((leftovers, findings))
 }
 
-/// The store that a file says it belongs to. None for files of format 1 and files without a sound header.
+/// The store identity in a file's header. `None` for files of format 1 and files without a valid header.
 pub(crate) fn identity(file: &dyn DiskFile, name: FileName) -> io::Result<Option<u32>> {
     let mut header = [0; HEADER];
     let read = file.read_at(0, &mut header)?;
@@ -168,7 +168,7 @@ fn check(disk: &dyn Disk, store: u32, name: FileName, expected: Segment) -> Resu
 
 struct Content {
     checksum: u32,
-    /// There are only zeros after the prefix, or nobody asked.
+    /// Only zeros follow the prefix, or that was not checked.
     padded: bool,
 }
 
@@ -190,7 +190,6 @@ fn content(file: &dyn DiskFile, length: u64, whole: bool) -> io::Result<Content>
     Ok(Content { checksum: hasher.finalize(), padded })
 }
 
-/// Length and checksum of a file.
 pub(crate) fn measure(disk: &dyn Disk, name: &str) -> Result<Prefix, OpenError> {
     let read = |source| failed("read", name, source);
     let file = disk.open(name).map_err(|source| failed("open", name, source))?;

@@ -49,8 +49,8 @@ fn a_client_of_the_lost_store_cannot_resume_into_another_history() {
     for _ in 0..2 {
         let copy: Plain = Store::open(disk.clone(), Options::default()).unwrap();
         for seen in [0, store.revision(), store.revision() + 1_000_000, NOW - 1] {
-            let told = copy.watch("b", "", seen).err();
-            assert!(matches!(told, Some(HistoryError::Compacted { .. })), "{seen}: {told:?}");
+            let error = copy.watch("b", "", seen).err();
+            assert!(matches!(error, Some(HistoryError::Compacted { .. })), "{seen}: {error:?}");
         }
         run(set(&copy, "k", "v")).unwrap();
         assert!(copy.watch("b", "", restored.revision).is_ok());

@@ -1,20 +1,20 @@
-//! Loss of power and death of the process at every write and sync point.
+//! Power loss and process death at every write and sync.
 //!
-//! What is allowed after a crash: everything acknowledged is there; the group that was being committed is
-//! there as a whole or not at all; nothing else. And what one start shows, every later start shows.
+//! Allowed after a crash: everything acknowledged is there; the group that was being committed is there completely or
+//! not at all; nothing else. What one start shows, every later start shows.
 
 use capstan_store::{Expect, Options, SimDisk, Store, Write, WriteError};
 use futures::future::join_all;
 
 use crate::support::{Model, Plain, delete, put, run};
 
-/// Transactions of history; few, so that snapshots and segments come and go.
+/// Transactions of history: few, so that snapshots and segments are replaced often.
 const WINDOW: u64 = 9;
-/// The fewest, so that a snapshot soon replaces what is before it.
+/// The smallest window, so that a snapshot soon replaces what is before it.
 const NARROW: u64 = 1;
 
 fn options(window: u64) -> Options {
-    // Large segments with the narrow window: there a snapshot is relied on before a new segment is begun.
+    // Large segments with the narrow window: a snapshot is then needed before a new segment is started.
     let segment_bytes = if window == NARROW { 1700 } else { 500 };
     Options { history_revisions: window, checkpoint_bytes: 700, segment_bytes, ..Options::default() }
 }
@@ -41,10 +41,10 @@ fn scenario() -> Vec<Vec<Vec<Write>>> {
         .collect()
 }
 
-/// What a run got to.
+/// How far a run got.
 struct Progress {
     acknowledged: Model,
-    /// The same with the group that was under way.
+    /// The acknowledged writes and the group in progress.
     attempted: Model,
 }
 
@@ -70,7 +70,7 @@ async fn play(store: &Plain, from: Model, window: u64) -> Progress {
     Progress { acknowledged: model.clone(), attempted: model }
 }
 
-/// Opens after a crash and compares with what is allowed; returns what was found.
+/// Opens after a crash and compares with what is allowed. Returns what was found.
 fn recovered(disk: &SimDisk, progress: &Progress, window: u64) -> (Plain, Model) {
     let store = Store::open(disk.clone(), options(window)).unwrap();
     let found = if store.revision() == progress.acknowledged.revision() {
@@ -93,7 +93,7 @@ fn operations_of_a_run(window: u64) -> u64 {
     disk.operations()
 }
 
-/// Runs until power goes at an operation.
+/// Runs until power is lost at an operation.
 fn crashed(seed: u64, operation: u64, window: u64) -> (SimDisk, Progress) {
     let disk = SimDisk::new(seed);
     disk.crash_at(operation);
@@ -116,11 +116,11 @@ fn a_loss_of_power_at_any_operation_loses_nothing_acknowledged_and_shows_nothing
             let disk = disk.power_loss();
             let (store, found) = recovered(&disk, &progress, window);
             drop(store);
-            // What was shown must be there after the next loss of power, too.
+            // What was visible must survive the next power loss, too.
             let disk = disk.power_loss();
             let (store, again) = recovered(&disk, &progress, window);
             assert_eq!(found, again, "operation {operation}, seed {seed}");
-            // And the store goes on from there.
+            // The store can be written to afterwards.
             let progress = run(play(&store, again, window));
             let (_, last) = recovered(&disk.power_loss(), &progress, window);
             assert_eq!(last, progress.acknowledged);
@@ -176,7 +176,8 @@ fn a_failed_sync_at_any_operation_stops_writes_for_good_but_not_reads() {
                 progress.acknowledged.check(&store, window);
             }
             drop(store);
-            // Either the process is restarted, reads what was never synced, and then power goes; or at once.
+            // Either the process restarts, reads what was never synced, and then power is lost; or power is lost at
+            // once.
             let disk = if restarted { disk.restart() } else { disk.power_loss() };
             let (store, found) = recovered(&disk, &progress, window);
             drop(store);
@@ -212,7 +213,7 @@ fn a_watch_resumed_across_crashes_sees_each_event_once() {
         let mut watch = store.watch("b", "", progress).unwrap();
         let late = run(store.write(put("b", "late", "v", Expect::Any))).unwrap();
         seen.extend(crate::support::drain(&mut watch));
-        // The group under way at the crash may have survived it.
+        // The group in progress at the crash may have survived.
         let last = format!("{}:late::late {}", late.revision, late.revision);
         let last = last.replace(":late ", ":v ");
         assert_eq!(seen.pop().as_ref(), Some(&last));

@@ -1,4 +1,4 @@
-//! Bit rot, and files that are missing, cut off, replaced, or of another release.
+//! Bit rot, and files that are missing, truncated, replaced, or of another release.
 
 use capstan_store::{Expect, OpenError, Options, SimDisk, Store, disk::Disk, salvage};
 
@@ -11,7 +11,7 @@ fn options() -> Options {
     Options { history_revisions: WINDOW, checkpoint_bytes: 400, segment_bytes: 400, ..Options::default() }
 }
 
-/// A store of two segments or more that starts from a snapshot.
+/// A store with at least two segments that starts from a snapshot.
 fn filled(seed: u64, close: bool) -> (SimDisk, Model) {
     let (disk, model) = written(seed, 30, close);
     let names = disk.list().unwrap();
@@ -37,14 +37,14 @@ fn written(seed: u64, writes: usize, close: bool) -> (SimDisk, Model) {
     (disk, model)
 }
 
-/// Opens a copy of the disk after something was done to it.
+/// Opens a copy of the disk after some damage.
 fn opened(disk: &SimDisk, harm: impl FnOnce(&SimDisk)) -> Result<Plain, OpenError> {
     let copy = disk.copied();
     harm(&copy);
     Store::open(copy, options())
 }
 
-/// Every byte that says something, and some of the zeros after them.
+/// Every significant byte, and some of the zeros after them.
 fn offsets(content: &[u8]) -> Vec<usize> {
     let end = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     (0..end).chain((end..content.len()).step_by(211)).collect()
@@ -54,14 +54,14 @@ fn named<'a>(names: &'a [String], prefix: &str) -> Vec<&'a String> {
     names.iter().filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// What somebody does to a file.
+/// Damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Delete,
     Empty,
-    /// Cuts it off after so many bytes.
+    /// Truncates it to so many bytes.
     Cut(usize),
-    /// Puts the file of the same name of another store there.
+    /// Replaces it with the file of the same name of another store.
     Replace,
 }
 
@@ -98,7 +98,7 @@ fn a_file_that_is_missing_cut_off_or_replaced_is_named_with_advice() {
                     Store::<()>::open(copy.clone(), options()).err().unwrap_or_else(|| panic!("{what}"));
                 let expected = match harm {
                     Harm::Delete => matches!(&error, OpenError::Missing { file } if file == name),
-                    // Of a manifest and one file, either may be the one that belongs here.
+                    // Of a manifest and one file, either may be the foreign one.
                     Harm::Replace if names.len() == 2 => matches!(&error, OpenError::Foreign { .. }),
                     Harm::Replace => matches!(&error, OpenError::Foreign { file } if file == name),
                     Harm::Empty | Harm::Cut(_) if name == MANIFEST => {
@@ -205,7 +205,7 @@ fn after_a_crash_a_flipped_bit_costs_at_most_the_last_commit() {
                 }
                 Ok(store) => {
                     lost += 1;
-                    // It cannot be told from a commit that the crash cut short.
+                    // It looks like a commit interrupted by the crash.
                     without_last.check(&store, WINDOW);
                 }
                 Err(OpenError::Damaged { .. }) => {}
@@ -250,7 +250,7 @@ fn a_newer_format_is_refused_with_the_way_out() {
     let (disk, _) = written(1, 3, true);
     let names = disk.list().unwrap();
     let newest_segment = named(&names, "wal-").pop().unwrap();
-    // Without a manifest, whose checksums no longer hold once a header is changed.
+    // Without a manifest, whose checksums would be wrong once a header is changed.
     let older = crate::support::of_the_previous_release(&disk);
     let copy = older.copied();
     let file = copy.open(newest_segment).unwrap();
@@ -260,8 +260,8 @@ fn a_newer_format_is_refused_with_the_way_out() {
     let checksum = crc32fast::hash(&header[..28]);
     header[28..].copy_from_slice(&checksum.to_le_bytes());
     file.write_at(0, &header).unwrap();
-    let told = Store::<()>::open(copy, options()).map(|_| ()).unwrap_err().to_string();
+    let error = Store::<()>::open(copy, options()).map(|_| ()).unwrap_err().to_string();
     let expected =
         format!("{newest_segment} has format 9, this program reads up to 2: use the newer program");
-    assert_eq!(told, expected);
+    assert_eq!(error, expected);
 }

@@ -1,4 +1,4 @@
-//! A full disk, and writers that go away.
+//! A full disk, and cancelled writers.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
@@ -12,7 +12,7 @@ fn options() -> Options {
 
 #[test]
 fn a_full_disk_stops_writes_loudly_and_only_until_there_is_space() {
-    // Room for anything from nothing to more than a segment, so that each kind of write meets the end.
+    // From no space to more than a segment, so that each kind of write runs out of space.
     for room in (0..2600).step_by(29) {
         let disk = SimDisk::new(room);
         let mut model = Model::default();
@@ -45,9 +45,9 @@ fn a_full_disk_stops_writes_loudly_and_only_until_there_is_space() {
     }
 }
 
-/// Fills the disk with writes until one is refused.
+/// Fills the disk with writes until one fails.
 async fn fill(store: &Plain, disk: &SimDisk, model: &mut Model) {
-    // As when another program takes the rest.
+    // As if another program used the rest.
     disk.set_capacity(disk.used());
     for step in 0..1000 {
         let write = put("b", &format!("k{step}"), &"x".repeat(60), Expect::Any);
@@ -68,7 +68,7 @@ fn deletes_work_on_a_full_disk_and_other_writes_again_when_there_is_space() {
         let store: Plain = Store::open(disk.clone(), Options::default()).unwrap();
         fill(&store, &disk, &mut model).await;
         for step in 0..8 {
-            // The two halves of a deletion with a finalizer: a mark, then the delete.
+            // The two steps of a deletion with a finalizer: deletion timestamp, then delete.
             let key = format!("k{step}");
             let mark = put("b", &key, "marked", Expect::Any);
             model.commit(std::slice::from_ref(&mark));
@@ -116,7 +116,7 @@ fn a_disk_that_the_log_has_filled_is_compacted_into_the_reserve() {
         let store: Plain = Store::open(disk.clone(), options()).unwrap();
         disk.set_capacity(disk.used() + 20_000);
         let mut refused = 0;
-        // One small object, written over and over: the log is many times as large as the data.
+        // One small object, overwritten many times: the log is many times larger than the data.
         for _ in 0..400 {
             let write = put("b", "k", &"x".repeat(100), Expect::Any);
             match store.write(write.clone()).await {

@@ -1,4 +1,4 @@
-//! What the store promises, each promise as a test that fails when it is broken.
+//! The guarantees of the store, one test each.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap in a test helper fails the test")]
 
 mod support;

@@ -52,7 +52,7 @@ fn options() -> Options {
     Options { history_revisions: WINDOW, checkpoint_bytes: 600, segment_bytes: 300, ..Options::default() }
 }
 
-/// A watch, and what it has been told so far.
+/// A watch and its events so far.
 struct Watcher {
     bucket: &'static str,
     watch: Watch<()>,
@@ -80,7 +80,7 @@ impl World {
         if deletes { delete(bucket, &key, expect) } else { put(bucket, &key, "v", expect) }
     }
 
-    /// Whether the model lets the write happen.
+    /// Whether the write succeeds in the model.
     fn admits(&self, write: &Write) -> bool {
         let (bucket, key, expect, deletes) = match write {
             Write::Put { bucket, key, expect, .. } => (bucket, key, expect, false),
@@ -141,13 +141,13 @@ impl World {
 
     fn poll(&mut self, index: usize) {
         let watcher = &mut self.watchers[index];
-        let told = drain(&mut watcher.watch);
-        assert_eq!(told, self.model.events(watcher.bucket, watcher.progress));
+        let delivered = drain(&mut watcher.watch);
+        assert_eq!(delivered, self.model.events(watcher.bucket, watcher.progress));
         watcher.progress = watcher.watch.progress();
         assert_eq!(watcher.progress, self.model.revision());
     }
 
-    /// Opens anew; watches that were not too far behind are resumed.
+    /// Reopens the store. Watches that were not too far behind are resumed.
     fn reopen(&mut self, disk: SimDisk) {
         self.store = Store::open(disk.clone(), options()).unwrap();
         self.disk = disk;

@@ -177,7 +177,7 @@ fn a_store_outlives_the_runtime_that_wrote_to_it() {
             runtime.spawn(async move { store.write(write).await });
         }
         let ending = std::thread::spawn(move || runtime.shutdown_background());
-        // While the other runtime ends: a write that waits behind one that is never carried out.
+        // While the other runtime shuts down: a write queued behind one that is never executed.
         let kept = format!("kept{round}");
         run(store.write(put("b", &kept, "v", Expect::Any))).unwrap();
         assert!(store.get("b", &kept).is_some());

@@ -8,8 +8,8 @@ fn options() -> Options {
     Options { segment_bytes: 400, ..Options::default() }
 }
 
-/// A directory of the previous release with several segments and a snapshot in the middle. If it is purged, the log
-/// begins after the snapshot.
+/// A directory of the previous release with several segments and a snapshot in the middle. If `purged`, the log
+/// starts after the snapshot.
 fn older(purged: bool) -> (SimDisk, Model) {
     let disk = SimDisk::new(1);
     let mut model = Model::default();
@@ -61,7 +61,7 @@ fn a_directory_of_the_previous_release_opens_and_gets_a_manifest() {
         let again: Plain = Store::open(disk.clone(), options()).unwrap();
         model.check_from(&again, again.compacted());
         drop(again);
-        // From here on a missing file is noticed, the manifest included.
+        // From now on a missing file is detected, the manifest included.
         for name in disk.list().unwrap().iter().filter(|name| *name != "RESERVE") {
             let copy = disk.copied();
             copy.remove(name).unwrap();

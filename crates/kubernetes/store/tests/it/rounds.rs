@@ -1,5 +1,5 @@
-//! Many crashes, with files deleted, cut off and replaced between them: every loss is reported, none is silent, and
-//! there is no alarm without a loss.
+//! Many crashes, with files deleted, truncated and replaced between them: every loss is reported, and there are no
+//! false alarms.
 
 use capstan_store::{Expect, OpenError, Options, SimDisk, Store, disk::Disk};
 
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Harms a file in a way that takes something from it. None if there was nothing to take.
+/// Damages a file so that data is lost. `None` if there was nothing to lose.
 fn harm(disk: &SimDisk, other: &SimDisk, random: &mut Random) -> Option<String> {
     let names: Vec<_> = disk.list().unwrap().into_iter().filter(|name| name != "RESERVE").collect();
     let name = names[random.below(names.len() as u64) as usize].clone();
@@ -33,7 +33,7 @@ fn harm(disk: &SimDisk, other: &SimDisk, random: &mut Random) -> Option<String> 
         0 => disk.remove(&name).unwrap(),
         1 if length > 0 => disk.open(&name).unwrap().truncate(0).unwrap(),
         2 if length > 0 => disk.open(&name).unwrap().truncate(random.below(length)).unwrap(),
-        // Of a manifest and one file, either may be the one that belongs here.
+        // Of a manifest and one file, either may be the foreign one.
         3 if names.len() > 2 => {
             let kind = &name[..3];
             let theirs = other.list().unwrap().into_iter().find(|other| other.starts_with(kind))?;
@@ -85,7 +85,7 @@ fn every_loss_is_reported_and_none_is_silent() {
         });
         drop(store);
         disk = if random.below(2) == 0 { disk.power_loss() } else { disk.restart() };
-        // What the crash left, before anybody touches it.
+        // The state after the crash, before further damage.
         let sound: Plain = Store::open(disk.copied(), options())
             .unwrap_or_else(|error| panic!("round {round}: false alarm: {error}"));
         if sound.revision() != model.revision() {
@@ -96,7 +96,7 @@ fn every_loss_is_reported_and_none_is_silent() {
             continue;
         }
         let copy = disk.copied();
-        // Files that a crash left behind are not part of the store.
+        // Leftovers of a crash are not part of the store.
         let listed = String::from_utf8(copy.content("MANIFEST").unwrap_or_default()).unwrap();
         let Some(name) = harm(&copy, &other, &mut random) else { continue };
         if name != "MANIFEST" && !listed.contains(&name) {
@@ -104,7 +104,7 @@ fn every_loss_is_reported_and_none_is_silent() {
         }
         harmed += 1;
         match Store::<()>::open(copy.clone(), options()) {
-            // Space that was set aside in a segment that is sealed is no loss, nor is a store without commits.
+            // Reserved space of a sealed segment is no loss, nor is a store without commits.
             Ok(store) => {
                 model.check_now(&store, &format!("round {round}: {name} was harmed, nobody noticed"))
             }

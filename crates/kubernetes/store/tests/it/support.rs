@@ -1,4 +1,4 @@
-//! Short words for the tests, and the model that a store is compared with.
+//! Helpers, and the model that a store is compared with.
 
 use std::{
     collections::BTreeMap,
@@ -37,49 +37,49 @@ pub async fn set(store: &Plain, key: &str, text: &str) -> Result<Written<()>, Wr
 }
 
 /// An event as text: revision, key, value before and after.
-pub fn told(event: &Arc<Event<()>>) -> String {
+pub fn event_text(event: &Arc<Event<()>>) -> String {
     let text = |bytes: Option<&Bytes>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let previous = text(event.previous.as_ref().map(|entry| &entry.value)).unwrap_or_default();
     let current = text(event.current.as_ref().map(|entry| &entry.value).or(event.last.as_ref()));
     format!("{}:{}:{previous}:{}", event.revision, event.key(), current.unwrap_or_default())
 }
 
-/// Everything a watch has to say now.
+/// All events that a watch has now.
 pub fn drain(watch: &mut Watch<()>) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(Batch { events, progress }) = watch.ready().unwrap() {
         assert!(events.iter().all(|event| event.revision <= progress));
-        all.extend(events.iter().map(told));
+        all.extend(events.iter().map(event_text));
     }
     all
 }
 
-/// A single-threaded runtime: what is awaited runs in one order only.
+/// A single-threaded runtime, for a deterministic order.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// A clock that stands still until told.
+/// A manual clock.
 #[derive(Clone, Default)]
-pub struct Hands(Arc<AtomicU64>);
+pub struct ManualClock(Arc<AtomicU64>);
 
-impl Hands {
+impl ManualClock {
     pub fn advance(&self, time: Duration) {
         self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
     }
 
     pub fn options(&self) -> Options {
-        let hands = self.clone();
+        let clock = self.clone();
         Options::with_clock(move || {
-            SystemTime::UNIX_EPOCH + Duration::from_millis(hands.0.load(Ordering::Relaxed))
+            SystemTime::UNIX_EPOCH + Duration::from_millis(clock.0.load(Ordering::Relaxed))
         })
     }
 }
 
-/// What a store should hold: the transactions, from which everything else follows.
+/// The expected content of a store: its transactions, from which everything else follows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// Transactions from revision 2 on: bucket, key, and the text or none for a delete.
+    /// Transactions from revision 2 on: bucket, key, and the text, or `None` for a delete.
     pub transactions: Vec<Vec<(String, String, Option<String>)>>,
 }
 
@@ -121,7 +121,7 @@ impl Model {
         values
     }
 
-    /// The events of a bucket after a revision, as [`told`].
+    /// The events of a bucket after a revision, in the format of [`event_text`].
     pub fn events(&self, bucket: &str, after: u64) -> Vec<String> {
         let mut values: BTreeMap<&str, String> = BTreeMap::new();
         let mut events = Vec::new();
@@ -138,7 +138,7 @@ impl Model {
         events
     }
 
-    /// The revision of the entry a key holds.
+    /// The revision of a key's entry.
     pub fn entry(&self, bucket: &str, key: &str) -> Option<u64> {
         let changes = self.numbered().filter(|(_, change)| change.0 == bucket && change.1 == key);
         changes.last().filter(|(_, change)| change.2.is_some()).map(|(number, _)| number)
@@ -158,15 +158,15 @@ impl Model {
         })
     }
 
-    /// Compares the present, every readable past and the whole history. `window` is how many transactions
-    /// of history the store promises.
+    /// Compares the current state, every readable older revision and the history. `window` is the guaranteed number
+    /// of transactions of history.
     pub fn check(&self, store: &Plain, window: u64) {
         let promised = self.revision().saturating_sub(window);
         assert_eq!(store.compacted(), promised, "exactly the promised history is there");
         self.check_from(store, promised);
     }
 
-    /// The same, with history from a revision on.
+    /// Like [`Self::check`], with history from a revision on.
     pub fn check_from(&self, store: &Plain, compacted: u64) {
         assert_eq!(store.revision(), self.revision());
         for bucket in BUCKETS {
@@ -181,7 +181,7 @@ impl Model {
         }
     }
 
-    /// Compares the present only.
+    /// Compares the current state only.
     pub fn check_now(&self, store: &Plain, what: &str) {
         assert_eq!(store.revision(), self.revision(), "{what}");
         for bucket in BUCKETS {
@@ -213,13 +213,13 @@ pub fn values(snapshot: &capstan_store::Snapshot<()>) -> BTreeMap<String, String
     snapshot.range("", None).map(pair).collect()
 }
 
-/// Gives a file another content.
+/// Replaces the content of a file.
 pub fn overwrite(disk: &SimDisk, name: &str, content: &[u8]) {
     disk.create(name).unwrap().write_at(0, content).unwrap();
 }
 
-/// The files as the previous release would have written them: no manifest, no reserve, headers of format 1. Snapshots
-/// are left out, so the log must be complete.
+/// The files as the previous release wrote them: no manifest, no reserve, headers of format 1. Snapshots are left
+/// out, so the log must be complete.
 pub fn of_the_previous_release(disk: &SimDisk) -> SimDisk {
     let older = SimDisk::new(9);
     for name in disk.list().unwrap().iter().filter(|name| name.starts_with("wal-")) {
@@ -234,11 +234,11 @@ pub fn of_the_previous_release(disk: &SimDisk) -> SimDisk {
     older
 }
 
-/// What was saved of a damaged store.
+/// The salvaged part of a damaged store.
 pub struct Salvage<'a>(pub &'a Salvaged);
 
 impl Salvage<'_> {
-    /// Restores what was saved and compares it: every entry is right, unless the report says otherwise.
+    /// Restores it and compares: every entry is right, unless the report lists it.
     pub fn check(&self, model: &Model, what: &str) {
         let disk = SimDisk::new(1);
         let saved = self.0;

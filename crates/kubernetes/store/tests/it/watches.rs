@@ -1,14 +1,14 @@
-//! Watches are ordered, unique, gap-free, atomic, resumable and honest about their progress.
+//! Watches are ordered, unique, gap-free, atomic, resumable and accurate about their progress.
 
 use std::time::Duration;
 
 use capstan_store::{Expect, HistoryError, Options, SimDisk, Store, WatchError};
 use futures::{FutureExt, future::join};
 
-use crate::support::{Hands, Plain, delete, drain, put, run, set, told};
+use crate::support::{ManualClock, Plain, delete, drain, event_text, put, run, set};
 
 #[test]
-fn a_watch_tells_each_change_of_its_prefix_once_and_in_order() {
+fn a_watch_delivers_each_change_of_its_prefix_once_and_in_order() {
     run(async {
         let store: Plain = Store::in_memory(Options::default());
         set(&store, "n/a", "one").await.unwrap();
@@ -37,14 +37,14 @@ fn a_waiting_watch_wakes_for_its_bucket_only() {
         })
         .await;
         let batch = batch.unwrap();
-        assert_eq!(batch.events.iter().map(told).collect::<Vec<_>>(), ["3:k::v 3"]);
+        assert_eq!(batch.events.iter().map(event_text).collect::<Vec<_>>(), ["3:k::v 3"]);
         assert_eq!(batch.progress, 3);
         assert!(watch.next().now_or_never().is_none());
     });
 }
 
 #[test]
-fn progress_follows_the_store_while_the_bucket_is_quiet_and_never_passes_an_untold_event() {
+fn progress_follows_the_store_while_the_bucket_is_idle_and_never_passes_an_undelivered_event() {
     run(async {
         let store: Plain = Store::in_memory(Options::default());
         let mut watch = store.watch("b", "", 1).unwrap();
@@ -80,7 +80,7 @@ fn a_transaction_is_never_split_between_batches() {
 }
 
 #[test]
-fn a_slow_watcher_is_told_that_it_lags() {
+fn a_slow_watch_ends_with_lagged() {
     run(async {
         let store: Plain = Store::in_memory(Options { watch_lag: 100, ..Options::default() });
         let mut slow = store.watch("b", "", 1).unwrap();
@@ -99,7 +99,7 @@ fn a_slow_watcher_is_told_that_it_lags() {
 }
 
 #[test]
-fn a_watch_behind_the_compacted_revision_is_told_so() {
+fn a_watch_behind_the_compacted_revision_ends_with_an_error() {
     run(async {
         let store: Plain = Store::in_memory(Options { history_revisions: 10, ..Options::default() });
         let mut watch = store.watch("b", "", 1).unwrap();
@@ -121,23 +121,23 @@ fn a_watch_behind_the_compacted_revision_is_told_so() {
 }
 
 #[test]
-fn history_older_than_its_age_goes_also_in_quiet_buckets_and_across_a_restart() {
+fn history_older_than_its_age_is_dropped_in_idle_buckets_and_across_a_restart() {
     run(async {
-        let hands = Hands::default();
+        let clock = ManualClock::default();
         let disk = SimDisk::new(1);
-        let store: Plain = Store::open(disk.clone(), hands.options()).unwrap();
+        let store: Plain = Store::open(disk.clone(), clock.options()).unwrap();
         set(&store, "k", "early").await.unwrap();
-        hands.advance(Duration::from_secs(1800));
+        clock.advance(Duration::from_secs(1800));
         store.write(put("c", "k", "late", Expect::Any)).await.unwrap();
-        hands.advance(Duration::from_secs(1801));
+        clock.advance(Duration::from_secs(1801));
         store.compact().await.unwrap();
         assert_eq!(store.compacted(), 2);
         let mut watch = store.watch("b", "", 2).unwrap();
         assert_eq!(drain(&mut watch), [""; 0]);
         drop(store);
-        let store: Plain = Store::open(disk.restart(), hands.options()).unwrap();
+        let store: Plain = Store::open(disk.restart(), clock.options()).unwrap();
         assert_eq!((store.compacted(), store.revision()), (2, 3));
-        hands.advance(Duration::from_secs(1801));
+        clock.advance(Duration::from_secs(1801));
         store.compact().await.unwrap();
         assert_eq!(store.compacted(), 3);
         assert_eq!(store.get("b", "k").unwrap().value, "early 2");
@@ -154,10 +154,10 @@ fn a_watch_resumed_after_a_restart_goes_on_where_it_was() {
         for round in 0..5 {
             let store: Plain = Store::open(disk.clone(), Options::default()).unwrap();
             let mut watch = store.watch("b", "", progress).unwrap();
-            set(&store, "k", &format!("told {round}")).await.unwrap();
+            set(&store, "k", &format!("seen {round}")).await.unwrap();
             seen.extend(drain(&mut watch));
             progress = watch.progress();
-            set(&store, "k", &format!("untold {round}")).await.unwrap();
+            set(&store, "k", &format!("unseen {round}")).await.unwrap();
             if round % 2 == 0 {
                 store.close().await;
             }
@@ -171,7 +171,7 @@ fn a_watch_resumed_after_a_restart_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_watch_ends_when_the_store_does_after_telling_everything() {
+fn a_watch_ends_when_the_store_does_after_delivering_everything() {
     run(async {
         for close in [true, false] {
             let store: Plain = Store::in_memory(Options::default());
@@ -209,14 +209,14 @@ fn a_long_history_keeps_its_positions() {
     run(async {
         let store: Plain = Store::in_memory(Options { history_revisions: 9000, ..Options::default() });
         let mut watch = store.watch("b", "", 1).unwrap();
-        let mut told = 0;
+        let mut delivered = 0;
         for step in 0..20_000_u64 {
             set(&store, "k", "v").await.unwrap();
             if step % 4999 == 0 {
                 while let Some(batch) = watch.ready().unwrap() {
                     for event in &batch.events {
-                        told += 1;
-                        assert_eq!(event.revision, told + 1);
+                        delivered += 1;
+                        assert_eq!(event.revision, delivered + 1);
                     }
                 }
             }

@@ -102,7 +102,7 @@ fn an_older_revision_is_read_as_it_was() {
 }
 
 #[test]
-fn stores_of_one_seed_begin_alike_and_go_their_own_ways() {
+fn stores_of_one_seed_start_equal_and_are_independent() {
     run(async {
         let first = memory();
         set(&first, "k", "v").await.unwrap();
@@ -113,7 +113,7 @@ fn stores_of_one_seed_begin_alike_and_go_their_own_ways() {
             entries.iter().all(|entry| std::sync::Arc::ptr_eq(entry, &entries[0])),
             "an entry exists once"
         );
-        assert_eq!((one.revision(), one.compacted()), (2, 2), "how it came about is not told");
+        assert_eq!((one.revision(), one.compacted()), (2, 2), "the seed has no history");
         let mut watch = one.watch("b", "", 2).unwrap();
         set(&one, "k", "w").await.unwrap();
         assert_eq!(drain(&mut watch), ["3:k:v 2:w 3"]);
