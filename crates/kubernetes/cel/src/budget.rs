@@ -1,9 +1,9 @@
-//! The cost one object's rules may reach together.
+//! The cost budget that all rules of one object share.
 
 use crate::error::EvalError;
 use crate::limits::{PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET};
 
-/// What is left to spend, and the limit of one call.
+/// The remaining budget and the limit of one call. Shared by consecutive evaluations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     remaining: i64,
@@ -18,26 +18,26 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of `total` with the usual limit for one call.
+    /// A budget of `total` with the default limit of one call, [`crate::limits::PER_CALL_LIMIT`].
     #[must_use]
     pub fn new(total: i64) -> Self {
         Self { remaining: total, per_call: PER_CALL_LIMIT, last: 0 }
     }
 
-    /// The same budget with another limit for one call.
+    /// Sets another limit of one call.
     #[must_use]
     pub fn with_per_call_limit(mut self, limit: u64) -> Self {
         self.per_call = limit;
         self
     }
 
-    /// What is left.
+    /// The remaining budget. Negative once it is exceeded.
     #[must_use]
     pub fn remaining(&self) -> i64 {
         self.remaining
     }
 
-    /// What the last call cost.
+    /// Cost of the last evaluation.
     #[must_use]
     pub fn last_cost(&self) -> u64 {
         self.last

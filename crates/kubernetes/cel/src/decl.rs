@@ -38,7 +38,7 @@ const MIN_STRING_SIZE: i64 = 2;
 const MIN_BOOL_SIZE: i64 = 4;
 const MIN_NUMBER_SIZE: i64 = 1;
 
-/// How the elements of a list are told apart, which decides its equality and what `+` does.
+/// How the elements of a list are identified. Decides its equality and the meaning of `+`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ListKind {
     /// Order matters, `+` appends.
@@ -46,7 +46,7 @@ pub enum ListKind {
     Atomic,
     /// Scalars without order; `+` is union.
     Set,
-    /// Objects found by the values of these properties; `+` is merge.
+    /// Objects identified by the values of these properties; `+` is merge.
     Map(Vec<String>),
 }
 
@@ -65,7 +65,7 @@ struct Decl {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
-    /// Any value, read from JSON as it is.
+    /// Any value, read from JSON without a type.
     Dyn,
     IntOrString,
     /// Data without a schema: only its equality is defined.
@@ -98,18 +98,18 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// The field behind a property name, as data spells it.
+    /// The field of a property name, as data spells it.
     pub(crate) fn property(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
     }
 
-    /// The exposed field whose CEL identifier is exactly this.
+    /// The exposed field with exactly this CEL identifier.
     pub(crate) fn exactly(&self, identifier: &str) -> Option<&Field> {
         self.field(identifier).filter(|field| field.identifier.as_deref() == Some(identifier))
     }
 
-    /// The exposed field behind a CEL identifier. Reserved words other than CEL's own tokens may be
-    /// written unescaped after a dot.
+    /// The exposed field of a CEL identifier. Reserved words other than CEL's own tokens may be unescaped after a
+    /// dot.
     pub(crate) fn field(&self, identifier: &str) -> Option<&Field> {
         let visible = |field: &&Field| field.identifier.is_some() && field.decl.is_exposed();
         unescape(identifier).and_then(|property| self.fields.get(&property)).filter(visible).filter(|field| {
@@ -129,7 +129,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A property under its name in the schema; the CEL identifier follows from it.
+    /// A property under its name in the schema. Its CEL identifier is derived from the name.
     #[must_use]
     pub fn new(property: impl Into<String>, decl: DeclType) -> Self {
         let property = property.into();
@@ -150,7 +150,6 @@ impl Field {
         self
     }
 
-    /// The type of the property.
     #[must_use]
     pub fn decl(&self) -> &DeclType {
         &self.decl
@@ -171,7 +170,7 @@ impl DeclType {
         self
     }
 
-    /// A value of any type, checked when it is used.
+    /// A value of any type, checked at run time.
     #[must_use]
     pub fn dynamic() -> Self {
         Self::of(Shape::Dyn, 1)

@@ -1,4 +1,4 @@
-//! Compiling expressions.
+//! Compiles expressions.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::syntax;
 use crate::syntax::source::{Issues, Source};
 use crate::types::Type;
 
-/// Characters that can nest an expression; up to this many, the usual stack is deep enough.
+/// Number of nesting characters for which the current thread's stack is sufficient.
 const SHALLOW: usize = 48;
 
-/// What expressions can refer to: variables, and the functions of Kubernetes 1.36.
+/// The environment of expressions: declared variables, and the functions of Kubernetes 1.36.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     variables: Vec<(Arc<str>, DeclType, Type)>,
 }
 
 impl Env {
-    /// The environment of Kubernetes without variables.
+    /// An environment with the functions of Kubernetes and without variables.
     #[must_use]
     pub fn kubernetes() -> Self {
         Self::default()
@@ -32,9 +32,8 @@ impl Env {
 
     /// Declares a variable.
     ///
-    /// Variables declared with the same type (clones of one [`DeclType`]) can be compared with each other.
-    /// The first variable's type is also what the cost estimate takes sizes from, for all of them: with
-    /// rules that is `self`.
+    /// Variables declared with the same type (clones of one [`DeclType`]) can be compared with each other. The cost
+    /// estimate takes sizes for all of them from the type of the first variable: `self`, with rules.
     #[must_use]
     pub fn with_variable(mut self, name: &str, decl: DeclType) -> Self {
         use crate::decl::Shape;

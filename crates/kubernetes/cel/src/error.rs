@@ -1,8 +1,8 @@
-//! What can go wrong, in cel-go's words.
+//! Errors, with cel-go's texts.
 
 use std::sync::Arc;
 
-/// Why an expression does not become a program.
+/// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// The text does not parse or does not type-check. Displays as cel-go's issue list:
@@ -15,16 +15,16 @@ pub enum CompileError {
     Program(String),
 }
 
-/// Why an evaluation has no value. Displays as cel-go's text.
+/// Why an evaluation failed. Displays as cel-go's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// An error of the expression or its data, e.g. `no such key: x`.
     #[error("{0}")]
     Runtime(Arc<str>),
-    /// The call reached the limit for one call.
+    /// The call exceeded the cost limit of one call.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostLimitExceeded,
-    /// The call cost more than was left of the budget it shares with other calls.
+    /// The call cost more than the remaining budget.
     #[error("running out of cost budget")]
     BudgetExceeded,
 }

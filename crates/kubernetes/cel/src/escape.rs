@@ -29,10 +29,10 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// The CEL identifier of a property name, or none if the property cannot be reached from CEL.
+/// The CEL identifier of a property name, or `None` if the property cannot be reached from CEL.
 ///
-/// `__`, `.`, `-` and `/` become `__underscores__`, `__dot__`, `__dash__` and `__slash__`; a reserved word
-/// becomes `__word__`.
+/// `__`, `.`, `-` and `/` become `__underscores__`, `__dot__`, `__dash__` and `__slash__`; a reserved word becomes
+/// `__word__`.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
@@ -61,7 +61,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The property name of a CEL identifier, or none if it holds an escape that does not exist.
+/// The property name of a CEL identifier, or `None` if it has an unknown escape.
 #[must_use]
 pub fn unescape(identifier: &str) -> Option<String> {
     if !identifier.contains("__") {

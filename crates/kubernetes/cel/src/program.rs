@@ -1,4 +1,4 @@
-//! Compiled expressions and the values they run on.
+//! Compiled expressions and the values of their variables.
 
 use serde_json::Value as Json;
 
@@ -12,10 +12,10 @@ use crate::stack;
 use crate::types::Type;
 use crate::value::Value;
 
-/// Nesting up to which the usual stack is deep enough.
+/// Nesting for which the current thread's stack is sufficient.
 const SHALLOW: usize = 64;
 
-/// A compiled expression. Evaluate it as often as needed, from any thread.
+/// A compiled expression. It can be evaluated repeatedly, from any thread.
 #[derive(Debug)]
 pub struct Program {
     plan: Plan,
@@ -32,13 +32,13 @@ pub struct Activation<'a> {
 }
 
 impl<'a> Activation<'a> {
-    /// No variables.
+    /// An activation without variables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Binds a variable to JSON seen through its declared type. Data that does not fit makes expressions
+    /// Binds a variable to JSON, read through its declared type. If the data does not match the type, expressions
     /// that use the variable fail.
     #[must_use]
     pub fn bind(self, name: &'a str, json: &'a Json, decl: &'a DeclType) -> Self {
@@ -86,24 +86,23 @@ impl Program {
         &self.output
     }
 
-    /// What an evaluation can cost, by the bounds of the declared types.
+    /// The cost estimate, from the bounds of the declared types.
     #[must_use]
     pub fn cost_estimate(&self) -> CostRange {
         self.estimate
     }
 
-    /// Whether the expression refers to a variable of that name.
+    /// Whether the expression uses a variable of that name.
     #[must_use]
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.iter().any(|used| used == variable)
     }
 
-    /// Evaluates the expression, taking what it costs from the budget.
+    /// Evaluates the expression and charges its cost to the budget.
     ///
     /// # Errors
-    /// If the expression fails, if it costs more than one call may
-    /// ([`EvalError::CostLimitExceeded`]), or if it costs more than is left
-    /// ([`EvalError::BudgetExceeded`], whatever else happened).
+    /// If the expression fails, if it exceeds the limit of one call ([`EvalError::CostLimitExceeded`]), or if it
+    /// costs more than the remaining budget ([`EvalError::BudgetExceeded`], whatever else happened).
     pub fn evaluate<'a>(
         &self,
         variables: &Activation<'a>,

@@ -1,35 +1,35 @@
-//! RFC 3339 time stamps as Go's `time.Parse` reads them, and the calendar they need.
+//! RFC 3339 timestamps as Go's `time.Parse` accepts them, and calendar arithmetic.
 //!
-//! An hour of one digit and a comma before the fraction pass, as they do in Go.
+//! An hour of one digit and a comma before the fraction are accepted, as in Go.
 
-/// An instant, and the offset it was written in.
+/// An instant and its UTC offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Seconds since the epoch.
     pub seconds: i64,
     /// Nanoseconds of the second.
     pub nanos: u32,
-    /// Seconds east of Greenwich.
+    /// Seconds east of UTC.
     pub offset: i32,
 }
 
-/// Why a text is no time stamp.
+/// Why a timestamp is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem<'a> {
-    /// What is left does not begin as it must.
+    /// The rest does not match the expected element.
     Unreadable {
-        /// What is left.
+        /// The text from the error on.
         rest: &'a str,
-        /// What was expected, as Go's layouts spell it.
+        /// The expected element, in the notation of Go's layouts.
         element: &'static str,
     },
-    /// A number is too large or too small.
+    /// The named element is out of range.
     OutOfRange(&'static str),
-    /// Something follows.
+    /// Text follows the timestamp.
     Extra(&'a str),
 }
 
-/// Parses a time stamp.
+/// Parses a timestamp. The whole text must match.
 pub fn parse(text: &str) -> Result<Moment, Problem<'_>> {
     let mut parser = Parser { rest: text };
     let year = i64::from(parser.digits(4, "2006")?);

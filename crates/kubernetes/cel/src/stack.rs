@@ -1,13 +1,13 @@
-//! Room for deep recursion.
+//! Stack space for deep recursion.
 
 use std::io;
 use std::thread;
 
-/// Enough for expressions at every nesting limit, in unoptimized builds; only what is used takes memory.
+/// Enough for expressions at every nesting limit, in unoptimized builds. Only used pages take memory.
 const DEEP_STACK: usize = 64 * 1024 * 1024;
 
-/// Runs `work` here, or on a thread with a deep stack if it may recurse deeply. Expressions come from
-/// clients; only contrived ones take the thread. An error tells that there was none to be had.
+/// Runs `work` here, or on a thread with a large stack if it may recurse deeply. Expressions come from clients; only
+/// contrived ones need the thread. Fails if the thread cannot be started.
 pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if !deep {
         return Ok(work());

@@ -1,4 +1,4 @@
-//! Types as the checker deduces them.
+//! Types in the checker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ pub(crate) enum Kind {
     Bytes,
     Timestamp,
     Duration,
-    /// Left behind by an error already reported.
+    /// The result of an error that was reported.
     Error,
     List(Arc<Params>),
     Map(Arc<Params>),
-    /// The type of a type; without parameter any type.
+    /// The type of a type; any type without a parameter.
     Type(Option<Arc<Params>>),
     Opaque(&'static str, Arc<Params>),
     Struct(Arc<Struct>),
     /// A type parameter of a declaration.
     Param(&'static str),
-    /// A fresh variable standing for a type parameter.
+    /// A fresh variable for a type parameter.
     Var(u32),
 }
 
-/// Type parameters with the size of the whole type, which the checker bounds.
+/// Type parameters with the size of the whole type, which is limited.
 #[derive(Debug)]
 pub(crate) struct Params {
     pub(crate) types: Vec<Type>,
@@ -93,7 +93,7 @@ impl Type {
         Self(Kind::Struct(Arc::new(Struct { name: Arc::from(name), decl: None })))
     }
 
-    /// The type of a declared type; unnamed objects take `name`, what they hold a name below it.
+    /// Converts a declared type. Unnamed objects are named `name`, nested ones get a name below it.
     pub(crate) fn of_decl(decl: &DeclType, name: &str) -> Self {
         match decl.shape() {
             Shape::Dyn | Shape::IntOrString | Shape::Preserved => Self::DYN,
@@ -116,13 +116,13 @@ impl Type {
         }
     }
 
-    /// Whether this is `bool` and nothing else; Kubernetes demands it of rules.
+    /// Whether this is exactly `bool`, as Kubernetes requires of rules.
     #[must_use]
     pub fn is_bool(&self) -> bool {
         matches!(self.0, Kind::Bool)
     }
 
-    /// Whether this is `string` and nothing else; Kubernetes demands it of message expressions.
+    /// Whether this is exactly `string`, as Kubernetes requires of message expressions.
     #[must_use]
     pub fn is_string(&self) -> bool {
         matches!(self.0, Kind::String)

@@ -1,4 +1,4 @@
-//! Type checking: what each expression's type is, which overloads a call can mean.
+//! Type checking: deduces the type of each expression and resolves overloads.
 
 mod unify;
 mod validate;
@@ -13,7 +13,6 @@ use crate::syntax::ast::{Ast, Expr, ExprId, Literal};
 use crate::syntax::source::{Issues, Location, Source};
 use crate::types::{Kind, Type};
 
-/// A checked expression.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) ast: Ast,
@@ -21,7 +20,7 @@ pub(crate) struct Checked {
     references: Vec<Reference>,
 }
 
-/// What a name or call refers to.
+/// Target of a name or call.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Reference {
     #[default]
@@ -30,7 +29,7 @@ pub(crate) enum Reference {
     Variable(Arc<str>),
     /// A type by its name.
     Type(Arc<str>),
-    /// The overloads of a function that fit.
+    /// The matching overloads of a function.
     Overloads { function: &'static Function, indices: Vec<usize> },
     /// `a.?b`
     OptionalSelect,
@@ -45,7 +44,7 @@ impl Checked {
         &self.references[id as usize]
     }
 
-    /// The names of all variables used, local ones too.
+    /// The names of all variables used, including local ones.
     pub(crate) fn variables(&self) -> Vec<String> {
         let names: std::collections::BTreeSet<&str> = self
             .references
@@ -59,7 +58,7 @@ impl Checked {
     }
 }
 
-/// Checks the expression against declared variables; issues tell whether the result is usable.
+/// Checks the expression against declared variables. The result is usable only if there are no issues.
 pub(crate) fn check(
     ast: Ast,
     source: &Source,
@@ -158,7 +157,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a name means: a variable, innermost first, or a type.
+    /// Resolves a name: a variable, innermost first, or a type.
     fn lookup(&self, name: &str) -> Option<(Type, Reference)> {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some((name, t)) = self.scopes.iter().rev().find(|(known, _)| &**known == name) {
@@ -285,7 +284,7 @@ impl Checker<'_> {
     fn check_optional_select(&mut self, id: ExprId, args: &[ExprId]) {
         let [operand, field] = args else { return };
         let Some(Literal::String(field)) = self.ast.literal(*field).cloned() else { return };
-        // The parser made the field a literal; it is checked so that it has a type.
+        // The parser made the field a literal. It is checked so that it has a type.
         self.check(args[1]);
         let selected = self.check_field(id, *operand, &field, true);
         let t = self.substitution.apply(&selected, false);
@@ -348,7 +347,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An overload's argument and result types with fresh variables for its parameters.
+    /// Argument and result types of an overload, with fresh variables for its parameters.
     fn instance(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
         let mut names = Vec::new();
         collect_params(&overload.result, &mut names);
@@ -376,7 +375,7 @@ impl Checker<'_> {
         t
     }
 
-    /// The type of elements of two types. That they are the same is demanded later, with exceptions.
+    /// The common type of two elements. A later check reports mixed types, with exceptions.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitution.assignable(&previous, &current) {
@@ -511,7 +510,7 @@ fn type_by_name(name: &str) -> Option<Type> {
         "bool" => Type::BOOL,
         "bytes" => Type::BYTES,
         "double" => Type::DOUBLE,
-        // Kubernetes knows the short names as well, but only to the checker: planning fails.
+        // In Kubernetes only the checker knows the short names: planning fails.
         "duration" => Type::DURATION,
         "timestamp" => Type::TIMESTAMP,
         "google.protobuf.Duration" => Type::DURATION,

@@ -2,15 +2,15 @@
 
 use crate::types::{Kind, Type};
 
-/// Comparisons of types one check may take. Types that refer to variables bound to types that refer to
-/// variables can make unification exponential; no expression written by hand comes near this.
+/// Limit of type comparisons per check. Type variables bound to types with variables can make unification
+/// exponential. No handwritten expression comes near this limit.
 const FUEL: u32 = 20_000_000;
 
-/// What type variables stand for.
+/// Bindings of type variables.
 #[derive(Debug, Default)]
 pub(crate) struct Substitution {
     bound: Vec<Option<Type>>,
-    /// Earlier values of changed variables, to undo a failed attempt.
+    /// Previous values of changed variables, to undo a failed attempt.
     trail: Vec<(u32, Option<Type>)>,
     used: u32,
 }
@@ -21,7 +21,7 @@ impl Substitution {
         Type(Kind::Var(self.bound.len() as u32 - 1))
     }
 
-    /// Whether the check took more comparisons than it may.
+    /// Whether the check exceeded its limit of comparisons.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.used >= FUEL
     }
@@ -35,7 +35,7 @@ impl Substitution {
         self.trail.push((var, old));
     }
 
-    /// Whether all of `from` can be used where `to` is wanted; keeps the bindings if so.
+    /// Whether all of `from` are assignable to `to`. Keeps the bindings if so.
     pub(crate) fn assignable_all(&mut self, from: &[Type], to: &[Type]) -> bool {
         self.trail.clear();
         if self.all(from, to) && !self.is_exhausted() {
@@ -47,7 +47,7 @@ impl Substitution {
         false
     }
 
-    /// Whether `from` can be used where `to` is wanted.
+    /// Whether `from` is assignable to `to`.
     pub(crate) fn assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.assignable_all(std::slice::from_ref(from), std::slice::from_ref(to))
     }
@@ -88,7 +88,7 @@ impl Substitution {
         }
     }
 
-    /// Whether the variable can stand for `of`, and whether it already stood for something.
+    /// Whether the variable can be bound to `of`, and whether it was bound before.
     fn substitutes(&mut self, of: &Type, var: u32) -> (bool, bool) {
         if matches!(of.0, Kind::Var(other) if other == var) {
             return (true, true);
@@ -128,7 +128,7 @@ impl Substitution {
         }
     }
 
-    /// The type with bound variables replaced, unbound ones by `dyn` if asked to.
+    /// Replaces bound variables, and unbound ones by `dyn` if asked to.
     pub(crate) fn apply(&mut self, t: &Type, unbound_to_dyn: bool) -> Type {
         if self.is_exhausted() {
             return Type::ERROR;
@@ -155,7 +155,7 @@ impl Substitution {
     }
 }
 
-/// Null fits object-like types, as in older type checkers.
+/// Null is assignable to object-like types, as in older type checkers.
 fn nullable(t: &Type) -> bool {
     matches!(t.0, Kind::Null | Kind::Opaque(..) | Kind::Struct(_) | Kind::Duration | Kind::Timestamp)
 }
@@ -200,7 +200,7 @@ pub(crate) fn instantiate(t: &Type, names: &[(&'static str, Type)]) -> Type {
     }
 }
 
-/// Adds the names of the parameters in `t`.
+/// Adds the names of the type parameters in `t`.
 pub(crate) fn collect_params(t: &Type, names: &mut Vec<&'static str>) {
     if let Kind::Param(name) = t.0
         && !names.contains(&name)

@@ -1,5 +1,5 @@
-//! What Kubernetes checks in literals beyond their types: durations, timestamps, regular expressions,
-//! format strings, and that lists and maps hold one type.
+//! Checks of Kubernetes beyond types: literal durations, timestamps, regular expressions and format strings, and that
+//! lists and maps have elements of one type.
 
 use super::Checked;
 use super::Reference;
@@ -76,14 +76,14 @@ fn element_type(checked: &Checked, id: ExprId, optional: bool) -> &Type {
     if optional { t.params().first().unwrap_or(t) } else { t }
 }
 
-/// Whether a literal is one the function's first argument can be.
+/// Whether a literal is a valid first argument of the function.
 fn literal_fits(function: &str, literal: &Literal) -> bool {
     match (function, literal) {
         ("duration", Literal::String(s)) => time::parse_duration(s).is_some(),
         ("timestamp", Literal::String(s)) => time::parse_rfc3339(s).is_some_and(|t| t.in_range()),
         ("timestamp", Literal::Int(i)) => time::Timestamp::from_unix(*i).in_range(),
         ("duration", Literal::Int(_)) => false,
-        // For the global form this is the text, not the pattern; upstream checks it all the same.
+        // In the global form this is the text, not the pattern; upstream checks it nevertheless.
         ("matches", Literal::String(s)) => regex::translate(s).is_ok(),
         _ => true,
     }

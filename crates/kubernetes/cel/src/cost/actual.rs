@@ -6,7 +6,7 @@ use crate::eval::Meter;
 use crate::library::Opaque;
 use crate::value::Value;
 
-/// A value's size; what has none counts as one, an optional as what it holds.
+/// The size of a value: 1 if it has none, that of the content for an optional.
 pub(crate) fn size(value: &Value<'_>) -> u64 {
     match value {
         Value::Optional(Some(value)) => size(value),
@@ -14,7 +14,7 @@ pub(crate) fn size(value: &Value<'_>) -> u64 {
     }
 }
 
-/// Like [`size`], but optionals count as one: the libraries' own costs do not look into them.
+/// Like [`size`], but optionals count as 1: the costs of the libraries do not look into them.
 fn plain_size(value: &Value<'_>) -> u64 {
     value.size().unwrap_or(1)
 }
@@ -23,7 +23,7 @@ fn ceil(size: f64) -> u64 {
     size.ceil() as u64
 }
 
-/// The cost of going over text of that size.
+/// Cost of traversing a string of that size.
 pub(crate) fn traversal(size: u64) -> u64 {
     ceil(size as f64 * STRING_TRAVERSAL)
 }
@@ -33,17 +33,17 @@ fn regex(text: u64, pattern: u64) -> u64 {
     text.saturating_mul(ceil(pattern as f64 * REGEX_LENGTH))
 }
 
-/// Whether `==` on such a value costs one whatever the other side is.
+/// Whether `==` on such a value costs 1 whatever the other side is.
 pub(crate) fn has_unit_equality(value: &Value<'_>) -> bool {
     matches!(value, Value::Opaque(_))
 }
 
-/// Whether the cost of a call is only known once it has run.
+/// Whether the cost of a call is only known after it has run.
 pub(crate) fn depends_on_result(function: &str, overload: &str) -> bool {
     function == "join" || overload == "list_slice"
 }
 
-/// The cost of a call. `result` is needed where [`depends_on_result`] says so, and absent if it failed.
+/// Cost of a call. `result` is needed where [`depends_on_result`] is true, and absent if the call failed.
 pub(crate) fn call_cost(
     function: &str,
     overload: &str,
@@ -84,7 +84,7 @@ pub(crate) fn call_cost(
 
 /// cel-go's set and list extensions.
 fn extension_cost(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64> {
-    // A negative depth of `flatten` wraps around, as the conversion does on the machines upstream runs on.
+    // A negative depth of `flatten` wraps around, as on the machines that upstream runs on.
     let allocating = |factor: f64, size: u64| {
         let cost = size as f64 * factor;
         let cost = if cost < 0.0 { cost as i64 as u64 } else { cost as u64 };
@@ -152,7 +152,7 @@ fn library_cost(
     }))
 }
 
-/// The cost of going over a value and all it holds.
+/// Cost of traversing a value with everything it contains.
 fn tree_cost(value: &Value<'_>, meter: &mut Meter) -> Result<u64, EvalError> {
     meter.work(1)?;
     Ok(match value {

@@ -1,9 +1,8 @@
-//! The static estimate, after cel-go's `checker/cost.go`.
+//! The static cost estimate, after cel-go's `checker/cost.go`.
 //!
-//! Sizes come from three sources: literals, what calls do to sizes, and the declared types, found by the
-//! path of fields from a variable. cel-go's ways of tracking paths and sizes have corners that look odd
-//! (a literal list's elements are looked up under the path `@items`, for example); they are kept, because
-//! the resulting numbers are.
+//! Sizes come from three sources: literals, the effect of calls on sizes, and the declared types, found by the path
+//! of fields from a variable. cel-go tracks paths and sizes with some oddities (elements of a literal list are looked
+//! up under the path `@items`, for example). They are kept, because the numbers are part of the API.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::types::{Kind, Type};
 
 type Path = Vec<Arc<str>>;
 
-/// Estimates what the expression costs, sizes bounded by the declared type at the root of all variables.
+/// Estimates the cost of an expression. The declared type at the root of all variables bounds sizes.
 pub(crate) fn estimate(checked: &Checked, root: Option<&DeclType>) -> CostRange {
     let mut estimator = Estimator {
         checked,
@@ -40,7 +39,7 @@ pub(super) struct Estimator<'c> {
     entries: HashMap<ExprId, Entry>,
 }
 
-/// Sizes of what a list or map holds.
+/// Sizes of the elements of a list or map.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     is_list: bool,
@@ -56,7 +55,7 @@ struct Local {
     entry: Option<Entry>,
 }
 
-/// An expression as call estimates see it.
+/// An expression as seen by call estimates.
 pub(super) struct NodeView<'t> {
     pub(super) path: Option<Path>,
     pub(super) t: &'t Type,
@@ -64,7 +63,7 @@ pub(super) struct NodeView<'t> {
     pub(super) computed: Option<Range>,
 }
 
-/// Which of a range's parts a variable takes.
+/// Which part of a range a variable iterates over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Single,
@@ -163,7 +162,7 @@ impl<'c> Estimator<'c> {
         }
     }
 
-    /// What the declared types say about the value at a path.
+    /// The size of the value at a path, from the declared types.
     fn declared_size(&self, path: &[Arc<str>]) -> Option<Range> {
         if path.is_empty() {
             return None;
@@ -284,7 +283,7 @@ impl<'c> Estimator<'c> {
             sum = sum.add(self.cost(target));
             self.view(target)
         });
-        // The range covers all overloads the call may turn out to be.
+        // The range covers all overloads that the call may resolve to.
         let mut total = Range { min: u64::MAX, max: 0 };
         let mut result: Option<Range> = None;
         for overload in overloads {
@@ -479,7 +478,7 @@ impl<'c> Estimator<'c> {
     }
 }
 
-/// The union of no sizes: anything joins it.
+/// The union of no sizes, the neutral element of union.
 fn empty_range(is_empty: bool) -> Range {
     Range { min: if is_empty { 0 } else { u64::MAX }, max: 0 }
 }

@@ -6,13 +6,13 @@ use super::{REGEX_LENGTH, STRING_TRAVERSAL, UNIT_COST};
 use crate::syntax::ast::Literal;
 use crate::types::{Kind, Type};
 
-/// The longest pattern among the named formats, as upstream assumes for all of them.
+/// The longest pattern of the named formats. Upstream assumes it for all of them.
 const MAX_NAME_FORMAT_REGEX_SIZE: f64 = 128.0;
 const MAX_FORMAT_SIZE: u64 = 64;
-/// The bytes of an address.
+/// The size of an IP address in bytes.
 const ADDRESS: Range = Range { min: 4, max: 16 };
 
-/// What a call costs without its arguments, and how large its result can be.
+/// Cost of a call without its arguments, and the size of its result.
 pub(super) struct CallEstimate {
     pub(super) cost: Range,
     pub(super) result: Option<Range>,
@@ -72,7 +72,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// An int literal's value, negative ones as zero.
+    /// The value of an int literal, negative ones as zero.
     fn literal_int(&self, node: &NodeView<'_>, otherwise: u64) -> u64 {
         match node.expr.and_then(|id| self.checked.ast.literal(id)) {
             Some(Literal::Int(value)) => u64::try_from(*value).unwrap_or(0),
@@ -150,7 +150,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// One for each element, more for text; the same functions on strings go over the text.
+    /// One per element, more for text. The same functions on strings traverse the text.
     fn list_scan(&self, target: &NodeView<'_>) -> Option<CallEstimate> {
         let Some(element) = element_of(target) else {
             return cost(self.size_of(target).scale(STRING_TRAVERSAL));
@@ -223,7 +223,7 @@ fn is_text_overload(id: &str) -> bool {
     id.starts_with("list_string_") || id.starts_with("list_bytes_")
 }
 
-/// The elements of a list (or, as upstream, whatever a type's first parameter is).
+/// The elements of a list (or, as upstream, the first type parameter of any type).
 fn element_of<'t>(list: &NodeView<'t>) -> Option<NodeView<'t>> {
     let t: &'t Type = list.t.params().first()?;
     let path = list.path.as_ref().map(|path| {

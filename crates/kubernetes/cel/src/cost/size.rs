@@ -1,6 +1,5 @@
-//! Ranges of sizes and costs that stick to the largest number instead of overflowing.
+//! Ranges of sizes and costs with saturating arithmetic.
 
-/// The least and the most something can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,

@@ -6,13 +6,13 @@ use crate::error::EvalError;
 use crate::value::{Value, number};
 
 impl<'p, 'a> Evaluator<'p, 'a> {
-    /// An attribute as a step of its own, which costs one on top of its qualifiers.
+    /// Evaluates an attribute as a step of its own, which costs one in addition to its qualifiers.
     pub(super) fn attribute(&mut self, attribute: &'p Attribute) -> Evaluated<'a> {
         let value = self.resolve(attribute);
         if matches!(&value, Err(error) if !error.is_absorbable()) {
             return value;
         }
-        // A presence test takes the unit of its own step back.
+        // A presence test refunds the unit of its own step.
         match (&attribute.root, attribute.test_only) {
             (Root::Conditional { .. }, true) => self.meter.refund(),
             (Root::Conditional { .. }, false) | (_, true) => {}
@@ -40,7 +40,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
             },
         };
         match root {
-            // What is inside an optional is looked at as plain data, without its declared type.
+            // The content of an optional is plain data, without its declared type.
             Value::Optional(Some(value)) => {
                 let value = value.raw();
                 self.qualify(value, attribute, true)
@@ -61,7 +61,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         }
     }
 
-    /// A comprehension variable; an accumulator is computed when it is first asked for.
+    /// A comprehension variable. An accumulator is computed on first use.
     pub(super) fn slot(&mut self, slot: usize) -> Evaluated<'a> {
         match &self.slots[slot] {
             Slot::Value(value) => value.clone(),
@@ -109,7 +109,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         Ok(if is_optional { Value::some(value) } else { value })
     }
 
-    /// One field or index; none if it is absent and that may be.
+    /// One field or index; `None` if it is absent and may be.
     fn qualified(
         &mut self,
         value: &Value<'a>,

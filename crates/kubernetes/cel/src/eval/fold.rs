@@ -55,9 +55,9 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         result
     }
 
-    /// One round; false if the condition ends the fold. An error of the step is what is accumulated.
+    /// One iteration; false if the condition ends the fold. An error of the step becomes the accumulated value.
     fn iterate(&mut self, fold: &'p Fold) -> Result<bool, EvalError> {
-        // A round can cost nothing, e.g. in `exists_one(x, false)`.
+        // An iteration can have no cost, e.g. in `exists_one(x, false)`.
         self.meter.work(1)?;
         if let Some(condition) = &fold.condition
             && let Ok(Value::Bool(false)) = self.absorbing(condition)?
@@ -69,7 +69,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         Ok(true)
     }
 
-    /// Grows the accumulator, which nothing else holds while its step runs.
+    /// Extends the accumulator in place: nothing else holds it while its step runs.
     pub(super) fn accumulate(&mut self, step: &'p Accumulate) -> Evaluated<'a> {
         match step {
             Accumulate::Append { slot, addend } => {
@@ -118,7 +118,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         }
     }
 
-    /// Takes the accumulator out of its slot, as an attribute for the cost.
+    /// Takes the accumulator out of its slot. Charged like an attribute.
     fn taken(&mut self, slot: usize) -> Result<Evaluated<'a>, EvalError> {
         let current = self.slot(slot);
         self.slots[slot] = Slot::Empty;

@@ -1,4 +1,4 @@
-//! What an evaluation has used.
+//! Resource usage of an evaluation.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use regex::Regex;
 use crate::error::EvalError;
 use crate::limits::MAX_ALLOCATED_BYTES;
 
-/// Elements an evaluation may look at for each unit of cost it may reach. Cost bounds most work, but not
-/// all: some functions cost the same for any list, and lists can share their parts. A comparison costs a
-/// tenth per element, so that ten elements for a unit are ordinary.
+/// Elements that an evaluation may visit per unit of its cost limit. Cost bounds most work, but not all: some
+/// functions have a constant cost for any list, and lists can share parts. A comparison costs a tenth per element, so
+/// ten elements per unit are normal.
 const WORK_PER_COST: u64 = 12;
 
 /// Cost, memory and work of one evaluation.
@@ -42,7 +42,7 @@ impl Meter {
         if self.cost > self.limit { Err(EvalError::CostLimitExceeded) } else { Ok(()) }
     }
 
-    /// Takes back a unit charged for a step that has none, e.g. `has`.
+    /// Refunds a unit charged for a step that costs nothing, e.g. `has`.
     pub(crate) fn refund(&mut self) {
         self.cost = self.cost.saturating_sub(1);
     }

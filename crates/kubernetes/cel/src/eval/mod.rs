@@ -1,9 +1,8 @@
-//! Running a plan, charging what cel-go's cost tracker charges.
+//! Runs a plan and charges the costs of cel-go's cost tracker.
 //!
-//! Cost is charged per step after cel-go's rules: one for each variable and each field or index taken of it
-//! (branches of a conditional only for the latter), nothing for constants and logical operators, ten for a
-//! list, thirty for a map, and what [`crate::cost::actual`] says for a call. A call is charged even if it
-//! fails, provided its arguments were all evaluated.
+//! A step costs: one for each variable and each field or index (branches of a conditional only for the latter),
+//! nothing for constants and logical operators, ten for a list, thirty for a map, and [`crate::cost::actual`] for a
+//! call. A call is charged even if it fails, provided that all its arguments were evaluated.
 
 mod attribute;
 mod fold;
@@ -28,7 +27,7 @@ const MAP_COST: u64 = 30;
 #[derive(Debug)]
 pub(super) enum Slot<'p, 'a> {
     Empty,
-    /// An accumulator not asked for yet.
+    /// An accumulator that is not computed yet.
     Lazy(&'p Node),
     Value(Evaluated<'a>),
 }
@@ -112,13 +111,13 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         let (left, right) = (left?, right?);
         match left.equals(&right, self.meter) {
             Ok(equal) => Ok(Value::Bool(equal != negated)),
-            // `!=` asks whether the sides are not found equal.
+            // `!=` is true if the comparison fails.
             Err(error) if negated && error.is_absorbable() => Ok(Value::Bool(true)),
             Err(error) => Err(error),
         }
     }
 
-    /// A value or an error that another part of the expression may make up for.
+    /// A value, or an error that another part of the expression may absorb.
     fn absorbing(&mut self, node: &'p Node) -> Result<Evaluated<'a>, EvalError> {
         match self.node(node) {
             Err(error) if !error.is_absorbable() => Err(error),
@@ -159,7 +158,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
             self.meter.charge(cost)?;
             return result;
         }
-        // Charging first keeps calls beyond the limit from running at all.
+        // Charging first prevents calls beyond the limit from running at all.
         let cost = actual::call_cost(call.function.name, overload_id(call), &args, None, self.meter)?;
         self.meter.charge(cost)?;
         run_function(call, self.meter, &args)
@@ -234,8 +233,8 @@ fn overload_id(call: &Call) -> &'static str {
     call.overload.map_or("", |index| call.function.overloads[index].id)
 }
 
-/// Whether a failed argument keeps the others from being evaluated. Calls of up to two arguments evaluate
-/// both, unless the overload is found at run time.
+/// Whether all arguments are evaluated even if one fails. That is so for calls of up to two arguments, unless the
+/// overload is resolved at run time.
 fn evaluates_all_arguments(call: &Call) -> bool {
     call.args.len() <= 2
         && call.function.name != "format"
@@ -243,7 +242,7 @@ fn evaluates_all_arguments(call: &Call) -> bool {
         && (call.function.shared.is_some() || call.overload.is_some() || call.function.overloads.len() == 1)
 }
 
-/// Runs the implementation that fits the arguments.
+/// Runs the implementation that matches the arguments.
 pub(super) fn run_function<'a>(call: &Call, meter: &mut Meter, args: &[Value<'a>]) -> Evaluated<'a> {
     if let Some((function, regex)) = &call.regex {
         return function.run(meter, regex, args);
@@ -252,7 +251,7 @@ pub(super) fn run_function<'a>(call: &Call, meter: &mut Meter, args: &[Value<'a>
     if let Some(shared) = &function.shared {
         return match args.first() {
             Some(first) if (shared.accepts)(first) => (shared.run)(meter, args),
-            // These types answer for themselves that they know no such function.
+            // These types report an unknown function themselves.
             Some(Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) => {
                 Err(EvalError::no_such_overload())
             }

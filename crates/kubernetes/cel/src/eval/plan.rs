@@ -1,4 +1,4 @@
-//! A checked expression as steps to run: names resolved to places, constants folded, patterns compiled.
+//! A checked expression as executable steps: names resolved to slots, constants folded, patterns compiled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,22 +39,22 @@ pub(crate) enum Node {
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Fold(Box<Fold>),
-    /// A step of a fold that grows its own accumulator, in place.
+    /// A step of a fold that extends its own accumulator in place.
     Accumulate(Box<Accumulate>),
 }
 
-/// A value and the fields and indices taken of it.
+/// A value and the fields and indices selected from it.
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub(crate) root: Root,
     pub(crate) qualifiers: Vec<Qualifier>,
-    /// Only asks whether the last qualifier is there.
+    /// Only tests whether the last qualifier is present.
     pub(crate) test_only: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Root {
-    /// A declared variable, by its place among those the program uses.
+    /// A declared variable, by its index among those that the program uses.
     Variable(usize),
     /// A variable of a comprehension.
     Slot(usize),
@@ -82,7 +82,7 @@ pub(crate) enum QualifierKey {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) function: &'static Function,
-    /// The one overload that fits, if the checker could tell.
+    /// The only matching overload, if the checker could determine it.
     pub(crate) overload: Option<usize>,
     pub(crate) args: Vec<Node>,
     pub(crate) regex: Option<(RegexFunction, Arc<Regex>)>,
@@ -95,7 +95,7 @@ pub(crate) struct Fold {
     pub(crate) var: usize,
     pub(crate) var2: Option<usize>,
     pub(crate) init: Node,
-    /// None if it is always true.
+    /// `None` if it is always true.
     pub(crate) condition: Option<Node>,
     pub(crate) step: Node,
     pub(crate) result: Node,
@@ -107,7 +107,7 @@ pub(crate) enum Accumulate {
     Insert { slot: usize, args: Vec<Node> },
 }
 
-/// The steps of a program and the places they need.
+/// The steps of a program and the slots they need.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) root: Node,
@@ -115,7 +115,7 @@ pub(crate) struct Plan {
     pub(crate) slots: usize,
 }
 
-/// Plans a checked expression; an error tells why a constant in it cannot be computed.
+/// Plans a checked expression. The error describes a constant that cannot be computed.
 pub(crate) fn plan(checked: &Checked) -> Result<Plan, String> {
     let mut planner = Planner { checked, variables: Vec::new(), scope: Vec::new(), slots: 0 };
     let root = planner.node(checked.ast.root)?;
@@ -125,13 +125,13 @@ pub(crate) fn plan(checked: &Checked) -> Result<Plan, String> {
 struct Planner<'c> {
     checked: &'c Checked,
     variables: Vec<Arc<str>>,
-    /// Comprehension variables; a name's place here is its slot.
+    /// Comprehension variables. The index of a name is its slot.
     scope: Vec<Arc<str>>,
     slots: usize,
 }
 
 impl Node {
-    /// The attribute this step evaluates, or one that has the step at its root.
+    /// The attribute that this step evaluates, or one with the step as its root.
     fn into_attribute(self) -> Attribute {
         match self {
             Self::Attribute(attribute) => *attribute,
@@ -186,7 +186,7 @@ impl Planner<'_> {
                 return Err(format!("reference to undefined type: {name}"));
             }
             Reference::Type(name) => Node::Constant(Value::Type(Text::Shared(name.clone()))),
-            // cel-go takes every name whose type is a type for the name of one.
+            // cel-go treats every name whose type is a type as a type name.
             Reference::Variable(name) if matches!(self.checked.type_of(id).0, Kind::Type(_)) => {
                 return Err(format!("reference to undefined type: {name}"));
             }
@@ -248,7 +248,7 @@ impl Planner<'_> {
         self.optimize(Call { function, overload, args, regex: None })
     }
 
-    /// Computes what can be: conversions of constants, membership in constants, constant patterns.
+    /// Precomputes conversions of constants, membership in constants and constant patterns.
     fn optimize(&self, mut call: Call) -> Result<Node, String> {
         let overload = call.overload.map_or("", |index| call.function.overloads[index].id);
         if overload == "in_list"
@@ -328,7 +328,7 @@ impl Planner<'_> {
         Ok(Node::Fold(Box::new(Fold { range, accu, var, var2, init, condition, step, result })))
     }
 
-    /// A fold's step; what macros append to the accumulator is appended in place.
+    /// The step of a fold. What macros append to the accumulator is appended in place.
     fn step(&mut self, fold: &Comprehension, slot: usize) -> Result<Node, String> {
         if &*fold.accu != ACCUMULATOR {
             return self.node(fold.step);
@@ -414,7 +414,7 @@ fn fold_map(nodes: Vec<(Node, Node, bool)>) -> Node {
     Node::Constant(Value::Map(Map::owned(entries)))
 }
 
-/// The elements as a set if all are primitive; a number is there in all types that hold it exactly.
+/// The elements as a set, if all are primitive. A number is included in every type that represents it exactly.
 fn primitive_set(list: &List<'static>) -> Option<BTreeSet<Key<'static>>> {
     let mut set = BTreeSet::new();
     for value in list.as_slice()? {

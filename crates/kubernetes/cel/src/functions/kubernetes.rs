@@ -68,7 +68,7 @@ fn declare_lists(table: &mut FunctionTable) {
         table.member("min", id, [list()], t.clone(), lists::min as Implementation);
     }
     for (t, name) in summable {
-        // The sum of no elements is the zero of the declared type, so each has its own.
+        // The sum of no elements is the zero of the declared type, so each type has its own.
         let run: Implementation = match name {
             "int" => lists::sum_int,
             "uint" => lists::sum_uint,
@@ -89,8 +89,8 @@ fn declare_lists(table: &mut FunctionTable) {
     );
 }
 
-/// The functions of the `authorizer` variable, which only policies have. They are declared everywhere, so
-/// that their names are known, and have nothing to run on here.
+/// The functions of the `authorizer` variable, which only policies have. They are declared so that their names are
+/// known; they have no implementation here.
 fn declare_authorization(table: &mut FunctionTable) {
     let t = |name: &str| object(&format!("kubernetes.authorization.{name}"));
     let (authorizer, path, group) = (|| t("Authorizer"), || t("PathCheck"), || t("GroupCheck"));

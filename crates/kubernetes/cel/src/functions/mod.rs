@@ -12,7 +12,7 @@ use crate::eval::Meter;
 use crate::types::{Kind, Type};
 use crate::value::Value;
 
-/// An implementation; its arguments are values, never errors.
+/// An implementation. Arguments are values, never errors.
 pub(crate) type Implementation = for<'a> fn(&mut Meter, &[Value<'a>]) -> Result<Value<'a>, EvalError>;
 
 /// A function or operator.
@@ -21,13 +21,13 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) overloads: Vec<Overload>,
     /// One implementation for all overloads, for first arguments that pass the test.
-    pub(crate) shared: Option<Shared>,
+    pub(crate) shared: Option<SharedImplementation>,
     /// Whether arguments are checked against the overload before it runs.
     pub(crate) guarded: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared {
+pub(crate) struct SharedImplementation {
     pub(crate) accepts: fn(&Value<'_>) -> bool,
     pub(crate) run: Implementation,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Overload {
 }
 
 impl Overload {
-    /// Whether values can be arguments of this overload.
+    /// Whether values are valid arguments of this overload.
     pub(crate) fn accepts(&self, args: &[Value<'_>]) -> bool {
         self.args.len() == args.len() && self.args.iter().zip(args).all(|(t, value)| is_instance(t, value))
     }
 }
 
-/// Whether a value is of a type; of lists and maps the first element is looked at.
+/// Whether a value has a type. For lists and maps only the first element is checked.
 fn is_instance(t: &Type, value: &Value<'_>) -> bool {
     match (&t.0, value) {
         (Kind::Dyn | Kind::Param(_) | Kind::Var(_), _) => true,
@@ -118,7 +118,7 @@ impl FunctionTable {
 
     /// Gives all overloads of a function one implementation.
     fn shared(&mut self, name: &'static str, accepts: fn(&Value<'_>) -> bool, run: Implementation) {
-        self.function(name).shared = Some(Shared { accepts, run });
+        self.function(name).shared = Some(SharedImplementation { accepts, run });
     }
 
     fn unguarded(&mut self, name: &'static str) {

@@ -85,7 +85,7 @@ fn declare_arithmetic(table: &mut FunctionTable) {
     table.shared("-_", operators::can_negate, operators::negate);
 }
 
-/// Numbers compare across their types, everything else with its own.
+/// Numbers are comparable across types, everything else only with its own type.
 fn declare_comparison(table: &mut FunctionTable, name: &'static str, prefix: &str) {
     for (left, left_name) in COMPARABLE {
         let numeric = matches!(left_name, "int64" | "uint64" | "double");

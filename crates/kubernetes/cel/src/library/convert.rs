@@ -16,7 +16,7 @@ fn impossible<'a>(from: &Value<'_>, to: &str) -> Outcome<'a> {
     fail(format!("type conversion error from '{}' to '{to}'", printed_type(from)))
 }
 
-/// A type as conversion errors name it: lists and maps with what they hold.
+/// The type name in conversion errors: lists and maps include their element types.
 pub(crate) fn printed_type<'v>(value: &'v Value<'_>) -> &'v str {
     match value {
         Value::List(_) => "list(dyn)",
@@ -70,8 +70,7 @@ pub(crate) fn to_double<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-/// A double as Go reads it: names of the special values in any case, hexadecimal floats, and underscores
-/// nowhere.
+/// Parses a double as Go does: names of special values in any case, hexadecimal floats, no underscores.
 fn parse_double(s: &str) -> Option<f64> {
     let unsigned = s.strip_prefix(['+', '-']).unwrap_or(s);
     let sign = if s.starts_with('-') { -1.0 } else { 1.0 };
@@ -86,7 +85,7 @@ fn parse_double(s: &str) -> Option<f64> {
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    // A value beyond the range is an error there, not infinity.
+    // In Go a value out of range is an error, not infinity.
     s.parse::<f64>().ok().filter(|d| d.is_finite())
 }
 
@@ -139,7 +138,7 @@ pub(crate) fn to_uint<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         Value::Double(d) => number::double_to_uint(*d).map(Value::Uint).ok_or_else(overflow),
         Value::Int(i) => u64::try_from(*i).map(Value::Uint).map_err(|_| overflow()),
         Value::String(s) => match s.parse() {
-            // Rust takes a leading plus, Go does not.
+            // Rust accepts a leading plus, Go does not.
             Ok(u) if !s.starts_with('+') => Ok(Value::Uint(u)),
             _ => impossible(&args[0], "uint"),
         },

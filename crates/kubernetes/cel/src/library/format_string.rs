@@ -1,4 +1,4 @@
-//! `string.format`: clauses, and what their arguments print as.
+//! `string.format`: clauses, and the formatting of arguments.
 
 use super::convert::scalar_text;
 use crate::check::Checked;
@@ -10,7 +10,7 @@ use crate::value::time;
 use crate::value::{List, Value};
 
 const DEFAULT_PRECISION: usize = 6;
-/// A precision is text of the expression; a larger one only makes zeros.
+/// Limit of the precision, which is part of the expression. More digits would only be zeros.
 const MAX_PRECISION: usize = 10_000;
 
 enum Clause {
@@ -35,7 +35,7 @@ enum Piece<'s> {
     Clause(Clause),
 }
 
-/// Reads the next part, none at the end.
+/// Reads the next part; `None` at the end.
 fn next_piece<'s>(rest: &mut &'s str) -> Result<Option<Piece<'s>>, String> {
     if rest.is_empty() {
         return Ok(None);
@@ -118,7 +118,7 @@ pub(crate) fn format(meter: &mut Meter, pattern: &str, args: &List<'_>) -> Resul
     }
 }
 
-/// Why an argument cannot be printed: a fault of the argument, or the end of the evaluation.
+/// Why an argument cannot be formatted: it has the wrong type, or the evaluation ended.
 enum Unprintable {
     Argument(String),
     Stop(EvalError),
@@ -180,7 +180,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A double, or one of the three names that stand for doubles text cannot hold.
+/// A double, or one of the three names of doubles that literals cannot express.
 fn double(arg: &Value<'_>) -> Option<f64> {
     match arg {
         Value::Double(d) => Some(*d),
@@ -204,12 +204,12 @@ fn special(d: f64) -> Option<&'static str> {
     }
 }
 
-/// That locale writes a negative zero without its sign.
+/// This locale formats a negative zero without its sign.
 fn unsigned_zero(d: f64) -> f64 {
     if d == 0.0 { 0.0 } else { d }
 }
 
-/// Fixed point in the American locale upstream formats in: groups of thousands.
+/// Fixed point in the American locale that upstream uses: groups of thousands.
 fn fixed(d: f64, precision: usize) -> String {
     if let Some(name) = special(d) {
         return name.to_owned();
@@ -234,7 +234,7 @@ fn fixed(d: f64, precision: usize) -> String {
     text
 }
 
-/// Scientific form of the same locale: `1.052033×10⁰³`.
+/// Scientific form in the same locale: `1.052033×10⁰³`.
 fn scientific(d: f64) -> String {
     if let Some(name) = special(d) {
         return name.to_owned();
@@ -278,7 +278,7 @@ fn print(meter: &mut Meter, arg: &Value<'_>) -> Result<String, Unprintable> {
     }
 }
 
-/// An argument inside a list or map: text is quoted, numbers have six decimals.
+/// An argument inside a list or map: strings are quoted, numbers have six decimals.
 fn print_element(meter: &mut Meter, arg: &Value<'_>) -> Result<String, Unprintable> {
     meter.work(1).map_err(Unprintable::Stop)?;
     match arg {
@@ -370,8 +370,8 @@ fn refusal(clause: &Clause, type_name: &str) -> String {
     format!("{rule}, was given {type_name}")
 }
 
-/// Checks a literal format string against the types of a literal list of arguments; gives how many it uses,
-/// or what is wrong and where (the call, unless an argument is named).
+/// Checks a literal format string against the types of a literal list of arguments. Returns the number of arguments
+/// used, or an error and its location (the call, unless an argument is given).
 pub(crate) fn check(
     pattern: &str,
     checked: &Checked,
@@ -426,7 +426,7 @@ fn clause_fits(clause: &Clause, t: &Type) -> bool {
     }
 }
 
-/// The part of a literal argument that `%s` cannot print.
+/// The part of a literal argument that `%s` cannot format.
 fn unprintable_part(checked: &Checked, arg: ExprId) -> Option<ExprId> {
     if !clause_fits(&Clause::String, checked.type_of(arg)) {
         return Some(arg);

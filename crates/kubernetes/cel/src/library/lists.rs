@@ -12,7 +12,7 @@ pub(crate) fn is_list(value: &Value<'_>) -> bool {
     matches!(value, Value::List(_))
 }
 
-/// The list a function goes through once.
+/// The list argument of a function that traverses it once.
 fn list<'v, 'a>(meter: &mut Meter, args: &'v [Value<'a>]) -> Result<&'v List<'a>, EvalError> {
     match args.first() {
         Some(Value::List(list)) => {
@@ -168,7 +168,7 @@ fn flatten_into<'a>(
         match item? {
             Value::List(nested) if depth > 0 => flatten_into(meter, &nested, depth - 1, items)?,
             item => {
-                // The cost is that of the outer list alone; what comes out is bounded like text.
+                // The cost only covers the outer list; the result is bounded like text.
                 meter.allocate(std::mem::size_of::<Value<'_>>())?;
                 items.push(item);
             }

@@ -1,4 +1,4 @@
-//! What functions do.
+//! Implementations of functions.
 
 pub(crate) mod convert;
 pub(crate) mod format_string;
@@ -23,14 +23,13 @@ use std::sync::Arc;
 use crate::error::EvalError;
 use crate::value::Value;
 
-/// What an implementation gives.
 pub(crate) type Outcome<'a> = Result<Value<'a>, EvalError>;
 
 /// A value of one of Kubernetes' libraries.
 #[derive(Clone, Debug)]
 pub enum Opaque {
-    /// `kubernetes.Quantity`. The flag marks one computed from others, which upstream's equality refuses on
-    /// its right side.
+    /// `kubernetes.Quantity`. The flag marks a computed quantity, which upstream's equality rejects on its right
+    /// side.
     #[doc(hidden)]
     Quantity(Arc<quantity::Quantity>, bool),
     /// `net.IP`
@@ -72,7 +71,7 @@ impl Opaque {
         }
     }
 
-    /// The bytes of an address or of a prefix, which the cost model counts.
+    /// Size of an address or prefix in bytes, for the cost model.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::Ip(IpAddr::V4(_)) => Some(4),

@@ -9,13 +9,12 @@ use crate::eval::Meter;
 use crate::functions::Implementation;
 use crate::value::{Value, time};
 
-/// A format values can be checked against.
 #[derive(Debug)]
 pub struct NamedFormat {
     pub(crate) name: &'static str,
-    /// What `format.named` calls it.
+    /// Its name in `format.named`.
     key: &'static str,
-    /// The size of its pattern, which the cost model charges.
+    /// The size of its pattern, for the cost model.
     pub(crate) max_regex_size: u64,
     check: fn(&str) -> Vec<String>,
 }
@@ -30,7 +29,7 @@ macro_rules! formats {
             find($key).map_or_else(no_such_overload, |format| Ok(Value::Opaque(Opaque::Format(format))))
         })*
 
-        /// The functions that give a format, by name.
+        /// The functions that return a format, by name.
         pub(crate) fn constants() -> Vec<(&'static str, Implementation)> {
             vec![$(($path, $function as Implementation),)*]
         }
@@ -95,7 +94,7 @@ fn too_long(s: &str, max: usize, unit: &str) -> Option<String> {
 }
 
 fn mask_trailing_dash(s: &str) -> String {
-    // Upstream drops the character before the dash as well.
+    // Upstream also drops the character before the dash.
     match s.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
             let end = rest.char_indices().next_back().map_or(0, |(at, _)| at);
@@ -200,7 +199,7 @@ fn is_uuid(s: &str) -> bool {
     is_match(&UUID_REGEX, s)
 }
 
-/// Padded standard base64 without line breaks, as a pattern and not by decoding.
+/// Padded standard base64 without line breaks. Matches a pattern, does not decode.
 fn is_base64(s: &str) -> bool {
     let body = s.trim_end_matches('=');
     let padding = s.len() - body.len();

@@ -1,4 +1,4 @@
-//! `net.IP` and `net.CIDR`, read as Go's `netip` reads them.
+//! `net.IP` and `net.CIDR`, parsed as Go's `netip` does.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -46,7 +46,7 @@ impl Cidr {
     }
 }
 
-/// An address and the zone it names.
+/// An address, and whether it has a zone.
 pub(crate) fn parse_address(s: &str) -> Result<(IpAddr, bool), String> {
     let error = |message: &str| format!("ParseAddr({}): {message}", go_quote(s));
     for c in s.chars() {
@@ -336,7 +336,7 @@ pub(crate) fn contains_ip<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> 
     let [Value::Opaque(Opaque::Cidr(cidr)), other] = args else { return no_such_overload() };
     match other {
         Value::Opaque(Opaque::Ip(other)) => Ok(Value::Bool(cidr.contains(*other))),
-        // Text that is no address fails as if there were no such function, as upstream.
+        // As upstream, an invalid address fails as if the function did not exist.
         Value::String(s) => match address(s) {
             Ok(other) => Ok(Value::Bool(cidr.contains(other))),
             Err(_) => no_such_overload(),

@@ -13,12 +13,12 @@ const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
-/// Digits an amount may have before and after the point; upstream has no bound.
+/// Limit of digits before and after the decimal point. Upstream has none.
 const MAX_DIGITS: i64 = 20_000;
 const NANO: i64 = -9;
 
-/// An amount. As upstream it is an integer with a decimal scale where that fits, which decides whether it
-/// counts as an integer, and a decimal of any length otherwise.
+/// A quantity. As upstream it is an integer with a decimal scale where that fits, which decides whether it counts as
+/// an integer, and an arbitrary-precision decimal otherwise.
 #[derive(Clone, Debug)]
 pub enum Quantity {
     #[doc(hidden)]
@@ -108,7 +108,7 @@ impl Quantity {
 
     fn negated(&self) -> Self {
         match self {
-            // The smallest value is its own negative there.
+            // In Go the smallest value is its own negative.
             Self::Small { value, scale } => Self::Small { value: value.wrapping_neg(), scale: *scale },
             Self::Big(decimal) => Self::Big(Decimal { negative: !decimal.negative, ..decimal.clone() }),
         }
@@ -134,7 +134,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// A quantity's text taken apart.
+/// The parts of a quantity's text.
 struct Parts<'s> {
     positive: bool,
     /// Sign and number without the suffix.
@@ -169,7 +169,7 @@ impl<'s> Parts<'s> {
         Ok(Self { positive, value, whole, fraction, suffix: rest })
     }
 
-    /// The amount as a scaled integer if it is short enough.
+    /// The quantity as a scaled integer, if it is short enough.
     fn small(&self, base: u32, exponent: i64) -> Result<Option<Quantity>, &'static str> {
         let (whole, fraction) = (self.whole.len() as i64, self.fraction.len() as i64);
         let (mut scale, precision, mantissa) = match base {
@@ -189,7 +189,7 @@ impl<'s> Parts<'s> {
     }
 }
 
-/// Base and exponent a suffix stands for.
+/// Base and exponent of a suffix.
 fn suffix(suffix: &str) -> Option<(u32, i64)> {
     Some(match suffix {
         "Ki" => (2, 10),
@@ -210,7 +210,7 @@ fn suffix(suffix: &str) -> Option<(u32, i64)> {
         "E" => (10, 18),
         _ => {
             let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-            // Upstream narrows the number without looking.
+            // Upstream truncates the number without a check.
             (10, i64::from(exponent as i32))
         }
     })
@@ -281,7 +281,7 @@ impl Decimal {
         }
     }
 
-    /// Rounds away from zero to nine places, and writes all nine out as upstream does.
+    /// Rounds away from zero to nine places, and keeps all nine digits as upstream does.
     fn round_up_to_nano(&mut self) {
         if self.exponent < NANO {
             let drop = ((NANO - self.exponent) as usize).min(self.digits.len());

@@ -1,8 +1,8 @@
-//! Regular expressions in RE2's syntax, as Go reads it, on the `regex` crate.
+//! Regular expressions in RE2's syntax, as Go parses it, on the `regex` crate.
 //!
-//! Both are linear-time engines with the same matching rules; what differs is syntax. Patterns are read
-//! with Go's grammar (so that what it refuses is refused, in its words) and written for the crate: classes
-//! like `\d` are ASCII, `[` and `&&` inside a class are plain characters, a lone `{` is one too.
+//! Both are linear-time engines with the same matching rules but different syntax. Patterns are parsed with Go's
+//! grammar, so that invalid ones fail with Go's errors, and translated for the crate: classes like `\d` are ASCII,
+//! `[` and `&&` inside a class are literals, and so is a lone `{`.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl RegexFunction {
     }
 }
 
-/// Compiles a pattern, with Go's error if it is none.
+/// Compiles a pattern.
 ///
 /// # Errors
 /// Go's text, if Go would not compile the pattern.
@@ -76,7 +76,7 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
         })
 }
 
-/// A pattern only known at run time; the last one is kept.
+/// A pattern only known at run time. The last one is cached.
 pub(crate) fn compiled(meter: &mut Meter, pattern: &str) -> Result<Arc<Regex>, EvalError> {
     if let Some(regex) = meter.cached_regex(pattern) {
         return Ok(regex);
@@ -118,9 +118,9 @@ struct Translator<'p> {
     rest: &'p str,
     out: String,
     groups: usize,
-    /// Whether something stands before a repetition operator.
+    /// Whether a repetition operator may follow.
     repeatable: bool,
-    /// Where the repetition just read starts.
+    /// Start of the repetition just parsed.
     repeat: Option<&'p str>,
 }
 
@@ -203,7 +203,7 @@ impl<'p> Translator<'p> {
         self.repeatable = true;
     }
 
-    /// Ends a repetition operator, of which `before` is the text from its start on.
+    /// Ends a repetition operator. `before` is the text from its start on.
     fn repetition(&mut self, before: &'p str, previous: Option<&'p str>) -> Result<(), String> {
         if self.rest.starts_with('?') {
             self.advance(1);
@@ -220,7 +220,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// Reads `{n}`, `{n,}` or `{n,m}`; anything else is a plain brace.
+    /// Parses `{n}`, `{n,}` or `{n,m}`. Anything else is a literal brace.
     fn counted_repetition(&mut self) -> Result<bool, String> {
         let Some(end) = self.rest.find('}') else { return Ok(false) };
         let body = &self.rest[1..end];
@@ -269,7 +269,7 @@ impl<'p> Translator<'p> {
             if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
                 return Err(parse_error("invalid named capture", &whole[..=end]));
             }
-            // A name may start with a digit there; captures are never asked for by name here.
+            // In Go a name may start with a digit. Captures are never accessed by name here.
             self.out.push('(');
             self.advance(end + 1);
             self.repeatable = false;
@@ -295,7 +295,7 @@ impl<'p> Translator<'p> {
                     let len = 2 + after.chars().take(i + 1).map(char::len_utf8).sum::<usize>();
                     if c == ')' {
                         self.groups -= 1;
-                        // Flags alone are no operand.
+                        // Flags alone cannot be repeated.
                         if i > 0 {
                             self.out.push_str(&whole[..len]);
                         }
@@ -361,7 +361,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// Reads `\pL`, `\p{Greek}`, `\P…` or `\p{^…}`.
+    /// Parses `\pL`, `\p{Greek}`, `\P…` or `\p{^…}`.
     fn unicode_class(&mut self) -> Result<String, String> {
         let whole = self.rest;
         let mut negated = whole.starts_with("\\P");
@@ -383,7 +383,7 @@ impl<'p> Translator<'p> {
             }
             None => name,
         };
-        // Go knows general categories and scripts by their exact names.
+        // Go only accepts the exact names of general categories and scripts.
         let known = !name.is_empty()
             && name.starts_with(|c: char| c.is_ascii_uppercase())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -395,7 +395,7 @@ impl<'p> Translator<'p> {
         Ok(format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' }))
     }
 
-    /// Reads an escape that stands for one character.
+    /// Parses an escape of one character.
     fn escaped_char(&mut self) -> Result<char, String> {
         let whole = self.rest;
         let mut chars = whole[1..].chars();

@@ -110,7 +110,7 @@ impl Version {
         Ok(Self { major, minor, patch, pre, build: builds })
     }
 
-    /// Reads a version as people write it: `v1.2`, `01.2.3`.
+    /// Parses a version leniently: `v1.2`, `01.2.3`.
     fn parse_lenient(s: &str) -> Result<Self, String> {
         let s = s.strip_prefix('v').unwrap_or(s);
         let mut parts: Vec<String> = s.splitn(3, '.').map(str::to_owned).collect();

@@ -122,7 +122,7 @@ pub(crate) fn split<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     Ok(Value::strings(parts))
 }
 
-/// Single characters, the last part holding the rest if there are more than the limit.
+/// Single characters. The last part has the rest if there are more than the limit.
 fn explode(s: &str, limit: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = s;

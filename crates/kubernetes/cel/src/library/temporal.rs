@@ -8,7 +8,7 @@ use crate::eval::Meter;
 use crate::value::Value;
 use crate::value::time::{Civil, Timestamp};
 
-/// The offset from UTC, in seconds, of the zone a call names; none is UTC.
+/// The UTC offset in seconds of the time zone argument; UTC without one.
 fn offset(t: &Timestamp, zone: Option<&Value<'_>>) -> Result<i64, EvalError> {
     let zone = match zone {
         None => return Ok(0),

@@ -1,4 +1,4 @@
-//! `kubernetes.URL`, read as Go's `net/url` reads it, which the WHATWG rules do not.
+//! `kubernetes.URL`, parsed as Go's `net/url` does, which differs from the WHATWG rules.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{Opaque, Outcome, fail, no_such_overload};
 use crate::eval::Meter;
 use crate::value::{Key, List, Map, OwnedMap, Text, Value};
 
-/// A URL's parts. Those that can hold escaped bytes are bytes.
+/// The parts of a URL. Those that can contain escaped bytes are bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Url {
     scheme: String,
@@ -25,9 +25,9 @@ pub struct Url {
     raw_fragment: String,
 }
 
-/// Where text is escaped, which decides what must be.
+/// The part of a URL, which decides what must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UrlPart {
     Path,
     Host,
     Zone,
@@ -36,24 +36,24 @@ enum Place {
     Fragment,
 }
 
-fn should_escape(byte: u8, place: Place) -> bool {
+fn should_escape(byte: u8, part: UrlPart) -> bool {
     if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
         return false;
     }
-    let plain: &[u8] = match place {
-        Place::Path => b"$&+,/:;=@",
-        Place::Host | Place::Zone => b"!\"$&'()*+,:;<=>[]",
-        Place::User => b"$&+,;=",
-        Place::Query => b"",
-        Place::Fragment => b"!$&()*+,/:;=?@",
+    let plain: &[u8] = match part {
+        UrlPart::Path => b"$&+,/:;=@",
+        UrlPart::Host | UrlPart::Zone => b"!\"$&'()*+,:;<=>[]",
+        UrlPart::User => b"$&+,;=",
+        UrlPart::Query => b"",
+        UrlPart::Fragment => b"!$&()*+,/:;=?@",
     };
     !plain.contains(&byte)
 }
 
-fn escape(bytes: &[u8], place: Place) -> String {
+fn escape(bytes: &[u8], part: UrlPart) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
-        if should_escape(*byte, place) {
+        if should_escape(*byte, part) {
             text.push_str(&format!("%{byte:02X}"));
         } else {
             text.push(char::from(*byte));
@@ -62,7 +62,7 @@ fn escape(bytes: &[u8], place: Place) -> String {
     text
 }
 
-fn unescape(s: &str, place: Place) -> Result<Vec<u8>, String> {
+fn unescape(s: &str, part: UrlPart) -> Result<Vec<u8>, String> {
     let bytes = s.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
@@ -77,22 +77,25 @@ fn unescape(s: &str, place: Place) -> Result<Vec<u8>, String> {
                 let Some(code) = code else { return invalid(i + 3) };
                 let digit = |b: u8| (b as char).to_digit(16).unwrap_or_default() as u8;
                 let value = digit(code[0]) << 4 | digit(code[1]);
-                if place == Place::Host && digit(code[0]) < 8 && code != b"25" {
+                if part == UrlPart::Host && digit(code[0]) < 8 && code != b"25" {
                     return invalid(i + 3);
                 }
-                if place == Place::Zone && code != b"25" && value != b' ' && should_escape(value, Place::Host)
+                if part == UrlPart::Zone
+                    && code != b"25"
+                    && value != b' '
+                    && should_escape(value, UrlPart::Host)
                 {
                     return invalid(i + 3);
                 }
                 out.push(value);
                 i += 3;
             }
-            b'+' if place == Place::Query => {
+            b'+' if part == UrlPart::Query => {
                 out.push(b' ');
                 i += 1;
             }
             byte => {
-                if matches!(place, Place::Host | Place::Zone) && byte < 0x80 && should_escape(byte, place) {
+                if matches!(part, UrlPart::Host | UrlPart::Zone) && byte < 0x80 && should_escape(byte, part) {
                     return Err(format!("invalid character {} in host name", go_quote(&s[i..=i])));
                 }
                 out.push(byte);
@@ -146,8 +149,8 @@ fn parse_parts(raw: &str, via_request: bool) -> Result<Url, String> {
     } else if !url.scheme.is_empty() && rest.starts_with('/') {
         url.omit_host = true;
     }
-    url.path = unescape(rest, Place::Path)?;
-    if escape(&url.path, Place::Path) != rest {
+    url.path = unescape(rest, UrlPart::Path)?;
+    if escape(&url.path, UrlPart::Path) != rest {
         url.raw_path = rest.to_owned();
     }
     Ok(url)
@@ -178,8 +181,8 @@ fn parse_authority(url: &mut Url, authority: &str) -> Result<(), String> {
         return Err("net/url: invalid userinfo".to_owned());
     }
     url.user = Some(match user.split_once(':') {
-        None => (unescape(user, Place::User)?, None),
-        Some((name, password)) => (unescape(name, Place::User)?, Some(unescape(password, Place::User)?)),
+        None => (unescape(user, UrlPart::User)?, None),
+        Some((name, password)) => (unescape(name, UrlPart::User)?, Some(unescape(password, UrlPart::User)?)),
     });
     Ok(())
 }
@@ -200,11 +203,11 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
             let name = &host[1..close];
             let unescaped = match name.find("%25") {
                 Some(zone) => {
-                    let mut bytes = unescape(&name[..zone], Place::Host)?;
-                    bytes.extend(unescape(&name[zone..], Place::Zone)?);
+                    let mut bytes = unescape(&name[..zone], UrlPart::Host)?;
+                    bytes.extend(unescape(&name[zone..], UrlPart::Zone)?);
                     bytes
                 }
-                None => unescape(name, Place::Host)?,
+                None => unescape(name, UrlPart::Host)?,
             };
             let text = String::from_utf8_lossy(&unescaped);
             match parse_address(&text) {
@@ -229,7 +232,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
             return invalid_port(port);
         }
     }
-    unescape(host, Place::Host)
+    unescape(host, UrlPart::Host)
 }
 
 impl Url {
@@ -242,31 +245,31 @@ impl Url {
         let mut url =
             parse_parts(before, false).map_err(|error| format!("parse {}: {error}", go_quote(before)))?;
         if !fragment.is_empty() {
-            url.fragment = unescape(fragment, Place::Fragment)
+            url.fragment = unescape(fragment, UrlPart::Fragment)
                 .map_err(|error| format!("parse {}: {error}", go_quote(raw)))?;
-            if escape(&url.fragment, Place::Fragment) != fragment {
+            if escape(&url.fragment, UrlPart::Fragment) != fragment {
                 url.raw_fragment = fragment.to_owned();
             }
         }
         Ok(url)
     }
 
-    fn escaped(raw: &str, bytes: &[u8], place: Place) -> String {
-        let valid = |b: u8| b"!$&'()*+,;=:@[]%".contains(&b) || !should_escape(b, place);
+    fn escaped(raw: &str, bytes: &[u8], part: UrlPart) -> String {
+        let valid = |b: u8| b"!$&'()*+,;=:@[]%".contains(&b) || !should_escape(b, part);
         if !raw.is_empty()
             && raw.bytes().all(valid)
-            && unescape(raw, place).is_ok_and(|unescaped| unescaped == bytes)
+            && unescape(raw, part).is_ok_and(|unescaped| unescaped == bytes)
         {
             return raw.to_owned();
         }
-        if place == Place::Path && bytes == b"*" {
+        if part == UrlPart::Path && bytes == b"*" {
             return "*".to_owned();
         }
-        escape(bytes, place)
+        escape(bytes, part)
     }
 
     fn escaped_path(&self) -> String {
-        Self::escaped(&self.raw_path, &self.path, Place::Path)
+        Self::escaped(&self.raw_path, &self.path, UrlPart::Path)
     }
 
     fn host_and_port(&self) -> (String, String) {
@@ -289,7 +292,7 @@ impl Url {
             .filter(|pair| !pair.is_empty() && !pair.contains(';'))
             .filter_map(|pair| {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                Some((unescape(key, Place::Query).ok()?, unescape(value, Place::Query).ok()?))
+                Some((unescape(key, UrlPart::Query).ok()?, unescape(value, UrlPart::Query).ok()?))
             })
             .collect()
     }
@@ -309,14 +312,14 @@ impl fmt::Display for Url {
                     text.push_str("//");
                 }
                 if let Some((name, password)) = &self.user {
-                    text.push_str(&escape(name, Place::User));
+                    text.push_str(&escape(name, UrlPart::User));
                     if let Some(password) = password {
                         text.push(':');
-                        text.push_str(&escape(password, Place::User));
+                        text.push_str(&escape(password, UrlPart::User));
                     }
                     text.push('@');
                 }
-                text.push_str(&escape(&self.host, Place::Host));
+                text.push_str(&escape(&self.host, UrlPart::Host));
             }
             let path = self.escaped_path();
             if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
@@ -335,13 +338,13 @@ impl fmt::Display for Url {
         }
         if !self.fragment.is_empty() {
             text.push('#');
-            text.push_str(&Self::escaped(&self.raw_fragment, &self.fragment, Place::Fragment));
+            text.push_str(&Self::escaped(&self.raw_fragment, &self.fragment, UrlPart::Fragment));
         }
         f.write_str(&text)
     }
 }
 
-/// Why text is no request URI.
+/// Why a text is not a valid request URI.
 pub(crate) fn request_uri_error(s: &str) -> Option<String> {
     Url::parse_request(s).err()
 }

@@ -1,15 +1,15 @@
-//! Expressions as a tree in an arena, so that deep ones neither clone nor drop by recursion.
+//! Expressions as a tree in an arena, so that cloning and dropping deep ones does not recurse.
 
 use std::sync::Arc;
 
 /// The index of an expression in its [`Ast`].
 pub(crate) type ExprId = u32;
 
-/// A parsed expression: nodes, where each starts in the source, and the root.
+/// A parsed expression: nodes, their offsets in the source, and the root.
 #[derive(Debug, Default)]
 pub(crate) struct Ast {
     nodes: Vec<Expr>,
-    /// Code point offsets; map entries and struct fields carry their own.
+    /// Code point offsets. Map entries and struct fields have their own.
     offsets: Vec<u32>,
     pub(crate) root: ExprId,
 }
@@ -39,7 +39,7 @@ pub(crate) enum Expr {
         fields: Vec<StructField>,
     },
     Comprehension(Box<Comprehension>),
-    /// What stands where a syntax error was reported.
+    /// Placeholder where a syntax error was reported.
     Unspecified,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct StructField {
     pub(crate) offset: u32,
 }
 
-/// A fold over a range, what all quantifier and transformation macros become.
+/// A fold over a range, to which all quantifier and transformation macros expand.
 #[derive(Debug, Clone)]
 pub(crate) struct Comprehension {
     pub(crate) range: ExprId,
@@ -118,7 +118,7 @@ impl Ast {
         }
     }
 
-    /// The name a chain of identifiers and selections spells.
+    /// The qualified name of a chain of identifiers and selections.
     pub(crate) fn qualified_name(&self, id: ExprId) -> Option<String> {
         let mut parts: Vec<&str> = Vec::new();
         let mut id = id;
@@ -139,7 +139,7 @@ impl Ast {
         Some(parts.join("."))
     }
 
-    /// The direct parts of an expression, in evaluation order.
+    /// The direct children of an expression, in evaluation order.
     pub(crate) fn children(&self, id: ExprId) -> Vec<ExprId> {
         match self.get(id) {
             Expr::Literal(_) | Expr::Ident(_) | Expr::Unspecified => Vec::new(),

@@ -1,12 +1,12 @@
-//! Text to tokens: the longest match wins, what matches nothing is reported and skipped.
+//! Splits text into tokens. The longest match wins; text that matches nothing is reported and skipped.
 
 use super::source::Source;
 use super::token::{Tok, Token};
 
-/// Text that is no token: from, to, and what to say about it.
+/// Text that is not a token: start, end, and the error.
 pub(crate) type Unreadable = (u32, u32, String);
 
-/// All tokens of the source, ending with the end of file, and the text between them that is none.
+/// All tokens of the source including the end of file, and the text that is no token.
 pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<Unreadable>) {
     let chars = source.chars();
     let mut tokens = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn tokenize(source: &Source) -> (Vec<Token>, Vec<Unreadable>) {
             }
             Ok((None, len)) => pos += len,
             Err(reached) => {
-                // The character that fitted no rule is part of the message and of what is skipped.
+                // The character that matched no rule is part of the message and of the skipped text.
                 let end = (reached + 1).min(chars.len());
                 let text: String = chars[pos..end].iter().collect();
                 let message = format!("Syntax error: token recognition error at: '{text}'");
@@ -198,7 +198,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The position after the escape sequence at `pos`, or where it stops being one.
+    /// The position after the escape sequence at `pos`, or where it becomes invalid.
     fn escape(&self, pos: usize) -> Result<usize, usize> {
         let hex = |count: usize| {
             for i in 0..count {

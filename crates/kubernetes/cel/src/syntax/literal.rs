@@ -24,7 +24,7 @@ pub(crate) fn uint(text: &str) -> Option<Literal> {
     u64::from_str_radix(digits, radix).ok().map(Literal::Uint)
 }
 
-/// The value of a floating point literal; one beyond the range is refused.
+/// The value of a floating point literal. Fails if it is out of range.
 pub(crate) fn double(text: &str, negative: bool) -> Option<Literal> {
     let value: f64 = text.parse().ok()?;
     value.is_finite().then_some(Literal::Double(if negative { -value } else { value }))
@@ -33,7 +33,7 @@ pub(crate) fn double(text: &str, negative: bool) -> Option<Literal> {
 /// The value of a string literal.
 pub(crate) fn string(text: &str) -> Result<Literal, &'static str> {
     let bytes = unescape(text, false)?;
-    // Only text and whole code points were written.
+    // Only text and complete code points were written.
     Ok(Literal::String(String::from_utf8_lossy(&bytes).into()))
 }
 

@@ -6,12 +6,12 @@ use super::ACCUMULATOR;
 use super::ast::{Comprehension, Expr, ExprId, ListElement, Literal};
 use super::parser::{Abort, Parser};
 
-/// The accumulator's older name, still refused as a variable.
+/// The old name of the accumulator, still rejected as a variable.
 const OLD_ACCUMULATOR: &str = "__result__";
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 const UNUSED: &str = "#unused";
 
-/// A macro that cannot expand, and where to say so.
+/// Why a macro cannot be expanded, and the location of the error.
 enum Refusal {
     At(u32, String),
     Abort(Abort),
@@ -26,7 +26,7 @@ impl From<Abort> for Refusal {
 type Expansion = Result<Option<ExprId>, Refusal>;
 
 impl Parser<'_> {
-    /// A call, expanded if it is a macro's.
+    /// A call, expanded if it is a macro.
     pub(super) fn call_or_macro(
         &mut self,
         function: &str,
@@ -157,7 +157,7 @@ impl Parser<'_> {
         self.generated_call("_?_:_", vec![filter, step, accu], offset)
     }
 
-    /// A fold that goes on unless told otherwise and gives what it accumulated.
+    /// A fold that returns its accumulator and iterates over everything unless `condition` ends it.
     #[expect(clippy::too_many_arguments, reason = "a comprehension has that many parts")]
     fn fold(
         &mut self,
@@ -220,7 +220,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Appends a one-element list for each entry the filter lets through.
+    /// Appends a one-element list for each entry that passes the filter.
     fn collect(
         &mut self,
         range: ExprId,
@@ -249,7 +249,7 @@ impl Parser<'_> {
         Ok(self.collect(range, (name, None), filter, element, offset)?)
     }
 
-    /// A fold over nothing whose accumulator names a value: how CEL binds a variable.
+    /// A fold over nothing whose accumulator has the value: how CEL binds a variable.
     fn bind(&mut self, name: Arc<str>, value: ExprId, body: ExprId, offset: u32) -> Result<ExprId, Abort> {
         let range = self.generated_list(Vec::new(), offset)?;
         let condition = self.generated_literal(Literal::Bool(false), offset)?;
@@ -324,7 +324,7 @@ impl Parser<'_> {
         Ok(self.bind(Arc::from(SORT_BY_INPUT), target, sorted, offset)?)
     }
 
-    /// The same expression as new nodes, so that each has types of its own.
+    /// Copies an expression to new nodes, so that each has types of its own.
     fn copy(&mut self, id: ExprId) -> Result<ExprId, Abort> {
         let offset = self.ast.offset(id);
         let mut expr = self.ast.get(id).clone();

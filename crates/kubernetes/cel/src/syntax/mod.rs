@@ -1,4 +1,4 @@
-//! From text to a tree with macros expanded.
+//! Parses text into a tree with macros expanded.
 
 pub(crate) mod ast;
 mod lexer;
@@ -14,10 +14,10 @@ use source::{Issues, Location, Source};
 
 use crate::limits::EXPRESSION_SIZE_CODE_POINT_LIMIT;
 
-/// The name macros give the value a fold accumulates; no source text can spell it.
+/// The variable of a fold's accumulator in macros. It is not a valid identifier in source text.
 pub(crate) const ACCUMULATOR: &str = "@result";
 
-/// Parses the source, reporting what is wrong with it.
+/// Parses the source and reports issues.
 pub(crate) fn parse(source: &Source, issues: &mut Issues) -> Ast {
     let size = source.chars().len();
     if size > EXPRESSION_SIZE_CODE_POINT_LIMIT {

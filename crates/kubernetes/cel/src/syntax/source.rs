@@ -12,7 +12,7 @@ pub(crate) struct Source {
     line_starts: Vec<u32>,
 }
 
-/// Where an issue is. Lines count from one, columns from zero.
+/// Location of an issue. Lines count from one, columns from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     pub(crate) line: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Nowhere in the text.
+    /// Not in the text.
     pub(crate) const NONE: Self = Self { line: -1, column: -1 };
 }
 
@@ -53,7 +53,7 @@ impl Source {
     }
 }
 
-/// What parser, checker and validators found wrong, in the order found.
+/// Issues of parser, checker and validators, in order of discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Issues {
     issues: Vec<(Location, String)>,
@@ -72,7 +72,7 @@ impl Issues {
         self.count == 0
     }
 
-    /// All issues by their place in the text, each with its line and a caret.
+    /// Formats all issues by location, each with its line and a caret.
     pub(crate) fn display(mut self, source: &Source) -> String {
         self.issues.sort_by_key(|(location, _)| *location);
         let mut parts: Vec<String> =
@@ -91,7 +91,7 @@ fn render(location: Location, message: &str, source: &Source) -> String {
     text.push_str("\n | ");
     text.push_str(&line);
     text.push_str("\n | ");
-    // Full-width marks keep the caret under text of wide characters.
+    // Full-width markers align the caret under wide characters.
     let mut chars = line.chars();
     for _ in 0..location.column {
         match chars.next() {

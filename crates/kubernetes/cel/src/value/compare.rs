@@ -6,7 +6,7 @@ use super::Value;
 use crate::error::EvalError;
 
 impl<'a> Value<'a> {
-    /// Whether `<` and its kin are defined for the type.
+    /// Whether `<` and the other relations are defined for the type.
     pub(crate) fn is_comparable(&self) -> bool {
         matches!(
             self,
@@ -41,7 +41,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Orders two numbers, none if one is no number or no ordered one.
+    /// Orders two numbers; `None` if one is not a number or is NaN.
     pub(crate) fn compare_number(&self, other: &Value<'a>) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),

@@ -1,4 +1,4 @@
-//! Equality. It is decided by the left side: typed data is stricter than what expressions build.
+//! Equality. The left side decides: typed data is stricter than computed values.
 
 use std::collections::BTreeSet;
 
@@ -170,7 +170,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// A scalar, told apart by type and value.
+/// A key for a scalar, distinct by type and value.
 fn scalar_key(value: &Value<'_>) -> String {
     format!("{}\0{value}", value.type_name())
 }
@@ -200,15 +200,15 @@ impl<'a> Map<'a> {
             Repr::Object { entries, object } => {
                 for (property, mine) in *entries {
                     if object.property(property).is_none() {
-                        // Unknown fields compare as plain data, and only where both sides have them.
+                        // Unknown fields compare as plain data, and only if both sides have them.
                         let Some(theirs) = other.json() else { return Err(EvalError::no_such_overload()) };
                         if theirs.get(property).is_some_and(|theirs| mine != theirs) {
                             return Ok(false);
                         }
                         continue;
                     }
-                    // Fields are looked up by the raw name here, so one whose name needs escaping is never
-                    // found on either side unless it reads the same.
+                    // Fields are looked up by their raw name here, so one whose name needs escaping is not found on
+                    // either side.
                     match (self.get(property), other.get(property)) {
                         (None, None) => {}
                         (Some(mine), Some(theirs)) => {

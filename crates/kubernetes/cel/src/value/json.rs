@@ -1,4 +1,4 @@
-//! Reading JSON through its declared type, and writing values as JSON.
+//! Reads JSON through its declared type, and writes values as JSON.
 
 use base64::Engine;
 use base64::alphabet;
@@ -10,10 +10,10 @@ use crate::decl::{DeclType, Shape};
 use crate::error::EvalError;
 
 impl<'a> Value<'a> {
-    /// A view of `json` as a value of the declared type. What it holds is read when it is reached.
+    /// A view of `json` as a value of the declared type. Nested data is read on access.
     ///
     /// # Errors
-    /// If the JSON does not fit the type; a valid object does.
+    /// If the JSON does not match the type. An object that is valid by its schema does.
     pub fn from_json(json: &'a Json, decl: &'a DeclType) -> Result<Self, EvalError> {
         if json.is_null() {
             if decl.is_nullable() || matches!(decl.shape(), Shape::Dyn | Shape::Null) {
@@ -68,7 +68,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// JSON as it is: whole numbers that fit are ints, others doubles.
+    /// JSON without a type: whole numbers that fit are ints, others doubles.
     pub(crate) fn from_untyped(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -86,7 +86,7 @@ impl<'a> Value<'a> {
     /// The value as JSON: bytes in base64, timestamps and durations as text.
     ///
     /// # Errors
-    /// For values JSON has no form for, and data that does not fit its type.
+    /// For values without a JSON form, and data that does not match its type.
     pub fn to_json(&self) -> Result<Json, EvalError> {
         Ok(match self {
             Self::Null | Self::Optional(None) => Json::Null,
@@ -146,7 +146,7 @@ fn from_text<'a>(s: &'a str, shape: &Shape) -> Result<Value<'a>, EvalError> {
     }
 }
 
-/// Base64 as OpenAPI's `byte` format is read: the URL alphabet with padding, line breaks skipped.
+/// Base64 of OpenAPI's `byte` format: the URL alphabet with padding, line breaks skipped.
 pub(crate) fn decode_base64(s: &str) -> Option<Vec<u8>> {
     const GO_URL_ENCODING: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,
@@ -158,7 +158,7 @@ pub(crate) fn decode_base64(s: &str) -> Option<Vec<u8>> {
     GO_URL_ENCODING.decode(s).ok()
 }
 
-/// The name Go gives the type of decoded JSON.
+/// Name of the Go type of decoded JSON.
 fn go_type(json: &Json) -> &'static str {
     match json {
         Json::Null => "<nil>",

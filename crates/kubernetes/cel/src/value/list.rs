@@ -20,7 +20,7 @@ pub struct List<'a>(Repr<'a>);
 enum Repr<'a> {
     Json { items: &'a [Json], elem: Option<&'a DeclType>, identity: ListIdentity<'a> },
     Owned { items: Arc<Vec<Value<'a>>>, identity: ListIdentity<'a> },
-    // Shared halves keep `x + x` in a chain from growing beyond the cost charged for it.
+    // Sharing the halves keeps a chain of `x + x` from using more memory than its cost allows.
     Concat(Arc<Concat<'a>>),
 }
 
@@ -31,7 +31,7 @@ struct Concat<'a> {
     len: u64,
 }
 
-/// How elements are told apart; a computed list forgets it unless it is the sum of a set or a map list.
+/// How elements are identified. A computed list has no identity unless it is the sum of a set or a map list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ListIdentity<'a> {
     /// Built by the expression.
@@ -103,7 +103,7 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
-    /// An element, or none beyond the end; an error if the data does not fit its declared type.
+    /// An element, or `None` beyond the end. Fails if the data does not match its declared type.
     pub(crate) fn get(&self, index: u64) -> Option<Result<Value<'a>, EvalError>> {
         let mut list = self;
         let mut index = index;
@@ -132,7 +132,7 @@ impl<'a> List<'a> {
 
     /// The elements in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, EvalError>> + '_ {
-        // The parts of a concatenation, next one last.
+        // Parts of a concatenation, the next one last.
         let mut parts = vec![self];
         let mut index = 0;
         std::iter::from_fn(move || {
@@ -153,7 +153,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// The elements of a list the expression built itself.
+    /// The elements of a list built by the expression.
     pub(crate) fn as_slice(&self) -> Option<&[Value<'a>]> {
         match &self.0 {
             Repr::Owned { items, .. } => Some(items),
@@ -161,7 +161,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Appends in place if nothing else holds the list.
+    /// Appends in place if the list is not shared.
     pub(crate) fn push(&mut self, value: Value<'a>) -> Result<(), Value<'a>> {
         match &mut self.0 {
             Repr::Owned { items, identity: ListIdentity::Plain } => match Arc::get_mut(items) {

@@ -1,4 +1,4 @@
-//! Maps: objects and maps of JSON seen through their type, and computed ones.
+//! Maps: JSON objects and maps viewed through their type, and computed ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,13 +28,13 @@ pub(super) enum Repr<'a> {
 /// A map built by the expression.
 pub(crate) type OwnedMap<'a> = BTreeMap<Key<'a>, Value<'a>>;
 
-/// A map key. Numbers of different types are different keys; lookups try the other types.
+/// A map key. Numbers of different types are different keys; lookups also try the other types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key<'a> {
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// By its bits, which is exact equality but for zeros, folded into one.
+    /// By its bits, which is exact equality except for zeros, which are one key.
     Double(u64),
     String(Text<'a>),
     Timestamp(i64, u32),
@@ -121,7 +121,7 @@ impl<'a> Map<'a> {
         matches!(self.0, Repr::Owned(_) | Repr::Untyped(_))
     }
 
-    /// The number of entries; unknown fields of an object count.
+    /// The number of entries, including unknown fields of an object.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.0 {
@@ -138,7 +138,7 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// The value of a string key, the identifier of a field for objects.
+    /// The value of a string key, or of a field by its identifier. `None` if absent.
     pub fn get(&self, key: &str) -> Option<Result<Value<'a>, EvalError>> {
         match &self.0 {
             Repr::Object { entries, object } => {
@@ -148,7 +148,7 @@ impl<'a> Map<'a> {
                 } else {
                     (entries.get(key)?, object.property(key)?)
                 };
-                // A null field of an object is the same as an absent one.
+                // A null field of an object counts as absent.
                 if found.is_null() {
                     return None;
                 }
@@ -160,7 +160,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Looks a key up; an error if typed data is asked for anything but a string.
+    /// Looks up a key. Fails if the key of typed data is not a string.
     pub(crate) fn find(&self, key: &Value<'a>) -> Result<Option<Value<'a>>, EvalError> {
         match (&self.0, key) {
             (Repr::Owned(entries), _) => {
@@ -202,7 +202,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Adds an entry whose key must be new, in place if nothing else holds the map.
+    /// Adds an entry with a new key, in place if the map is not shared.
     pub(crate) fn insert(self, key: &Value<'a>, value: Value<'a>) -> Result<Self, EvalError> {
         if self.find(key)?.is_some() {
             return Err(EvalError::new(format!("insert failed: key {key} already exists")));

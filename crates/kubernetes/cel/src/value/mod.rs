@@ -86,7 +86,6 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// The name of the value's type.
     pub(crate) fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -107,7 +106,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of the Go type behind such a value, which a few messages show.
+    /// Name of the corresponding Go type, which some messages contain.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -130,7 +129,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The data without its declared type; an optional inside as what it holds.
+    /// The data without its declared type; the content of an optional.
     pub(crate) fn raw(&self) -> Self {
         match self {
             Self::Map(map) => Self::Map(map.raw()),
@@ -141,7 +140,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What `size()` counts, for the types that have a size.
+    /// The result of `size()`, for the types that have one.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::String(s) => Some(s.chars().count() as u64),
@@ -153,7 +152,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether `optional.ofNonZeroValue` drops it. Views of typed JSON never count as zero, as upstream.
+    /// Whether `optional.ofNonZeroValue` drops it. As upstream, views of typed JSON never count as zero.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -184,11 +183,11 @@ impl From<i64> for Value<'_> {
     }
 }
 
-/// As Go prints the value with `%v`, which error messages show.
+/// Formats like Go's `%v`, which error messages contain.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The null type is a numeric enum there.
+            // In Go the null type is a numeric enum.
             Self::Null => f.write_str("0"),
             Self::Bool(b) => b.fmt(f),
             Self::Int(i) => i.fmt(f),

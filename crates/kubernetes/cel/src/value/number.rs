@@ -1,6 +1,6 @@
 //! Number conversions and Go's number formats.
 
-/// Go's `%g` with the shortest digits that read back the same.
+/// Go's `%g` with the shortest digits that parse to the same value.
 pub(crate) fn format_g(d: f64) -> String {
     if d.is_nan() {
         return "NaN".to_owned();
@@ -21,24 +21,24 @@ pub(crate) fn format_g(d: f64) -> String {
     format!("{d}")
 }
 
-/// The int a double stands for exactly.
+/// The int that equals a double exactly, if any.
 pub(crate) fn double_to_int_lossless(d: f64) -> Option<i64> {
     let int = double_to_int(d)?;
     (int as f64 == d).then_some(int)
 }
 
-/// The uint a double stands for exactly.
+/// The uint that equals a double exactly, if any.
 pub(crate) fn double_to_uint_lossless(d: f64) -> Option<u64> {
     let uint = double_to_uint(d)?;
     (uint as f64 == d).then_some(uint)
 }
 
-/// Truncation towards zero, none outside of the range; its lower end is out as well.
+/// Truncates towards zero; `None` out of range, which includes the lower end.
 pub(crate) fn double_to_int(d: f64) -> Option<i64> {
     (d.is_finite() && d > i64::MIN as f64 && d < i64::MAX as f64).then_some(d as i64)
 }
 
-/// Truncation towards zero, none outside of the range.
+/// Truncates towards zero; `None` out of range.
 pub(crate) fn double_to_uint(d: f64) -> Option<u64> {
     (0.0..18_446_744_073_709_551_616.0).contains(&d).then_some(d as u64)
 }

@@ -8,7 +8,7 @@ pub(crate) const MIN_UNIX_TIME: i64 = -62_135_596_800;
 pub(crate) const MAX_UNIX_TIME: i64 = 253_402_300_799;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// An instant with the offset it was written in, which only its text form shows.
+/// An instant with its UTC offset, which only its text form shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     pub(crate) seconds: i64,
@@ -63,7 +63,7 @@ impl Timestamp {
         (MIN_UNIX_TIME..=MAX_UNIX_TIME).contains(&self.seconds)
     }
 
-    /// Go's zero time, the first of January of the year one.
+    /// Go's zero time, January 1 of the year one.
     pub(crate) fn is_zero(&self) -> bool {
         self.seconds == MIN_UNIX_TIME && self.nanos == 0
     }
@@ -110,7 +110,7 @@ impl Timestamp {
         format!("{} {local} {name}", rfc[..end].replacen('T', " ", 1))
     }
 
-    /// The instant `nanos` later, none if that leaves the years 1 to 9999.
+    /// The instant `nanos` later; `None` outside the years 1 to 9999.
     pub(crate) fn checked_add(self, nanos: i64) -> Option<Self> {
         let total = i64::from(self.nanos) + nanos.rem_euclid(NANOS_PER_SECOND);
         let seconds = self
@@ -139,7 +139,7 @@ fn zone(offset: i32, separator: &str, utc: &str) -> String {
     format!("{sign}{:02}{separator}{:02}", minutes / 60, minutes % 60)
 }
 
-/// RFC 3339 as Go's `time.Parse` takes it.
+/// RFC 3339 as Go's `time.Parse` accepts it.
 pub(crate) fn parse_rfc3339(s: &str) -> Option<Timestamp> {
     let Moment { seconds, nanos, offset } = rfc3339::parse(s).ok()?;
     Some(Timestamp { seconds, nanos, offset })
@@ -204,7 +204,7 @@ pub(crate) fn parse_duration(s: &str) -> Option<i64> {
         rest = &rest[unit_len..];
         let mut value = whole.checked_mul(unit).filter(|value| *value <= 1 << 63)?;
         if !fraction.is_empty() {
-            // Digits beyond what fits are dropped, as Go does.
+            // Excess digits are dropped, as in Go.
             let (mut scaled, mut scale) = (0u64, 1.0f64);
             for digit in fraction.bytes() {
                 match scaled.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0'))) {
@@ -273,7 +273,7 @@ pub(crate) fn parse_openapi_duration(s: &str) -> Result<i64, String> {
     if found { Ok(total) } else { Err(format!("unable to parse {s} as duration")) }
 }
 
-/// A duration as CEL's `string()` gives it: decimal seconds.
+/// A duration as CEL's `string()` formats it: decimal seconds.
 pub(crate) fn format_seconds(nanos: i64) -> String {
     let seconds = (nanos / NANOS_PER_SECOND) as f64 + (nanos % NANOS_PER_SECOND) as f64 / 1e9;
     format!("{seconds}s")

@@ -1,4 +1,4 @@
-//! Expressions made to exhaust stack, memory or time.
+//! Expressions that try to exhaust stack, memory or time.
 
 use capstan_cel::{Activation, Budget, CompileError, DeclType, Env, EvalError};
 

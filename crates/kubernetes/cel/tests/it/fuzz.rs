@@ -4,10 +4,10 @@ use capstan_cel::{Activation, Budget, DeclType, Env, Field};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// `usual` cases, unless `PROPTEST_CASES` says otherwise.
-fn config(usual: u32) -> ProptestConfig {
+/// `cases` cases, unless `PROPTEST_CASES` is set.
+fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
     ProptestConfig { cases, failure_persistence: None, ..default }
 }
 
@@ -31,7 +31,7 @@ fn compile_and_run(source: &str) {
     }
 }
 
-/// Pieces that make up expressions.
+/// Fragments of expressions.
 fn token() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![

@@ -1,11 +1,11 @@
-//! What cel-go 0.26 with Kubernetes 1.36's environment answers, one fact a line:
+//! Recorded results of cel-go 0.26 with the environment of Kubernetes 1.36, one per line:
 //!
 //! - `issues` or `program`: the expression does not compile, with this text;
 //! - `type`, `min`, `max`: its static type and estimated cost;
-//! - `result` or `err`: the formatted value or the error; `cost`: what the evaluation cost.
+//! - `result` or `err`: the formatted value or the error; `cost`: the actual cost.
 //!
-//! `expressions.jsonl` has expressions without data, `typed.jsonl` (first line: a schema and objects)
-//! expressions over `self` and `oldSelf`, `costs.jsonl` the numbers of Kubernetes' own cost tests.
+//! `expressions.jsonl` has expressions without data, `typed.jsonl` (first line: a schema and objects) expressions
+//! over `self` and `oldSelf`, `costs.jsonl` the numbers of Kubernetes' own cost tests.
 
 use capstan_cel::{Activation, Budget, CompileError, DeclType, Env};
 use serde_json::Value as Json;
@@ -19,7 +19,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// What differs between a fact and our answer.
+    /// Differences between a recorded result and ours.
     fn differences(&self, fact: &Json) -> Vec<String> {
         let mut answer = serde_json::Map::new();
         let optional = fact["optional"] == true;

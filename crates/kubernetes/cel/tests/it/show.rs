@@ -1,4 +1,4 @@
-//! Values as cel-go formats them.
+//! Formats values as cel-go does.
 
 use capstan_cel::Value;
 
