@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use capstan_builtin as builtin;
 use capstan_builtin::decode::Words;
 use capstan_schema::bounded::Texts;
-use capstan_schema::custom::{Decode, Verdict, decode};
+use capstan_schema::custom::{Decode, ValidationResult, decode};
 use capstan_schema::embedded::{self, Coerce};
 use capstan_schema::field::FieldErrors;
 use capstan_schema::memory::Undecodable;
@@ -367,7 +367,7 @@ fn check_escalation(call: &Call, verb: &str, object: &Value, current: Option<&Va
     parts.rbac.check_escalation(&*parts.authorizer, &call.attributes(verb), object, current)
 }
 
-fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Verdict {
+fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> ValidationResult {
     let resource = call.resource();
     let errors = if crd::is_definition(resource) {
         match current {
@@ -381,7 +381,7 @@ fn built_in_verdict(call: &Call, object: &Value, current: Option<&Value>) -> Ver
         let (object, current) = (stored_form(resource, object), current.map(|c| stored_form(resource, c)));
         builtin::validation::validate(group, kind, call.subresource(), &object, current.as_deref())
     };
-    Verdict { errors, warnings: Texts::default() }
+    ValidationResult { errors, warnings: Texts::default() }
 }
 
 /// Does something to an object in the form it is judged in.
@@ -404,7 +404,7 @@ fn stored_form<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     }
 }
 
-fn settle_verdict(call: &Call, object: &Value, verdict: Verdict) -> Result<()> {
+fn settle_verdict(call: &Call, object: &Value, verdict: ValidationResult) -> Result<()> {
     verdict.warnings.into_lines().into_iter().for_each(|text| call.warnings.add(text));
     refuse(call, object, verdict.errors)
 }

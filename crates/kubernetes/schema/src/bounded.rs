@@ -1,20 +1,20 @@
-//! Texts about a request, in bounded amounts. What a client sends decides how many errors and warnings there
-//! are and how long the paths and values in them get, so that neither may decide how much the server holds.
+//! Bounded lists of texts about a request. A client decides how many errors and warnings there are and how long their
+//! paths and values are; it must not decide how much memory the server uses.
 
 use std::fmt::{self, Display, Write};
 
-/// Bytes of a path in an error. What is longer ends in `...`.
+/// Longest path in an error, in bytes. Longer ones end in `...`.
 pub const MAX_TEXT: usize = 4 * 1024;
 
-/// Renders something, at most `limit` bytes of it. Rendering stops there.
+/// Formats a value, truncated to `limit` bytes. Formatting stops there.
 pub fn cut(what: impl Display, limit: usize) -> String {
     let mut out = Cut { text: String::new(), limit };
-    // The only error is our own: there is no more room.
+    // The only error is our own, at the limit.
     _ = write!(out, "{what}");
     out.text
 }
 
-/// [`cut`] of a text that exists.
+/// [`cut`] for an existing text.
 pub fn cut_text(text: String, limit: usize) -> String {
     if text.len() <= limit { text } else { cut(text, limit) }
 }
@@ -38,7 +38,7 @@ impl Write for Cut {
     }
 }
 
-/// A list of texts that stops growing: after [`Texts::MAX_ENTRIES`] or [`Texts::MAX_BYTES`] it only counts.
+/// A list of texts with a limit: after [`Texts::MAX_ENTRIES`] or [`Texts::MAX_BYTES`] it only counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     entries: Vec<String>,
@@ -47,14 +47,14 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Where upstream's strict decoder stops.
+    /// The limit of upstream's strict decoder.
     pub const MAX_ENTRIES: usize = 100;
-    /// Bytes of one entry. What is longer ends in `...`.
+    /// Longest entry in bytes. Longer ones end in `...`.
     pub const MAX_ENTRY: usize = 1024;
-    /// Bytes of all entries, after which there are no more.
+    /// Limit of the total size in bytes.
     pub const MAX_BYTES: usize = 64 * 1024;
 
-    /// Adds a text, or counts it if there is no room; then it is not rendered.
+    /// Adds a text, or only counts it beyond the limit, without formatting it.
     pub fn push(&mut self, text: impl Display) {
         if self.is_full() {
             self.more += 1;
@@ -71,36 +71,36 @@ impl Texts {
         self.more += other.more;
     }
 
-    /// The same paths below another one.
+    /// Prefixes each path with another one.
     pub fn below(self, path: &str) -> Self {
         let mut out: Self = self.entries.iter().map(|own| format!("{path}.{own}")).collect();
         out.more += self.more;
         out
     }
 
-    /// Each path in quotes behind a word: `unknown field "spec.x"`.
+    /// Each path in quotes after a word: `unknown field "spec.x"`.
     pub fn quoted(self, word: &str) -> Self {
         let mut out: Self = self.entries.iter().map(|path| format!("{word} \"{path}\"")).collect();
         out.more += self.more;
         out
     }
 
-    /// Whether whatever comes next is only counted.
+    /// Whether further texts are only counted.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= Self::MAX_ENTRIES || self.bytes >= Self::MAX_BYTES
     }
 
-    /// Whether there was nothing to add.
+    /// Whether no text was added.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.more == 0
     }
 
-    /// Bytes of all entries.
+    /// Total size of the entries in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many texts were counted but not kept.
+    /// Number of texts that were counted but not kept.
     pub fn more(&self) -> usize {
         self.more
     }
@@ -115,7 +115,7 @@ impl Texts {
         self.entries.sort_unstable();
     }
 
-    /// All in one text, `and 7 more` last if not all were kept.
+    /// All entries in one text, followed by `and 7 more` if not all were kept.
     pub fn join(&self, separator: &str) -> String {
         let mut out = self.entries.join(separator);
         if self.more > 0 {
@@ -124,7 +124,7 @@ impl Texts {
         out
     }
 
-    /// Each text, `and 7 more` last if not all were kept.
+    /// All entries, followed by `and 7 more` if not all were kept.
     pub fn into_lines(mut self) -> Vec<String> {
         if self.more > 0 {
             self.entries.push(format!("and {} more", self.more));

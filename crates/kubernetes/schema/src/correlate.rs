@@ -1,5 +1,5 @@
-//! Which part of the old object a part of the new one continues: what is unchanged may stay as it is
-//! even if the schema would refuse it today.
+//! Correlates parts of the new object with parts of the old one, for ratcheting validation: unchanged parts are
+//! accepted even if the schema would reject them today.
 
 use std::collections::HashMap;
 
@@ -8,32 +8,32 @@ use serde_json::{Map, Value};
 use crate::Schema;
 use crate::schema::{ListType, TypeName};
 
-/// A value, what it was before, and the schema that says how its parts correspond.
+/// A value, its old value, and the schema that correlates their parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Correlated<'a> {
-    /// What the value is.
+    /// The new value.
     pub new: &'a Value,
-    /// What it was.
+    /// The old value.
     pub old: &'a Value,
-    /// How its parts correspond.
+    /// The schema of both.
     pub schema: &'a Schema,
 }
 
 impl<'a> Correlated<'a> {
-    /// The same pairing one field down, if the field existed before.
+    /// The correlated field, if it existed before.
     pub fn key(&self, key: &str) -> Option<Self> {
         let (Value::Object(new), Value::Object(old)) = (self.new, self.old) else { return None };
         Some(Self { new: new.get(key)?, old: old.get(key)?, schema: self.schema.child(key)? })
     }
 
-    /// The pairing of list entries: only lists with keys have one.
+    /// The correlation of list entries. Only lists with keys have one.
     pub fn entries(&self) -> Option<Entries<'a>> {
         let (Value::Array(_), Value::Array(old)) = (self.new, self.old) else { return None };
         (self.schema.list_type == Some(ListType::Map)).then(|| Entries::new(self.schema, old))
     }
 
-    /// Whether nothing changed. Entries of keyed lists are compared with the entry of the same key, so
-    /// their order does not matter; fields without a schema make an object different.
+    /// Whether nothing changed. Entries of keyed lists are compared by key, so their order does not matter. Fields
+    /// without a schema make an object different.
     pub fn unchanged(&self) -> bool {
         match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) => {
@@ -53,7 +53,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The entries of the old state of a keyed list.
+/// The old entries of a keyed list.
 #[derive(Debug)]
 pub struct Entries<'a> {
     by_key: HashMap<String, &'a Value>,
@@ -62,7 +62,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Indexes a list by its keys; the first of several equal ones counts.
+    /// Indexes a list by its keys. The first of several equal ones counts.
     pub fn new(schema: &'a Schema, old: &'a [Value]) -> Self {
         let keys: &[String] = if schema.kind == Some(TypeName::Array) { &schema.list_map_keys } else { &[] };
         let mut by_key = HashMap::with_capacity(old.len());
@@ -79,7 +79,7 @@ impl<'a> Entries<'a> {
         self.by_key.get(&composite_key(item.as_object()?, self.keys)?).copied()
     }
 
-    /// A new entry paired with its old state.
+    /// A new entry with its old value.
     pub fn pair<'b>(&self, item: &'b Value) -> Option<Correlated<'b>>
     where
         'a: 'b,
@@ -88,7 +88,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// A text that equals that of another entry exactly if all keys are present, scalar and equal.
+/// A text that is equal for two entries exactly if all keys are present, scalar and equal.
 fn composite_key(item: &Map<String, Value>, keys: &[String]) -> Option<String> {
     if keys.is_empty() {
         return None;

@@ -1,13 +1,12 @@
-//! Fills in what the schema has defaults for.
+//! Sets the defaults of a schema.
 
 use serde_json::Value;
 
 use crate::Schema;
 use crate::memory::{MemoryBudget, TooLarge, map_entry, tree};
 
-/// Fills in defaults. A null where none is allowed counts as absent. What a default brings along is
-/// defaulted in turn. What is filled in is taken from the budget: three bytes (`{},`) may stand for a large
-/// default.
+/// Sets defaults. A null where null is not allowed counts as absent. Defaults are defaulted in turn. Their size is
+/// charged to the budget: three bytes (`{},`) can expand to a large default.
 pub fn apply(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Result<(), TooLarge> {
     match value {
         Value::Object(fields) => {
@@ -45,7 +44,7 @@ pub fn apply(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Resul
     Ok(())
 }
 
-/// An entry of a list or map: it cannot be absent, so a null becomes the default, or stays null.
+/// An entry of a list or map. It cannot be absent, so a null becomes the default, or stays null.
 fn element(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Result<(), TooLarge> {
     if let (true, false, Some(default)) = (value.is_null(), schema.nullable, &schema.default) {
         budget.spend(tree(default))?;
@@ -54,7 +53,7 @@ fn element(value: &mut Value, schema: &Schema, budget: &MemoryBudget) -> Result<
     apply(value, schema, budget)
 }
 
-/// Removes nulls from fields that neither allow null nor have a default that would replace it.
+/// Removes nulls from fields that neither allow null nor have a default.
 pub fn prune_nulls(value: &mut Value, schema: Option<&Schema>) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {

@@ -1,5 +1,5 @@
-//! Resources inside of resources (`x-kubernetes-embedded-resource`): their identity and metadata are
-//! decoded and checked like those of any object.
+//! Embedded resources (`x-kubernetes-embedded-resource`): their identity and metadata are decoded and validated like
+//! those of any object.
 
 use serde_json::{Map, Value};
 
@@ -9,18 +9,17 @@ use crate::field::{FieldError, FieldErrors};
 use crate::meta;
 use crate::path::Path;
 
-/// How [`coerce`] treats what is not right.
+/// Options of [`coerce`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Coerce {
     /// Whether the value itself is a resource.
     pub resource_root: bool,
-    /// Whether malformed identity and metadata are dropped instead of being an error: what is stored
-    /// must stay readable.
+    /// Whether malformed identity and metadata are dropped instead of being an error: stored objects must stay
+    /// readable.
     pub drop_malformed: bool,
 }
 
-/// Decodes identity and metadata of embedded resources in place and returns the paths of metadata
-/// fields that no object has.
+/// Decodes identity and metadata of embedded resources in place and returns the paths of unknown metadata fields.
 pub fn coerce(
     value: &mut Value,
     schema: &Schema,
@@ -98,7 +97,7 @@ fn coerce_identity(
     }
 }
 
-/// Checks identity and metadata of embedded resources, and of the value itself if it is a resource.
+/// Validates identity and metadata of embedded resources, and of the value itself if it is a resource.
 pub fn validate(value: &Value, schema: &Schema, resource_root: bool, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     validate_value(value, schema, resource_root || schema.embedded_resource, path, &mut out);
@@ -163,7 +162,7 @@ fn validate_identity(fields: &Map<String, Value>, path: &Path<'_>, out: &mut Fie
     match meta::decode_object_meta(metadata, false) {
         Ok(decoded) => {
             let mut metadata = decoded.metadata;
-            // A name is not required here, but what is given must be right.
+            // A name is not required here, but must be valid if given.
             metadata.entry("name").or_insert_with(|| "fakename".into());
             let namespaced = metadata.contains_key("namespace");
             out.extend(meta::validate_object_meta(&metadata.into(), namespaced, meta::path_segment, &path));

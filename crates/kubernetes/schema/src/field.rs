@@ -1,4 +1,4 @@
-//! Field errors, worded as apimachinery's `field.Error` so that clients and people see what they know.
+//! Field errors with the texts of apimachinery's `field.Error`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::bounded::{MAX_TEXT, cut_text};
 use crate::{golang, memory};
 
-/// What is wrong with a field.
+/// Kind of a field error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// A referenced value does not exist.
@@ -31,14 +31,14 @@ pub enum ErrorKind {
     TooMany,
     /// A list or map has too few entries.
     TooFew,
-    /// The server could not tell.
+    /// The server could not validate the field.
     Internal,
     /// A value has the wrong JSON type.
     TypeInvalid,
 }
 
 impl ErrorKind {
-    /// `details.causes[].reason`.
+    /// The reason in `details.causes[].reason`.
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "FieldValueNotFound",
@@ -73,27 +73,27 @@ impl ErrorKind {
     }
 }
 
-/// The offending value as the message shows it.
+/// The invalid value in the message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BadValue {
     /// Not shown.
     Omitted,
-    /// Shown as JSON (texts quoted).
+    /// Shown as JSON (strings quoted).
     Json(Value),
-    /// Shown verbatim: a rendering that is not JSON.
+    /// Shown verbatim.
     Text(String),
 }
 
 /// One field error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// What kind of error it is.
     pub kind: ErrorKind,
-    /// Path, such as `spec.containers[0].name`.
+    /// Path, for example `spec.containers[0].name`.
     pub field: String,
-    /// The offending value.
+    /// The invalid value.
     pub bad_value: BadValue,
-    /// What it should be.
+    /// Explanation, such as what is allowed.
     pub detail: String,
 }
 
@@ -123,7 +123,7 @@ impl FieldError {
         Self::new(ErrorKind::Forbidden, field, BadValue::Omitted, detail)
     }
 
-    /// A value outside of a closed set; `supported` is shown in the order given.
+    /// A value outside of a closed set. `supported` is shown in the given order.
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| golang::quote(s)).collect();
         let detail = if quoted.is_empty() {
@@ -148,12 +148,12 @@ impl FieldError {
         Self::new(ErrorKind::Duplicate, field, BadValue::Json(value.into()), "")
     }
 
-    /// A value that refers to nothing.
+    /// A reference to something that does not exist.
     pub fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(ErrorKind::NotFound, field, BadValue::Json(value.into()), "")
     }
 
-    /// A text of more than `max` bytes.
+    /// A string of more than `max` bytes.
     pub fn too_long(field: impl Into<String>, max: i64) -> Self {
         let detail = match max {
             i64::MIN..=-1 => "value is too long".into(),
@@ -174,12 +174,12 @@ impl FieldError {
         Self::new(ErrorKind::TooMany, field, bad_value, detail)
     }
 
-    /// The server could not tell.
+    /// The server could not validate the field.
     pub fn internal(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, field, BadValue::Omitted, detail)
     }
 
-    /// The message without the field: a cause's text.
+    /// The message without the field, as in a cause.
     pub fn body(&self) -> String {
         let mut out = self.kind.text().to_owned();
         let shows_value = match self.kind {
@@ -212,11 +212,11 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Bytes of a field error's value, and of its detail.
+/// Longest value and longest detail of a field error, in bytes.
 const MAX_SHOWN: usize = 16 * 1024;
 
 impl FieldError {
-    /// Cuts off what a client made too long to be shown, or held.
+    /// Truncates value and detail.
     fn bounded(mut self) -> Self {
         self.field = cut_text(self.field, MAX_TEXT);
         self.detail = cut_text(self.detail, MAX_SHOWN);
@@ -241,27 +241,27 @@ impl FieldError {
 }
 
 /// Field errors of one object. After [`FieldErrors::MAX_ENTRIES`] or [`FieldErrors::MAX_BYTES`] they are only
-/// counted: whoever sends the object decides how many there are, and how long.
+/// counted, because the client decides how many there are, and how long.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FieldErrors {
-    /// Never empty if anything was found.
+    /// Never empty if there was any error.
     kept: Vec<FieldError>,
     bytes: usize,
     more: usize,
 }
 
 impl FieldErrors {
-    /// Errors that are kept.
+    /// Most errors that are kept.
     pub const MAX_ENTRIES: usize = 1_000;
-    /// Bytes of paths, values and details after which no more errors are kept.
+    /// Size of paths, values and details after which no more errors are kept, in bytes.
     pub const MAX_BYTES: usize = 256 * 1024;
 
-    /// No errors.
+    /// An empty list.
     pub const fn new() -> Self {
         Self { kept: Vec::new(), bytes: 0, more: 0 }
     }
 
-    /// Adds an error, or counts it if there is no room.
+    /// Adds an error, or only counts it beyond the limit.
     pub fn push(&mut self, error: FieldError) {
         if self.kept.len() >= Self::MAX_ENTRIES || self.bytes >= Self::MAX_BYTES {
             self.more += 1;
@@ -283,22 +283,22 @@ impl FieldErrors {
         self.more += errors.more;
     }
 
-    /// How many errors were found, kept or not.
+    /// Number of errors, kept or not.
     pub fn found(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// How many errors were found and not kept.
+    /// Number of errors that were not kept.
     pub fn more(&self) -> usize {
         self.more
     }
 
-    /// Bytes of the paths, values and details that were kept.
+    /// Size of the kept paths, values and details in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets all but the first errors that were found.
+    /// Keeps only the first `found` errors.
     pub fn truncate(&mut self, found: usize) {
         if found >= self.kept.len() {
             self.more = self.more.min(found - self.kept.len());
@@ -309,12 +309,12 @@ impl FieldErrors {
         self.bytes = self.kept.iter().map(FieldError::bytes).sum();
     }
 
-    /// Forgets all errors.
+    /// Removes all errors.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Forgets the errors that are not wanted, of those that were kept.
+    /// Keeps only the errors for which the predicate holds, of those that were kept.
     pub fn retain(&mut self, wanted: impl FnMut(&FieldError) -> bool) {
         self.kept.retain(wanted);
         self.bytes = self.kept.iter().map(FieldError::bytes).sum();

@@ -1,4 +1,4 @@
-//! Paths into a schema, as rules (`fieldPath`) and selectable fields write them: `.spec['a.b'].c`.
+//! Paths into a schema, of rules (`fieldPath`) and selectable fields: `.spec['a.b'].c`.
 
 use crate::Schema;
 
@@ -13,7 +13,7 @@ pub struct FieldPath<'a> {
     pub schema: &'a Schema,
 }
 
-/// Follows a path from a schema; the error says where it leads nowhere.
+/// Resolves a path from a schema. The error names the part that does not exist.
 pub fn resolve<'a>(path: &str, schema: &'a Schema, brackets: bool) -> Result<FieldPath<'a>, String> {
     let mut out = FieldPath { text: String::new(), root: String::new(), schema };
     let mut tokens = Tokens { rest: path };
@@ -59,7 +59,7 @@ impl FieldPath<'_> {
     }
 }
 
-/// Splits at dots and brackets; a quoted text is one token.
+/// Splits at dots and brackets. A quoted text is one token.
 struct Tokens<'a> {
     rest: &'a str,
 }
@@ -99,7 +99,7 @@ fn unescape(text: &str) -> Result<String, String> {
             Some('v') => '\u{b}',
             Some('\'') => '\'',
             Some('\\') => '\\',
-            // A lone backslash at the end is no escape.
+            // A backslash at the end is not an escape.
             None => '\\',
             Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
         });

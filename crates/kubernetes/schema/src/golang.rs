@@ -1,4 +1,4 @@
-//! Texts as Go renders them: clients compare messages, and messages quote values.
+//! Formats values as Go does, for messages that clients may compare.
 
 use std::fmt::Write as _;
 
@@ -31,20 +31,20 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// `strconv.IsPrint`, as far as Rust's own idea of what needs escaping agrees with it: control and
-/// format characters, separators other than the space, surrogates and unassigned code points.
+/// `strconv.IsPrint`, as far as Rust's `escape_debug` agrees with it: control and format characters, separators other
+/// than the space, surrogates and unassigned code points are not printable.
 pub fn is_print(c: char) -> bool {
     match c {
         ' '..='~' => true,
         '\u{0}'..='\u{a0}' | '\u{ad}' => false,
-        // `escape_debug` also escapes grapheme extenders, which Go prints.
+        // `escape_debug` also escapes grapheme extenders, which are printable in Go.
         _ => c.escape_debug().len() == 1 || is_grapheme_extend_printable(c),
     }
 }
 
 fn is_grapheme_extend_printable(c: char) -> bool {
-    // Within a string only the first character's extender is escaped; behind a letter the same
-    // character shows whether it is printable.
+    // In a string only a leading extender is escaped. After a letter the same character shows whether it is
+    // printable.
     let mut buffer = String::from("a");
     buffer.push(c);
     buffer.escape_debug().count() == 2
@@ -151,7 +151,7 @@ fn write_json_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A field error's value: texts quoted, floats as `%v`, the rest as JSON.
+/// A field error's value: strings quoted, floats as `%v`, the rest as JSON.
 pub fn bad_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -160,7 +160,7 @@ pub fn bad_value(value: &Value) -> String {
     }
 }
 
-/// `%v` of a decoded JSON value: texts bare, `map[a:1 b:2]`, `[1 2]`, `<nil>`.
+/// `%v` of a decoded JSON value: strings unquoted, `map[a:1 b:2]`, `[1 2]`, `<nil>`.
 pub fn display(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),

@@ -10,7 +10,7 @@ use crate::golang;
 use crate::path::Path;
 use crate::schema::ListType;
 
-/// Duplicate entries of sets and keyed lists, once per value.
+/// Duplicate entries of sets and keyed lists, each value once.
 pub fn validate(value: &Value, schema: &Schema, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     walk(value, schema, path, &mut out);
@@ -78,7 +78,7 @@ fn keyed(items: &[Value], keys: &[String], path: &Path<'_>, out: &mut FieldError
     }
 }
 
-/// What makes two entries the same: scalars by value, the rest by their JSON.
+/// Identity of an entry: scalars by value, the rest by their JSON.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity<'a> {
     Text(&'a str),
@@ -96,7 +96,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Positions where a value appears for the second time.
+/// Indexes of values that occurred before.
 fn duplicates<T: Eq + std::hash::Hash>(values: impl ExactSizeIterator<Item = T>) -> Vec<usize> {
     if values.len() < 2 {
         return Vec::new();

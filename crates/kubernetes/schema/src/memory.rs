@@ -1,5 +1,5 @@
-//! What decoded JSON costs. A text of 3 MiB can become a tree a hundred times its size (`[{"":0},…`), so that
-//! decoders count what they build and stop.
+//! Memory usage of decoded JSON. A text of 3 MiB can become a tree a hundred times its size (`[{"":0},…`), so
+//! decoders count what they allocate and stop at a limit.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Bytes that one decoded body may take. A list of `{"name":"a","value":"b"}`, about the densest people send, may
-/// have 2 MiB of text, more than can be stored; most documents take less than ten times their text.
+/// Memory limit of one decoded body in bytes. A list of `{"name":"a","value":"b"}`, about the densest realistic
+/// document, may have 2 MiB of text, more than can be stored. Most documents take less than ten times their text.
 pub const MAX_DECODED: usize = 64 * 1024 * 1024;
 
-/// Bytes an allocation takes beside what was asked for.
+/// Overhead of an allocation in bytes.
 const ALLOCATION: usize = 16;
-/// Entries of one node of a map.
+/// Entries per node of a map.
 const NODE_ENTRIES: usize = 11;
 const MAP_ENTRY: usize = size_of::<String>() + size_of::<Value>();
 const NODE: usize = NODE_ENTRIES * MAP_ENTRY + 2 * ALLOCATION;
 
-/// The document would take more memory than a request may.
+/// The document would exceed the memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the document has too many fields and entries: decoded it would take more than {MAX_DECODED} bytes; split it into smaller objects"
@@ -28,10 +28,10 @@ pub struct TooLarge;
 /// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undecodable {
-    /// It is not what it should be; the text is upstream's.
+    /// It is malformed. Has upstream's text.
     #[error("{0}")]
     Malformed(String),
-    /// It would take too much memory.
+    /// It would exceed the memory limit.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
 }
@@ -42,7 +42,7 @@ impl From<String> for Undecodable {
     }
 }
 
-/// What may still be decoded.
+/// A memory budget for decoding.
 #[derive(Debug)]
 pub struct MemoryBudget {
     left: Cell<usize>,
@@ -61,7 +61,7 @@ impl MemoryBudget {
         Self { left: Cell::new(bytes), exceeded: Cell::new(false) }
     }
 
-    /// Takes bytes out of the budget.
+    /// Takes bytes from the budget. Fails if it is exceeded.
     pub fn spend(&self, bytes: usize) -> Result<(), TooLarge> {
         match self.left.get().checked_sub(bytes) {
             Some(left) => {
@@ -75,24 +75,24 @@ impl MemoryBudget {
         }
     }
 
-    /// Whether something was refused: decoders of other crates hand on no error of ours.
+    /// Whether the budget was exceeded. Needed after decoders of other crates, which lose our error type.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 }
 
-/// Bytes of the n-th entry of a list, without what it owns.
+/// Size of the n-th entry of a list in bytes, without its heap data.
 pub fn list_entry(position: usize) -> usize {
     match position {
-        // Lists start with room for four.
+        // Lists start with a capacity of four.
         0 => ALLOCATION + 4 * size_of::<Value>(),
         1..4 => 0,
-        // They double when they grow, and what was there is copied.
+        // They double when they grow, and existing entries are copied.
         _ => 2 * size_of::<Value>(),
     }
 }
 
-/// Bytes of the n-th entry of a map with its key, without what the value owns.
+/// Size of the n-th entry of a map with its key in bytes, without the value's heap data.
 pub fn map_entry(position: usize, key: &str) -> usize {
     let place = match position {
         0 => NODE,
@@ -103,12 +103,12 @@ pub fn map_entry(position: usize, key: &str) -> usize {
     place + text(key)
 }
 
-/// Bytes that a text owns.
+/// Heap size of a string in bytes.
 pub fn text(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len() + ALLOCATION }
 }
 
-/// Bytes that a value owns.
+/// Heap size of a value in bytes.
 pub fn tree(value: &Value) -> usize {
     match value {
         Value::String(own) => text(own),
@@ -123,7 +123,7 @@ pub fn tree(value: &Value) -> usize {
     }
 }
 
-/// Decodes any JSON within a budget; later duplicates of a field win. Nesting is for the deserializer to bound.
+/// Decodes any JSON within a budget. The last duplicate of a field wins. The deserializer limits nesting.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted<'b>(pub &'b MemoryBudget);
 

@@ -1,5 +1,4 @@
-//! Where in an object a walk is. Kept as a chain on the stack and rendered only when something is
-//! wrong, because almost nothing ever is.
+//! The current path of a walk. A linked list on the stack that is only rendered for an error, since errors are rare.
 
 use std::fmt;
 
@@ -16,7 +15,7 @@ pub struct Path<'a> {
 enum Part<'a> {
     /// The object itself, which upstream renders as `<nil>`.
     Root,
-    /// A path rendered before.
+    /// An already rendered path.
     Prefix(&'a str),
     /// `.name`
     Field(&'a str),
@@ -27,7 +26,7 @@ enum Part<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The whole object.
+    /// The root object.
     pub const ROOT: Path<'static> = Path { parent: None, part: Part::Root };
 
     /// A path that starts below `prefix`.
@@ -74,8 +73,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Keys of maps are the client's, and one long key is part of every path below it: no more than
-/// [`MAX_TEXT`] bytes are shown.
+/// Map keys come from the client, and a long key is part of every path below it: truncated to [`MAX_TEXT`] bytes.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() { f.write_str("<nil>") } else { f.write_str(&cut(Whole(self), MAX_TEXT)) }

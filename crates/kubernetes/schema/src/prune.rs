@@ -1,4 +1,4 @@
-//! Removes what the schema does not know, and says what that was.
+//! Removes fields that the schema does not specify, and reports them.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use crate::Schema;
 use crate::bounded::Texts;
 use crate::schema::Additional;
 
-/// Removes fields of a whole custom resource that its schema does not specify, and returns their paths
-/// in order, as many as [`Texts`] holds. `apiVersion`, `kind` and `metadata` stay: they are implied. Embedded resources keep theirs.
+/// Removes fields of a custom resource that its schema does not specify, and returns their paths in order, as many as
+/// [`Texts`] keeps. `apiVersion`, `kind` and `metadata` are implied and stay, also those of embedded resources.
 pub fn prune(object: &mut Value, schema: &Schema) -> Texts {
     prune_value(object, schema, true)
 }
 
-/// Removes unspecified fields of any value; `resource_root` says whether it is a whole resource.
+/// Removes unspecified fields of any value. `resource_root` is whether it is a whole resource.
 pub fn prune_value(value: &mut Value, schema: &Schema, resource_root: bool) -> Texts {
     let mut pruner = Pruner { path: String::new(), unknown: Texts::default() };
     let embedded = resource_root || schema.embedded_resource;
@@ -92,7 +92,7 @@ impl Pruner {
         }
     }
 
-    /// Keeps what is unknown here, but prunes again below what is specified.
+    /// Keeps unknown fields here, but prunes below specified ones.
     fn keep(&mut self, value: &mut Value, schema: &Schema, embedded: bool) {
         match value {
             Value::Object(fields) => {
@@ -121,7 +121,7 @@ fn is_scalar(value: &Value) -> bool {
     !(value.is_object() || value.is_array())
 }
 
-/// A known field; its schema may be missing, and then nothing below it is known.
+/// A specified field. Without a schema, nothing below it is specified.
 struct Known<'a>(Option<&'a Schema>);
 
 impl<'a> Known<'a> {

@@ -1,27 +1,27 @@
-//! Conflicts: fields a configuration sets that belong to somebody else.
+//! Conflicts: fields of a configuration that another manager owns.
 
 use std::collections::BTreeMap;
 
 use super::fieldpath::{Path, PathText};
 use super::managed::ManagerId;
 
-/// Conflicts that an answer shows.
+/// Most conflicts in a response.
 const MAX_SHOWN: usize = 100;
 
-/// A field owned by somebody else.
+/// A field owned by another manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who owns it.
+    /// The owner of the field.
     pub manager: ManagerId,
-    /// The field.
+    /// Path of the field.
     pub path: Path,
 }
 
-/// All conflicts of one request, by manager and path. Answered with 409, reason `Conflict`.
+/// All conflicts of one request, by manager and path. The response is 409 with reason `Conflict`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 
-/// One cause in the details of the answer.
+/// One cause in the details of the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// `FieldManagerConflict`
@@ -33,7 +33,7 @@ pub struct Cause {
 }
 
 impl Conflicts {
-    /// The message of the answer.
+    /// The message of the response.
     pub fn message(&self) -> String {
         if let [one] = self.0.as_slice() {
             let (manager, path) = (one.manager.describe(), PathText(&one.path));
@@ -55,12 +55,12 @@ impl Conflicts {
         format!("Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
     }
 
-    /// The conflicts that the answer shows: there can be one per field, each with the keys that lead to it.
+    /// The conflicts in the response. There can be one per field, each with the keys on its path.
     fn shown(&self) -> &[Conflict] {
         &self.0[..self.0.len().min(MAX_SHOWN)]
     }
 
-    /// The causes of the answer, no more than are shown in the message.
+    /// The causes of the response, at most as many as the message has.
     pub fn causes(&self) -> Vec<Cause> {
         let cause = |conflict: &Conflict| Cause {
             reason: "FieldManagerConflict",

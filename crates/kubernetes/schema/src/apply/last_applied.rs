@@ -1,6 +1,5 @@
-//! The annotation of `kubectl apply` on the client side. When `kubectl` applies on the server instead,
-//! what the annotation shows as its own is not a conflict, and the annotation is kept up to date for
-//! those who go back.
+//! The annotation of client-side `kubectl apply`. When `kubectl` changes to server-side apply, fields that the
+//! annotation shows as its own are not conflicts, and the annotation is kept up to date for users who change back.
 
 use serde_json::Value;
 
@@ -9,19 +8,19 @@ use super::typed::{self, Duplicates, Type};
 use crate::Schema;
 use crate::golang;
 
-/// The manager whose annotation it is.
+/// The manager that owns the annotation.
 pub(super) const MANAGER: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Most bytes of all annotations together.
+/// Largest total size of annotations in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 fn annotation(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The fields that the annotation shows as applied and that are still as they were.
+/// The fields that the annotation shows as applied and that are unchanged since.
 pub(super) fn owned(live: &Value, api_version: &str, schema: &Schema) -> Option<Set> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     last.get("kind").and_then(Value::as_str).filter(|kind| !kind.is_empty())?;
@@ -36,7 +35,7 @@ pub(super) fn owned(live: &Value, api_version: &str, schema: &Schema) -> Option<
     Some(set.difference(&changed.modified).difference(&changed.added).difference(&changed.removed))
 }
 
-/// Writes the applied configuration into the annotation, if the object has it.
+/// Updates the annotation with the applied configuration, if the object has it.
 pub(super) fn refresh(object: &mut Value, applied: &Value) {
     if annotation(object).is_none() {
         return;

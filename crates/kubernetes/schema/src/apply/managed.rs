@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who owns which fields, on the wire and in memory.
+//! `metadata.managedFields`: owners of fields, on the wire and in memory.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use super::fieldpath::Set;
 use crate::golang;
 
-/// Most bytes of a manager's name.
+/// Longest manager name in bytes.
 pub const MAX_MANAGER_LENGTH: usize = 128;
 
-/// What a manager did to own its fields.
+/// How a manager came to own its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Applied a configuration.
+    /// By server-side apply.
     Apply,
-    /// Wrote the object in any other way.
+    /// By any other write.
     Update,
 }
 
@@ -91,35 +91,34 @@ impl Entry {
     }
 }
 
-/// The entries of an object; none when there are none or one cannot be read at all.
+/// The entries of an object. `None` if there are none or one cannot be decoded.
 pub fn entries(object: &Value) -> Option<Vec<Entry>> {
     object.get("metadata")?.get("managedFields")?.as_array()?.iter().map(Entry::read).collect()
 }
 
-/// Takes the entries off an object.
+/// Removes the entries from an object.
 pub fn clear(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
 }
 
-/// Who a set of fields belongs to. Ordered by upstream's text of it, which decides between entries of
-/// one second.
+/// Identity of a manager. Ordered by upstream's text form, which decides between entries of the same second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManagerId {
     text: String,
-    /// Name the manager goes by.
+    /// The manager's name.
     pub name: String,
-    /// What it did.
+    /// How it wrote.
     pub operation: Operation,
-    /// Version it wrote in; empty for appliers, which are one manager in all versions.
+    /// API version it wrote in; empty for appliers, which are one manager across versions.
     pub api_version: String,
     /// Subresource it wrote through, or empty.
     pub subresource: String,
 }
 
 impl ManagerId {
-    /// An identity. A manager without a name is `unknown`.
+    /// An identity. An empty name becomes `unknown`.
     pub fn new(name: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
         let api_version = if operation == Operation::Apply { "" } else { api_version };
         let mut text = String::from("{");
@@ -144,7 +143,7 @@ impl ManagerId {
         }
     }
 
-    /// The manager in a conflict: `"kubectl" with subresource "scale" using apps/v1`.
+    /// The manager in a conflict message: `"kubectl" with subresource "scale" using apps/v1`.
     pub fn describe(&self) -> String {
         let mut out = golang::quote(&self.name);
         if !self.subresource.is_empty() {
@@ -159,12 +158,12 @@ impl ManagerId {
     }
 }
 
-/// Fields a manager owns.
+/// The fields that a manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
-    /// The fields.
+    /// Paths of the fields.
     pub set: Set,
-    /// Version whose schema the paths follow.
+    /// API version whose schema the paths follow.
     pub api_version: String,
     /// Whether they were applied.
     pub applied: bool,
@@ -173,17 +172,17 @@ pub struct Owned {
 /// All owners of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Managed {
-    /// What each owns.
+    /// Owned fields by manager.
     pub fields: BTreeMap<ManagerId, Owned>,
-    /// When each last changed something.
+    /// Time of the last change by each manager.
     pub times: BTreeMap<ManagerId, String>,
 }
 
 impl Managed {
-    /// Reads the owners from entries.
+    /// Decodes the owners.
     ///
     /// # Errors
-    /// Upstream's text of what is wrong with an entry.
+    /// Upstream's text about the invalid entry.
     pub fn decode(entries: &[Entry]) -> Result<Self, String> {
         let mut managed = Self::default();
         for (i, entry) in entries.iter().enumerate() {
@@ -221,7 +220,7 @@ impl Managed {
         Ok(managed)
     }
 
-    /// Writes the owners into an object, in upstream's order: appliers first, then by time and name.
+    /// Writes the owners to an object, in upstream's order: appliers first, then by time and name.
     pub fn encode(self, object: &mut Value) {
         let Self { fields, mut times } = self;
         let mut entries: Vec<Entry> = fields
@@ -253,12 +252,12 @@ impl Managed {
     }
 }
 
-/// Whole seconds of a time, 0 for none.
+/// Seconds since the epoch of a time, 0 for none.
 pub(super) fn seconds(time: Option<&str>) -> i64 {
     time.and_then(|time| time.parse::<Timestamp>().ok()).map_or(0, Timestamp::as_second)
 }
 
-/// Whether the entries of a request mean "forget all owners": an empty list or one empty entry.
+/// Whether the entries of a request reset all owners: an empty list or one empty entry.
 pub(super) fn is_reset(entries: Option<&[Entry]>) -> bool {
     match entries {
         None => false,
@@ -268,8 +267,8 @@ pub(super) fn is_reset(entries: Option<&[Entry]>) -> bool {
     }
 }
 
-/// The name a request's writes are owned under: its `fieldManager`, or what stands before the first
-/// slash of its user agent, without what cannot be printed and cut to the allowed length.
+/// The manager name of a request: its `fieldManager`, or the user agent up to the first slash, without unprintable
+/// characters and truncated to the allowed length.
 pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     if !field_manager.is_empty() {
         return field_manager.to_owned();

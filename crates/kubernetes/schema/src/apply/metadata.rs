@@ -1,5 +1,5 @@
-//! The schema of `metadata`. Definitions of custom resources do not declare it, and yet its labels,
-//! annotations, finalizers and owner references merge entry by entry.
+//! The schema of `metadata`. CRDs do not declare it, but its labels, annotations, finalizers and owner references
+//! merge entry by entry.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

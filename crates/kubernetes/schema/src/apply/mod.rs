@@ -67,44 +67,44 @@ pub use times::keep_times;
 
 use crate::Schema;
 
-/// The versions of a kind.
+/// The API versions of a kind.
 pub trait Versions {
-    /// The schema of a version (`apps/v1`); `None` when there is no such version (any more).
+    /// The schema of an API version (`apps/v1`); `None` if it does not exist (any more).
     fn schema(&self, api_version: &str) -> Option<Arc<Schema>>;
 
-    /// The object in another version.
+    /// Converts the object to another version.
     ///
     /// # Errors
-    /// Why it cannot be converted.
+    /// Why the conversion failed.
     fn convert(&self, object: &Value, to: &str) -> Result<Value, String>;
 
-    /// The live object of a create. For custom resources it has nothing but its type. For built-in kinds
-    /// it is what Go writes of a zero struct: `spec: {}` is there, so that creating an object does not own
-    /// `spec` itself, only what is in it.
+    /// The live object of a create. For custom resources it only has its type. For built-in kinds it is the JSON of
+    /// Go's zero struct: `spec: {}` is present, so that creating an object does not own `spec` itself, only its
+    /// content.
     fn empty(&self, api_version: &str, kind: &str) -> Value {
         json!({"apiVersion": api_version, "kind": kind})
     }
 }
 
-/// Why a configuration was not applied.
+/// Why an apply failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Answered with 400, reason `BadRequest`.
+    /// Response 400, reason `BadRequest`.
     #[error("{0}")]
     BadRequest(String),
-    /// Answered with 409, reason `Conflict`, and the causes of the conflicts.
+    /// Response 409, reason `Conflict`, with the conflicts as causes.
     #[error("{}", .0.message())]
     Conflict(Conflicts),
-    /// Answered with 500, no reason: upstream does not tell a configuration that does not fit the schema
-    /// from failures of its own.
+    /// Response 500 without a reason. Upstream does not distinguish a configuration that does not match the schema
+    /// from internal errors.
     #[error("{0}")]
     Internal(String),
 }
 
-/// The same inside: conflicts may still turn out to be allowed.
+/// The internal error. Conflicts may still be allowed by the caller.
 type Failure = ApplyError;
 
-/// What is wrong with the `managedFields` of an object, if anything.
+/// Checks the `managedFields` of an object.
 ///
 /// # Errors
 /// Upstream's text, for the warning after admission.

@@ -1,4 +1,4 @@
-//! The entry points: one write, with its effect on who owns what.
+//! The entry points: writes and their effect on field ownership.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -13,10 +13,10 @@ use super::updater::Updater;
 use super::{ApplyError, Versions, last_applied};
 use crate::Schema;
 
-/// Most entries of updates; the oldest are merged beyond.
+/// Most update entries. Beyond it the oldest are merged.
 const MAX_UPDATE_ENTRIES: usize = 10;
 
-/// Fields nobody owns.
+/// Fields that are never owned.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     Set::of_fields(&[
         &["apiVersion"],
@@ -37,27 +37,27 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
 /// Field ownership for one endpoint of a kind in one version.
 #[derive(Clone, Copy)]
 pub struct Ownership<'a> {
-    /// The versions of the kind.
+    /// The API versions of the kind.
     pub versions: &'a dyn Versions,
-    /// The version of the request, such as `apps/v1`.
+    /// API version of the request, for example `apps/v1`.
     pub api_version: &'a str,
-    /// The kind.
+    /// Kind of the object.
     pub kind: &'a str,
-    /// The subresource of the request, or empty.
+    /// Subresource of the request, or empty.
     pub subresource: &'a str,
-    /// Fields that writes through this endpoint do not reach, in all versions.
+    /// Fields that writes through this endpoint do not change, in all versions.
     pub reset: &'a Set,
 }
 
 impl<'a> Ownership<'a> {
-    /// The new object with the `managedFields` that follow from writing it over the live one. Never
-    /// fails: when something is wrong with either object's entries or shape, the new one has none.
+    /// The new object with the `managedFields` that result from replacing the live one. Never fails: if the entries
+    /// or the shape of either object are invalid, the new one has no `managedFields`.
     pub fn update(&self, live: &Value, mut new: Value, manager: &str, now: &str) -> Value {
         let managed = self.managed_of(live, &new);
         managed::clear(&mut new);
         let has_uid =
             live.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
-        // An object whose owners were forgotten stays so until somebody applies.
+        // Once the owners of an object were reset, updates do not track them until the next apply.
         if managed.fields.is_empty() && has_uid {
             return new;
         }
@@ -67,8 +67,8 @@ impl<'a> Ownership<'a> {
         new
     }
 
-    /// The live object with a configuration applied, and its `managedFields`. The result needs
-    /// defaulting; fields that fell away may leave nulls behind, as upstream.
+    /// The live object with a configuration applied, and its `managedFields`. The result needs defaulting; removed
+    /// fields may leave nulls behind, as upstream.
     ///
     /// # Errors
     /// [`ApplyError`]; conflicts only without `force`.
@@ -133,7 +133,7 @@ impl<'a> Ownership<'a> {
         })
     }
 
-    /// The owners a write starts from: those the request brings along, if they can be read and it may.
+    /// The owners that a write starts from: those of the request, if they are valid and the request may set them.
     fn managed_of(&self, live: &Value, new: &Value) -> Managed {
         let decode = |entries: Option<Vec<Entry>>| Managed::decode(&entries.unwrap_or_default());
         if self.subresource.is_empty() {
@@ -193,7 +193,7 @@ impl<'a> Ownership<'a> {
         Ok(())
     }
 
-    /// The merged object, without entries, and its owners.
+    /// The merged object without entries, and its owners.
     fn merge(
         &self,
         live: &Value,
@@ -206,7 +206,7 @@ impl<'a> Ownership<'a> {
         let mut live = live.clone();
         managed::clear(&mut live);
         if managed.fields.is_empty() {
-            // What is there already belongs to somebody whose name is lost.
+            // Existing fields belong to an unknown manager.
             let empty = self.empty_object();
             managed = self.track(&empty, &live, managed, "before-first-apply", now).map_err(|e| {
                 ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
@@ -237,7 +237,7 @@ impl<'a> Ownership<'a> {
             }
         }
         managed.fields = fields;
-        // Somebody who joins without changing anything has no time, as upstream.
+        // As upstream, a manager that joins without changing anything has no time.
         if new.is_some() {
             managed.times.insert(id, now.to_owned());
         }
@@ -252,13 +252,13 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// A type as Go prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=ConfigMap`.
+/// A type as Go formats it: `apps/v1, Kind=Deployment`, `/v1, Kind=ConfigMap`.
 fn type_text(api_version: &str, kind: &str) -> String {
     let slash = if api_version.contains('/') { "" } else { "/" };
     format!("{slash}{api_version}, Kind={kind}")
 }
 
-/// Merges the oldest entries of updates, per version, until no more than the limit are left.
+/// Merges the oldest update entries, per version, down to the limit.
 fn merge_oldest(managed: &mut Managed) {
     let mut updaters: Vec<ManagerId> =
         managed.fields.iter().filter(|(_, owned)| !owned.applied).map(|(id, _)| id.clone()).collect();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::fieldpath::{Path, PathElement, Set};
 use super::managed::{Managed, Owned, entries};
 
-/// Where replicas are, by version of the parent: `None` for a version without scale.
+/// Paths of replicas by version of the parent; `None` for a version without scale.
 pub type ReplicasPaths = BTreeMap<String, Option<Path>>;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
@@ -32,7 +32,7 @@ fn only(path: &[PathElement]) -> Set {
     set
 }
 
-/// The path that a JSON path such as `.spec.replicas` means.
+/// The path of a JSON path such as `.spec.replicas`.
 pub fn replicas_path(json_path: &str) -> Path {
     json_path.trim_start_matches('.').split('.').map(PathElement::field).collect()
 }
@@ -40,7 +40,7 @@ pub fn replicas_path(json_path: &str) -> Path {
 /// The `managedFields` (null for none) of the `Scale` of an object.
 ///
 /// # Errors
-/// Upstream's text of what is wrong with the parent's entries.
+/// Upstream's text about the invalid entries of the parent.
 pub fn to_scale(parent: &Value, paths: &ReplicasPaths) -> Result<Value, String> {
     let managed = Managed::decode(&entries(parent).unwrap_or_default())?;
     let mut out = Managed { times: managed.times, ..Managed::default() };
@@ -55,11 +55,11 @@ pub fn to_scale(parent: &Value, paths: &ReplicasPaths) -> Result<Value, String> 
     Ok(encoded(out))
 }
 
-/// The `managedFields` (null for none) of the parent after its `Scale` was written; `api_version` is
-/// the version of the parent that the request used.
+/// The `managedFields` (null for none) of the parent after its `Scale` was written. `api_version` is the version of
+/// the parent in the request.
 ///
 /// # Errors
-/// Upstream's text of what is wrong with either object's entries.
+/// Upstream's text about the invalid entries of either object.
 pub fn to_parent(
     parent: &Value,
     scale: &Value,
@@ -76,8 +76,8 @@ pub fn to_parent(
             continue;
         };
         if scaled.remove(&id).is_none() {
-            // The replicas went to somebody else. Updates always count as such, because their identity
-            // contains the version, and come back below.
+            // Another manager took the replicas. Updates always look like that, because their identity contains the
+            // version, and are added back below.
             owned.set = owned.set.difference(&only(path));
         }
         if !owned.set.is_empty() {

@@ -9,7 +9,7 @@ use super::*;
 const THEN: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-01-01T00:00:05Z";
 
-/// Versions `v1` and `v2`, in which `spec.text` of the first is `spec.words` of the second.
+/// Versions `v1` and `v2`; `spec.text` of the first is `spec.words` of the second.
 struct Foo(BTreeMap<String, Arc<Schema>>);
 
 impl Foo {
@@ -55,14 +55,14 @@ impl Versions for Foo {
 }
 
 /// An object and the requests that change it.
-struct Bed {
+struct TestObject {
     foo: Foo,
     reset: Set,
     live: Option<Value>,
     now: &'static str,
 }
 
-impl Bed {
+impl TestObject {
     fn new() -> Self {
         Self { foo: Foo::new(), reset: Set::of_fields(&[&["status"]]), live: None, now: THEN }
     }
@@ -127,18 +127,18 @@ fn object(api_version: &str, spec: &Value) -> Value {
 
 #[test]
 fn whoever_creates_an_object_owns_what_it_holds() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.update("kubectl", &json!({"text": "a", "struct": {"a": "1"}}));
     assert_eq!(bed.owners(), [r#"kubectl Update then {".":{},"f:struct":{".":{},"f:a":{}},"f:text":{}}"#]);
 
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply("m", &json!({"text": "a", "struct": {"a": "1"}}));
     assert_eq!(bed.owners(), [r#"m Apply then {"f:struct":{"f:a":{}},"f:text":{}}"#]);
 }
 
 #[test]
 fn an_update_takes_what_it_changes_and_nothing_else() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.update("a", &json!({"text": "a", "count": 1, "map": {"x": "1"}}));
     bed.now = NOW;
     bed.update("b", &json!({"text": "b", "count": 1, "map": {"y": "1"}}));
@@ -153,12 +153,12 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
 
 #[test]
 fn applying_what_somebody_else_owns_is_a_conflict_unless_forced_or_equal() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply("a", &json!({"text": "a", "count": 1}));
     bed.update("kubectl", &json!({"text": "a", "count": 2}));
     bed.now = NOW;
 
-    // Equal values are shared; who joins without changing anything has no time.
+    // Equal values are shared. A manager that joins without changing anything has no time.
     let shared = bed.try_apply("c", &json!({"text": "a"}), false).unwrap();
     assert_eq!(
         owners(&shared),
@@ -195,7 +195,7 @@ fn applying_what_somebody_else_owns_is_a_conflict_unless_forced_or_equal() {
 
 #[test]
 fn what_is_no_longer_applied_goes_unless_somebody_else_owns_it() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply(
         "a",
         &json!({"text": "a", "struct": {"a": "1", "b": "1"}, "set": ["x", "y"], "list": [{"name": "n"}]}),
@@ -203,8 +203,8 @@ fn what_is_no_longer_applied_goes_unless_somebody_else_owns_it() {
     bed.apply("b", &json!({"set": ["y"], "struct": {"b": "1"}}));
     bed.apply("a", &json!({"count": 1}));
     assert_eq!(*bed.spec(), json!({"count": 1, "set": ["y"], "struct": {"b": "1"}}));
-    // An entry goes with what others set in it when none of them owns the entry itself. Of a list that
-    // others own something in, null is left, which validation then refuses as it does upstream.
+    // An entry is removed together with fields of other managers if none of them owns the entry itself. A list in
+    // which others own something becomes null, which validation then rejects as upstream does.
     bed.apply("b", &json!({"list": [{"name": "n"}]}));
     bed.update("c", &json!({"count": 1, "list": [{"name": "n", "value": "v"}]}));
     bed.apply("b", &json!({}));
@@ -213,7 +213,7 @@ fn what_is_no_longer_applied_goes_unless_somebody_else_owns_it() {
 
 #[test]
 fn applying_nothing_new_keeps_the_time_of_the_entry() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply("a", &json!({"text": "a"}));
     bed.now = NOW;
     let before = bed.live.clone().unwrap();
@@ -223,7 +223,7 @@ fn applying_nothing_new_keeps_the_time_of_the_entry() {
 
 #[test]
 fn fields_from_before_the_first_apply_belong_to_nobody_known() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.live = Some(object("ex.io/v1", &json!({"text": "a", "count": 1})));
     bed.live.as_mut().unwrap()["metadata"]["uid"] = "u".into();
     bed.update("m", &json!({"text": "b", "count": 1}));
@@ -254,7 +254,7 @@ fn a_request_may_replace_or_forget_owners_but_not_break_them() {
         (sent.clone(), "", vec![r#"x Update - {"f:count":{}}"#]),
         (sent, "status", vec![r#"m Update then {".":{},"f:count":{}}"#]),
     ] {
-        let mut bed = Bed::new();
+        let mut bed = TestObject::new();
         bed.update("m", &json!({"count": 1}));
         let live = bed.live.clone().unwrap();
         let mut new = live.clone();
@@ -266,7 +266,7 @@ fn a_request_may_replace_or_forget_owners_but_not_break_them() {
 
 #[test]
 fn fields_an_endpoint_does_not_reach_are_not_owned_through_it() {
-    let bed = Bed::new();
+    let bed = TestObject::new();
     let mut new = object("ex.io/v1", &json!({"count": 1}));
     new["status"] = json!({"phase": "up"});
     let created = bed.ownership().update(&bed.live_or_empty(), new.clone(), "m", THEN);
@@ -282,7 +282,7 @@ fn fields_an_endpoint_does_not_reach_are_not_owned_through_it() {
 
 #[test]
 fn an_object_that_does_not_fit_its_schema_has_no_owners_after_an_update() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.update("m", &json!({"count": 1}));
     bed.update("m", &json!({"count": "one"}));
     assert_eq!(bed.owners(), Vec::<String>::new());
@@ -290,7 +290,7 @@ fn an_object_that_does_not_fit_its_schema_has_no_owners_after_an_update() {
 
 #[test]
 fn configurations_of_another_type_or_with_entries_are_bad_requests() {
-    let bed = Bed::new();
+    let bed = TestObject::new();
     let apply =
         |applied: &Value| bed.ownership().apply(&bed.live_or_empty(), applied, "m", false, NOW).unwrap_err();
     for (applied, text) in [
@@ -316,14 +316,14 @@ fn configurations_of_another_type_or_with_entries_are_bad_requests() {
 
 #[test]
 fn ownership_follows_fields_through_versions() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply("a", &json!({"text": "a", "count": 1}));
     let live = bed.foo.convert(bed.live.as_ref().unwrap(), "ex.io/v2").unwrap();
     let v2 = Ownership { api_version: "ex.io/v2", ..bed.ownership() };
     let error = v2.apply(&live, &object("ex.io/v2", &json!({"words": "b"})), "b", false, NOW).unwrap_err();
-    // The owner's own version names the field.
+    // The path is in the owner's own version.
     assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"a\": .spec.text");
-    // An applier that changes versions is still itself, and what it applied before goes.
+    // An applier that changes versions keeps its identity, and what it applied before is removed.
     let moved = v2.apply(&live, &object("ex.io/v2", &json!({"count": 1})), "a", false, NOW).unwrap();
     assert_eq!(moved["spec"], json!({"count": 1}));
     assert_eq!(owners(&moved), [r#"a Apply now {"f:count":{}}"#]);
@@ -331,7 +331,7 @@ fn ownership_follows_fields_through_versions() {
 
 #[test]
 fn entries_of_versions_that_are_gone_are_dropped() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.apply("a", &json!({"text": "a"}));
     bed.apply("b", &json!({"count": 1}));
     bed.live.as_mut().unwrap()["metadata"]["managedFields"][0]["apiVersion"] = "ex.io/v0".into();
@@ -341,7 +341,7 @@ fn entries_of_versions_that_are_gone_are_dropped() {
 
 #[test]
 fn the_oldest_of_many_updaters_are_merged() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     let mut map = serde_json::Map::new();
     for i in 0..13 {
         map.insert(format!("k{i:02}"), "v".into());
@@ -360,13 +360,13 @@ fn the_oldest_of_many_updaters_are_merged() {
 fn kubectl_may_take_over_what_its_annotation_shows_as_its_own() {
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let last = object("ex.io/v1", &json!({"text": "a", "count": 1}));
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     let mut created = object("ex.io/v1", &json!({"text": "a", "count": 2}));
     created["metadata"]["annotations"] = json!({annotation: last.to_string()});
     let live = bed.ownership().update(&bed.live_or_empty(), created, "kubectl-client-side-apply", THEN);
     bed.stored(live);
 
-    // Only while the field still is as the annotation says.
+    // Only while the field is as in the annotation.
     let error = bed.try_apply("kubectl", &json!({"text": "b", "count": 3}), false).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -383,7 +383,7 @@ fn kubectl_may_take_over_what_its_annotation_shows_as_its_own() {
 
 #[test]
 fn a_write_that_changes_nothing_but_times_keeps_them() {
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.update("m", &json!({"count": 1}));
     let old = bed.live.clone().unwrap();
     let later = |spec: &Value| {
@@ -408,7 +408,7 @@ fn a_manager_is_named_by_its_request_or_its_user_agent() {
         assert_eq!(manager_name(field_manager, user_agent), name);
     }
     assert_eq!(manager_name("", &"é".repeat(100)).len(), 128);
-    let mut bed = Bed::new();
+    let mut bed = TestObject::new();
     bed.update("", &json!({"count": 1}));
     assert_eq!(bed.owners(), [r#"unknown Update then {".":{},"f:count":{}}"#]);
 }
@@ -475,7 +475,7 @@ fn config() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn applying_twice_is_applying_once(live in config(), other in config(), mine in config()) {
-        let mut bed = Bed::new();
+        let mut bed = TestObject::new();
         bed.update("u", &live);
         let forced = bed.try_apply("o", &other, true).unwrap();
         bed.stored(forced);
@@ -488,7 +488,7 @@ proptest! {
 
     #[test]
     fn what_was_applied_alone_goes_when_nothing_is_applied(mine in config()) {
-        let mut bed = Bed::new();
+        let mut bed = TestObject::new();
         bed.apply("m", &mine);
         let gone = bed.try_apply("m", &json!({}), false).unwrap();
         let of = bed.foo.schema("ex.io/v1").unwrap();
@@ -499,7 +499,7 @@ proptest! {
 
     #[test]
     fn what_somebody_else_applied_stays_when_i_apply_nothing(theirs in config(), mine in config()) {
-        let mut bed = Bed::new();
+        let mut bed = TestObject::new();
         bed.apply("they", &theirs);
         let Ok(both) = bed.try_apply("me", &mine, false) else { return Ok(()) };
         bed.stored(both);
@@ -512,7 +512,7 @@ proptest! {
     }
 }
 
-/// The value without nulls and what is empty.
+/// The value without nulls and empty values.
 fn content(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,

@@ -1,13 +1,13 @@
-//! Writes that change nothing.
+//! Detects writes that change nothing.
 
 use serde_json::Value;
 
 use super::managed::{Entry, entries, seconds};
 
-/// Gives entries their old times back when nothing but times changed, so that a write without effect is
-/// none. Both objects are as they would be stored.
+/// Restores the old times of entries when only times changed, so that a write without effect is not stored. Both
+/// objects must be in their stored form.
 pub fn keep_times(old: &Value, new: &mut Value) {
-    // Nearly every write changes something, and comparing is cheaper than reading entries.
+    // Most writes change something, and comparing is cheaper than decoding entries.
     if !equal_but_entries(old, new) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The rules of ownership: who takes, loses and keeps fields when an object changes.
+//! The rules of ownership: which managers gain, lose and keep fields when an object changes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,9 +40,9 @@ impl Typed<'_> {
     }
 }
 
-/// What a write does to the fields that others own, in one version.
+/// Effect of a write on the fields of others, in one version.
 struct Changed {
-    /// Added or made another.
+    /// Added or modified.
     written: Set,
     removed: Set,
 }
@@ -66,7 +66,7 @@ impl<'a> Updater<'a> {
         Typed { value: Cow::Borrowed(value), schema: self.schema.clone() }
     }
 
-    /// The object in another version; `None` when that version is gone.
+    /// Converts the object; `None` if the version no longer exists.
     fn convert<'v>(&self, object: &'v Typed<'_>, to: &str) -> Result<Option<Typed<'v>>, String> {
         let Some(map) = object.value.as_object() else {
             return Err(format!(
@@ -83,7 +83,7 @@ impl<'a> Updater<'a> {
         Ok(Some(Typed { value: Cow::Owned(value), schema }))
     }
 
-    /// What somebody who turned `live` into `new` comes to own; takes it from all others.
+    /// The fields that a manager who turned `live` into `new` gains. All others lose them.
     pub fn update(&self, live: &Value, new: &Value, managers: Managers) -> Result<(Managers, Set), Failure> {
         let mut managers = self.reconcile(live, managers)?;
         let changed = self.settle(live, new, &mut managers, None, true)?;
@@ -91,7 +91,7 @@ impl<'a> Updater<'a> {
         Ok((managers, taken))
     }
 
-    /// Merges a configuration; the object is `None` when it does not change.
+    /// Merges a configuration. The object is `None` if it does not change.
     pub fn apply(
         &self,
         live: &Value,
@@ -116,7 +116,7 @@ impl<'a> Updater<'a> {
         Ok((new, managers))
     }
 
-    /// Compares, and takes what changed from everybody but `workflow`.
+    /// Compares, and takes the changes from every manager except `workflow`.
     fn settle(
         &self,
         old: &Value,
@@ -132,8 +132,8 @@ impl<'a> Updater<'a> {
         };
         let (old, new) = (self.typed(old), self.typed(new));
         let changed = compare(&old, &new)?;
-        // All versions are converted before anything is said about one, so that a caller that has to
-        // fetch conversions learns about all it needs.
+        // All versions are converted before any error is returned, so that a caller that has to fetch conversions
+        // learns about all of them.
         let others: BTreeSet<String> = managers
             .iter()
             .filter(|(id, owned)| Some(*id) != workflow && owned.api_version != self.api_version)
@@ -164,7 +164,7 @@ impl<'a> Updater<'a> {
                         conflicts.insert(id.clone(), conflict);
                     }
                 }
-                // The version is gone, and what was owned in it with it.
+                // The version no longer exists, and neither does what was owned in it.
                 None => gone.push(id.clone()),
             }
         }
@@ -191,7 +191,7 @@ impl<'a> Updater<'a> {
         Ok(changed)
     }
 
-    /// Removes what the manager applied last time, did not apply this time, and nobody else owns.
+    /// Removes what the manager applied last time, did not apply this time, and no other manager owns.
     fn prune(&self, merged: Value, managers: &Managers, last: Option<&Owned>) -> Result<Value, String> {
         let Some(last) = last.filter(|last| !last.set.is_empty()) else { return Ok(merged) };
         let whole = self.typed(&merged);
@@ -212,7 +212,7 @@ impl<'a> Updater<'a> {
         }
     }
 
-    /// Puts back what others, or the new configuration, own.
+    /// Adds back what others, or the new configuration, own.
     fn add_back_owned(
         &self,
         merged: &Typed<'_>,
@@ -225,7 +225,7 @@ impl<'a> Updater<'a> {
             let set = by_version.entry(&owned.api_version).or_default();
             *set = set.union(&owned.set);
         }
-        // The version that was pruned goes first: conversion may need fields that were pruned away.
+        // The pruned version goes first: conversion may need pruned fields.
         let first = by_version.remove_entry(pruned_version);
         let mut merged =
             Typed { value: Cow::Owned(merged.value.clone().into_owned()), schema: merged.schema.clone() };
@@ -251,7 +251,7 @@ impl<'a> Updater<'a> {
         Ok(pruned)
     }
 
-    /// Puts back what the manager did not own: list entries and fields that fell with their parents.
+    /// Adds back what the manager did not own: list entries and fields that were removed with their parents.
     fn add_back_dangling(
         &self,
         merged: &Typed<'_>,
@@ -273,8 +273,7 @@ impl<'a> Updater<'a> {
         Ok(merged.without(&all.difference(&kept).intersection(&last)))
     }
 
-    /// Brings all sets in line with schemas that changed since they were written. Sets of versions that
-    /// are gone are forgotten.
+    /// Adapts all sets to schemas that changed since they were written. Sets of removed versions are dropped.
     fn reconcile(&self, live: &Value, managers: Managers) -> Result<Managers, Failure> {
         let live = self.typed(live);
         let versions: BTreeSet<&str> = managers.values().map(|owned| owned.api_version.as_str()).collect();

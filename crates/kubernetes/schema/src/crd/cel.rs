@@ -1,4 +1,4 @@
-//! Rules of a definition: they compile, and neither one of them nor all together can cost too much.
+//! Rules of a CRD: they must compile, and their estimated cost is limited, for each rule and in total.
 
 use std::cell::RefCell;
 
@@ -13,11 +13,11 @@ use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::path::Path;
 use crate::rules;
 
-/// What all rules of a schema cost, and the dearest of them.
+/// Estimated cost of all rules of a schema, and the most expensive ones.
 #[derive(Debug, Default)]
 pub struct TotalCost {
     total: u64,
-    /// At most four, the dearest first.
+    /// At most four, the most expensive first.
     most_expensive: Vec<(String, u64)>,
 }
 
@@ -32,7 +32,7 @@ impl TotalCost {
         self.most_expensive.truncate(4);
     }
 
-    /// The rules that take a schema beyond its limit.
+    /// Errors for the rules that exceed the limit of a schema.
     pub fn errors(&self, path: &Path<'_>) -> FieldErrors {
         if self.total <= STATIC_ESTIMATED_CRD_COST_LIMIT {
             return FieldErrors::new();
@@ -68,14 +68,13 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What is known about a node of a schema where rules can be: its type, and how many values it can have
-/// in one object.
+/// A schema node where rules are possible: its type, and how many values it can have in one object.
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {
     props: Props<'a>,
-    /// Set below the topmost rule: rules see types from there on.
+    /// Set from the topmost rule on: rules see types from there.
     decl: Option<DeclType>,
-    /// Nothing if there is no bound.
+    /// `None` if unbounded.
     cardinality: Option<u64>,
     total: &'a RefCell<TotalCost>,
 }
@@ -111,7 +110,7 @@ impl<'a> Scope<'a> {
         Self { props, decl: needed.then(|| derived.unwrap_or_else(declared)), cardinality, total: self.total }
     }
 
-    /// What a rule can cost, run on every value.
+    /// Estimated cost of a rule over all values.
     fn cost(&self, cost: u64, decl: &DeclType) -> u64 {
         cost.saturating_mul(self.cardinality.unwrap_or_else(|| decl.max_cardinality()))
     }
@@ -129,7 +128,7 @@ fn declare(props: Props<'_>, resource: bool) -> DeclType {
     parse(props).map_or_else(DeclType::preserved, |schema| rules::of_schema(&schema, resource))
 }
 
-/// How many children a value of a schema has at most.
+/// Upper bound of the number of children of a value.
 fn max_elements(props: Props<'_>) -> Option<u64> {
     let bound = |key: &str| props.integer(key).map(|max| u64::try_from(max).unwrap_or_default());
     match props.kind() {
@@ -139,7 +138,7 @@ fn max_elements(props: Props<'_>) -> Option<u64> {
     }
 }
 
-/// Compiles the rules of a node and checks what they cost.
+/// Compiles the rules of a node and checks their cost.
 pub fn validate(
     props: Props<'_>,
     path: &Path<'_>,

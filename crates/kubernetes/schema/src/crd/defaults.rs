@@ -1,4 +1,4 @@
-//! Defaults of a definition: they must be valid, and name nothing that would be pruned.
+//! Defaults of a CRD: they must be valid and must not contain fields that would be pruned.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub fn validate(schema: &Arc<Schema>, require_pruned: bool, path: &Path<'_>) -> 
     walk.out
 }
 
-/// A way down from the resource that surrounds a default.
+/// The path from the enclosing resource to a default.
 #[derive(Clone)]
 enum Step {
     Field(String),
@@ -36,7 +36,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// `inside` says whether the node belongs to the identity or metadata of a resource.
+    /// `inside` is whether the node belongs to the identity or metadata of a resource.
     fn node(
         &mut self,
         schema: &Arc<Schema>,
@@ -121,7 +121,7 @@ impl Walk {
             return;
         }
         let Some(rules) = Rules::compile(schema, root) else { return };
-        // Once as if nothing changed, and once as if it were new: transition rules see both.
+        // Once as an unchanged and once as a new value: transition rules see both.
         let mut unchanged = self.budget.clone();
         let errors = rules.validate_at(default, Some(default), &mut unchanged, path);
         let clean = errors.is_empty();
@@ -136,7 +136,7 @@ impl Walk {
         self.budget = unchanged;
     }
 
-    /// The smallest resource with a value at the current place.
+    /// The smallest resource with a value at the current path.
     fn surround(&self, value: Value) -> Value {
         let mut object = value;
         for step in self.steps.iter().rev() {
@@ -153,7 +153,7 @@ impl Walk {
     }
 }
 
-/// Several errors as one text.
+/// Joins several errors to one text.
 fn aggregate(errors: &[FieldError]) -> String {
     let mut seen = HashSet::new();
     let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -165,8 +165,8 @@ fn aggregate(errors: &[FieldError]) -> String {
     }
 }
 
-/// Removes from defaults what the schema would prune anyway: definitions stored by older servers may
-/// hold such defaults, and objects must not get them.
+/// Removes from defaults what the schema would prune: CRDs stored by older servers may have such defaults, and
+/// objects must not get them.
 pub fn prune_defaults(schema: &mut Schema) {
     let whole = schema.clone();
     prune_node(schema, &whole, &mut Vec::new());
@@ -218,7 +218,7 @@ fn has_defaults(schema: &Schema) -> bool {
         || schema.properties.values().any(|s| has_defaults(s))
 }
 
-/// The value at a place.
+/// The value at a path.
 fn take(object: Value, steps: &[Step]) -> Option<Value> {
     steps.iter().try_fold(object, |value, step| match (step, value) {
         (Step::Field(name), Value::Object(mut fields)) => fields.remove(name),

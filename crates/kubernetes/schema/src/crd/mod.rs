@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: defaults of the object itself, and everything the server checks before it
-//! serves one. Works on the `v1` JSON; values of the wrong JSON type are the decoder's business.
+//! CustomResourceDefinitions: defaulting, and all validation before one is served. Works on the `v1` JSON; the
+//! decoder has checked JSON types.
 
 mod cel;
 mod defaults;
@@ -27,10 +27,10 @@ use view::Spec;
 
 pub use defaults::prune_defaults;
 
-/// Most fields of one version that can be selected by.
+/// Most selectable fields of one version.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// What is asked of a definition. An update is not refused for what the stored one got away with.
+/// Which checks apply. An update is not rejected for problems that the stored CRD already has.
 #[derive(Debug, Clone)]
 struct Options<'a> {
     require_recognized_review_version: bool,
@@ -41,7 +41,7 @@ struct Options<'a> {
     require_pruned_defaults: bool,
     require_atomic_sets: bool,
     require_map_list_keys: bool,
-    /// Versions whose schema did not change: the cost of their rules is not held against them.
+    /// Versions with an unchanged schema: the cost of their rules is not checked.
     unchanged_schemas: BTreeSet<&'a str>,
     suppress_rule_cost: bool,
     allow_invalid_ca_bundle: bool,
@@ -49,7 +49,7 @@ struct Options<'a> {
     allow_many_selectable: BTreeSet<&'a str>,
 }
 
-/// Fills in what a definition may leave out.
+/// Sets the defaults of a CRD.
 pub fn default(crd: &mut Value) {
     let Value::Object(fields) = crd else { return };
     let Value::Object(spec) = fields.entry("spec").or_insert_with(|| json!({})) else { return };
@@ -86,7 +86,7 @@ pub fn default(crd: &mut Value) {
     }
 }
 
-/// Checks a definition, new or changed. It has its defaults, and `status.storedVersions` set.
+/// Validates a new or changed CRD. It must be defaulted and have `status.storedVersions`.
 pub fn validate(new: &Value, old: Option<&Value>) -> FieldErrors {
     let spec = Spec::of(new);
     let metadata = new.get("metadata").unwrap_or(&Value::Null);
@@ -120,7 +120,7 @@ pub fn validate(new: &Value, old: Option<&Value>) -> FieldErrors {
     out
 }
 
-/// Checks a change of a definition's status.
+/// Validates a change of a CRD's status.
 pub fn validate_status(new: &Value, old: &Value) -> FieldErrors {
     let metadata = |crd: &Value| crd.get("metadata").cloned().unwrap_or_default();
     let mut out = meta::validate_object_meta_update(&metadata(new), &metadata(old), &Path::at("metadata"));
@@ -128,7 +128,7 @@ pub fn validate_status(new: &Value, old: &Value) -> FieldErrors {
     out
 }
 
-/// What a client should know about a definition that is accepted, without what it knew before.
+/// Warnings for an accepted CRD, without those that the old one already had.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let before = old.map(|old| unrecognized_formats(&Spec::of(old))).unwrap_or_default();
     unrecognized_formats(&Spec::of(new))
@@ -138,7 +138,7 @@ pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-/// Formats that are ignored because the server does not know them for their type.
+/// Formats that are ignored because the server does not support them for their type.
 fn unrecognized_formats<'a>(spec: &Spec<'a>) -> Vec<&'a str> {
     let mut out = Vec::new();
     spec.any_schema(|schema| {
@@ -158,7 +158,7 @@ fn unrecognized_formats<'a>(spec: &Spec<'a>) -> Vec<&'a str> {
     out
 }
 
-/// Whether a condition of a definition is true.
+/// Whether a condition of a CRD is true.
 pub fn condition_is_true(crd: &Value, kind: &str) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     conditions
@@ -166,8 +166,8 @@ pub fn condition_is_true(crd: &Value, kind: &str) -> bool {
         .any(|c| c.get("type") == Some(&kind.into()) && c.get("status") == Some(&"True".into()))
 }
 
-/// What keeps a stored definition's schemas from being structural, per version: the text of the
-/// `NonStructuralSchema` condition.
+/// Why the schemas of a stored CRD are not structural, per version: the message of the `NonStructuralSchema`
+/// condition.
 pub fn structural_errors(crd: &Value) -> FieldErrors {
     let spec = Spec::of(crd);
     let versions = Path::at("spec.versions");

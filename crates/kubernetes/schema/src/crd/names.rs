@@ -1,4 +1,4 @@
-//! Names: of the definition, of its kind, and of groups that belong to the community.
+//! Names of the CRD and its kind, and protected community groups.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::path::Path;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// A definition is named after its plural and group.
+/// The name of a CRD is its plural and group.
 pub fn own_name(name: &str, prefix: bool, spec: &Spec<'_>) -> Vec<String> {
     let mut out = meta::name_is_dns_subdomain(name, prefix);
     if name != format!("{}.{}", spec.names.text("plural"), spec.props.text("group")) {
@@ -21,7 +21,7 @@ pub fn own_name(name: &str, prefix: bool, spec: &Spec<'_>) -> Vec<String> {
     out
 }
 
-/// Checks names that are given; which are required is said elsewhere.
+/// Validates the names that are set. Required names are checked elsewhere.
 pub fn validate(names: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     for key in ["plural", "singular"] {
@@ -57,7 +57,7 @@ pub fn validate(names: Props<'_>, path: &Path<'_>) -> FieldErrors {
     out
 }
 
-/// Checks the names a status reports.
+/// Validates the names in a status.
 pub fn validate_status(crd: &Value) -> FieldErrors {
     match crd.pointer("/status/acceptedNames").and_then(Props::of) {
         Some(names) => validate(names, &Path::at("status.acceptedNames")),
@@ -89,7 +89,7 @@ fn approval_state(crd: &Value) -> (Approval, &str) {
     (state, text)
 }
 
-/// Groups under `k8s.io` and `kubernetes.io` need an approval to point to.
+/// Groups under `k8s.io` and `kubernetes.io` need an approval annotation.
 pub fn approval(new: &Value, old: Option<&Value>) -> FieldErrors {
     let group = new.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
     let protected = ["k8s.io", "kubernetes.io"]

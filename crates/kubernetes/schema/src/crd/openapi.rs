@@ -1,4 +1,4 @@
-//! Checks of every node of a definition's schema.
+//! Validates every node of a CRD's schema.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::fieldpath;
 use crate::path::Path;
 
-/// Errors of the schema itself come before those of its rules.
+/// Errors of the schema itself are listed before those of its rules.
 #[derive(Debug, Default)]
 pub struct Errors {
     pub schema: FieldErrors,
@@ -31,13 +31,13 @@ impl Errors {
     }
 }
 
-/// What the surroundings of a node forbid in it.
+/// What the ancestors of a node forbid in it.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// Why defaults are forbidden.
     forbidden_defaults: Option<String>,
     inside_metadata: bool,
-    /// The list or map whose entries cannot be matched with their old state.
+    /// The list or map whose entries cannot be correlated with their old values.
     uncorrelatable: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Context {
     }
 }
 
-/// Checks a node and everything below it. `scope` knows the types of rules, where those can be used.
+/// Validates a node and everything below it. `scope` has the types of rules, where rules are allowed.
 pub fn validate(
     props: Props<'_>,
     path: &Path<'_>,
@@ -197,7 +197,7 @@ fn children(
     }
 }
 
-/// `x-kubernetes-*` and what they require of the rest.
+/// Validates `x-kubernetes-*` and what they require of the rest.
 fn extensions(props: Props<'_>, path: &Path<'_>, options: &Options<'_>, out: &mut FieldErrors) {
     let kind = props.kind();
     let wrong_type = |out: &mut FieldErrors, detail: &str| {
@@ -232,7 +232,7 @@ fn extensions(props: Props<'_>, path: &Path<'_>, options: &Options<'_>, out: &mu
         }
         (Some("set"), Some(items)) if options.require_atomic_sets => {
             const DETAIL: &str = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            // Both errors show the list type, be it absent.
+            // Both errors show the list type, even if it is absent.
             let shown = items.list_type().map_or(Value::Null, Value::from);
             if let Some(key) = non_atomic_key(items) {
                 out.push(FieldError::invalid(items_path.field(key), shown, DETAIL));
@@ -261,7 +261,7 @@ fn extensions(props: Props<'_>, path: &Path<'_>, options: &Options<'_>, out: &mu
     }
 }
 
-/// The keyword that would have to be `atomic` for a value to be an entry of a set.
+/// The keyword that would have to be `atomic` for an entry of a set.
 pub fn non_atomic_key(items: Props<'_>) -> Option<&'static str> {
     match items.kind() {
         "array" if !matches!(items.list_type(), None | Some("atomic")) => Some("x-kubernetes-list-type"),
@@ -321,7 +321,7 @@ fn map_list(props: Props<'_>, keys: &[&str], path: &Path<'_>, out: &mut FieldErr
     }
 }
 
-/// Entries of sets and keyed lists are not null, and keys are always there.
+/// Entries of sets and keyed lists must not be null, and keys must be present.
 pub fn map_list_keys(props: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let (Some(items), Some(list_type @ ("set" | "map"))) = (props.items(), props.list_type()) else {

@@ -1,8 +1,8 @@
-//! A `JSONSchemaProps` as written, with Go's zero values for what is absent.
+//! A `JSONSchemaProps` as JSON, with Go's zero values for absent fields.
 
 use serde_json::{Map, Value};
 
-/// A view of one schema of a definition.
+/// A view of one schema of a CRD.
 #[derive(Debug, Clone, Copy)]
 pub struct Props<'a>(pub &'a Map<String, Value>);
 
@@ -10,7 +10,7 @@ pub struct Props<'a>(pub &'a Map<String, Value>);
 pub const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 impl<'a> Props<'a> {
-    /// The schema a value holds, if it holds one.
+    /// The schema of a value, if it is an object.
     pub fn of(value: &'a Value) -> Option<Self> {
         value.as_object().map(Self)
     }
@@ -69,7 +69,7 @@ impl<'a> Props<'a> {
         self.properties().next().is_some()
     }
 
-    /// Whether `additionalProperties` is there at all, be it a flag.
+    /// Whether `additionalProperties` is present, as a schema or a flag.
     pub fn has_additional(self) -> bool {
         self.get("additionalProperties").is_some()
     }
@@ -91,7 +91,7 @@ impl<'a> Props<'a> {
         self.list("x-kubernetes-validations")
     }
 
-    /// Whether a schema, or any below it, is as asked for.
+    /// Whether a predicate holds for a schema or any below it.
     pub fn any(self, is: &mut dyn FnMut(Self) -> bool) -> bool {
         let dependencies =
             |is: &mut dyn FnMut(Self) -> bool| self.map("dependencies").any(|(_, s)| s.any(is));
@@ -107,7 +107,7 @@ impl<'a> Props<'a> {
             || dependencies(is)
     }
 
-    /// How deep schemas are nested, counting no further than `limit`.
+    /// Whether schemas are nested deeper than `limit`. Stops counting there.
     pub fn deeper_than(self, limit: usize) -> bool {
         fn walk(value: &Value, budget: usize) -> bool {
             match value {

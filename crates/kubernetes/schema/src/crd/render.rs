@@ -1,5 +1,5 @@
-//! Parts of a definition as the server shows them in messages: its internal types have no JSON names,
-//! so that every field appears under its Go name, set or not.
+//! Parts of a CRD as upstream shows them in messages. Its internal types have no JSON names, so every field appears
+//! under its Go name, set or not.
 
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ fn quoted(text: &str) -> String {
     golang::json(&text.into())
 }
 
-/// A schema, shown in full.
+/// A complete schema.
 pub fn schema(props: Props<'_>) -> String {
     let fields = SCHEMA.iter().map(|(name, key, kind)| (*name, field(props, key, *kind)));
     object(fields.chain([("XValidations", field(props, "x-kubernetes-validations", Field::Rules))]))
@@ -131,7 +131,7 @@ fn field(props: Props<'_>, key: &str, kind: Field) -> String {
     }
 }
 
-/// `items`, shown in full.
+/// A complete `items`.
 pub fn schema_or_list(value: &Value) -> String {
     let schemas = value.as_array().map(|items| list(items.iter().filter_map(Props::of).map(schema)));
     object([
@@ -140,7 +140,7 @@ pub fn schema_or_list(value: &Value) -> String {
     ])
 }
 
-/// A validation rule, shown in full.
+/// A complete validation rule.
 pub fn rule(rule: Props<'_>) -> String {
     let text = |key: &str| quoted(rule.text(key));
     let pointer = |key: &str| rule.get(key).map_or_else(|| "null".into(), golang::json);
@@ -154,7 +154,7 @@ pub fn rule(rule: Props<'_>) -> String {
     ])
 }
 
-/// The versions of a definition without what all of them share, which the server keeps once.
+/// The versions of a CRD without what all of them share, which upstream keeps once.
 pub fn versions(versions: &[super::view::Version<'_>]) -> BadValue {
     let version = |version: &super::view::Version<'_>| {
         let props = version.props;

@@ -1,4 +1,4 @@
-//! The spec of a definition, part by part.
+//! Validates the spec of a CRD.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -41,7 +41,6 @@ const ALLOWED_AT_ROOT: [&str; 22] = [
     "XValidations",
 ];
 
-/// Checks a spec.
 pub fn validate(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let mut options = options.clone();
@@ -132,7 +131,7 @@ pub fn validate(spec: &Spec<'_>, options: &Options<'_>, path: &Path<'_>) -> Fiel
     out
 }
 
-/// Checks what may not change.
+/// Validates that immutable fields did not change.
 pub fn validate_update(
     new: &Spec<'_>,
     old: &Spec<'_>,
@@ -259,7 +258,7 @@ fn selectable_schema(validation: Props<'_>, path: &Path<'_>, out: &mut FieldErro
     Schema::from_json(&Value::Object(props.0.clone())).ok()
 }
 
-/// Checks `{openAPIV3Schema}`.
+/// Validates `{openAPIV3Schema}`.
 fn validation(
     validation: Option<Props<'_>>,
     status: bool,
@@ -291,7 +290,7 @@ fn validation(
         if unreadable.is_none() {
             let mut errors = structural::validate(props, &schema_path);
             if errors.is_empty() {
-                // A schema with unknown words is refused for those, below.
+                // A schema with unknown types is rejected below.
                 if let Ok(schema) = Schema::from_json(&Value::Object(props.0.clone())) {
                     errors =
                         defaults::validate(&Arc::new(schema), options.require_pruned_defaults, &schema_path);

@@ -1,5 +1,5 @@
-//! What makes a schema structural: every field has a type outside of the logical junctors, and those
-//! only restrict values.
+//! Validates that a schema is structural: every field has a type outside of logical junctors, and those only restrict
+//! values.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ enum Level {
     Field,
 }
 
-/// What keeps a schema from being read as a structural one at all, found first.
+/// The first reason why a schema cannot be converted to a structural one.
 pub fn unsupported(props: Props<'_>) -> Option<String> {
     let not_supported = |name: &str| Some(format!("OpenAPIV3Schema '{name}' is not supported"));
     if !props.text("id").is_empty() {
@@ -62,7 +62,7 @@ pub fn unsupported(props: Props<'_>) -> Option<String> {
         .or_else(|| props.schema("additionalProperties").and_then(unsupported))
 }
 
-/// Violations of the structural rules, in the order of their texts.
+/// Violations of the structural rules, sorted by message.
 pub fn validate(props: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     invariants(props, Level::Root, path, &mut out);
@@ -181,7 +181,7 @@ fn names_only(metadata: Props<'_>) -> bool {
         && super::render::set_fields(metadata).all(|field| matches!(field, "Type" | "Default" | "Properties"))
 }
 
-/// `anyOf: [{type: integer}, {type: string}]` and nothing more.
+/// `anyOf: [{type: integer}, {type: string}]` and nothing else.
 fn is_int_or_string_pattern(props: Props<'_>) -> bool {
     let branches: Vec<Props<'_>> = props.list("anyOf").collect();
     let only = |props: &Props<'_>, kind: &str| {
@@ -281,7 +281,7 @@ fn nested(props: Props<'_>, skip_any_of: bool, path: &Path<'_>, out: &mut FieldE
     }
 }
 
-/// Everything a junctor restricts must be specified outside of it.
+/// Everything that a junctor restricts must be specified outside of it.
 fn completeness(
     props: Props<'_>,
     structure: Option<Props<'_>>,

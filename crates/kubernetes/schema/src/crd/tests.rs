@@ -24,7 +24,7 @@ fn check(new: &Value, old: Option<&Value>, expected: &[&str]) {
     assert_eq!(texts(&validate(new, old)), expected);
 }
 
-/// Checks a schema of a field `f`; `@` stands for the field's path.
+/// Validates a schema of a field `f`; `@` is replaced by the field's path.
 #[track_caller]
 fn check_field(schema: Value, expected: &[&str]) {
     let new = crd(json!({"type": "object", "properties": {"f": schema}}));

@@ -1,4 +1,4 @@
-//! Versions: subresources, printer columns, selectable fields, deprecation, and which ones hold data.
+//! Validates versions: subresources, printer columns, selectable fields, deprecation, stored versions.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::schema::TypeName;
 const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 
-/// Checks the warning clients of a version get.
+/// Validates the deprecation warning of a version.
 pub fn deprecation(version: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let path = path.field("deprecationWarning");
     let Some(warning) = version.optional_text("deprecationWarning") else { return FieldErrors::new() };
@@ -37,12 +37,12 @@ pub fn deprecation(version: Props<'_>, path: &Path<'_>) -> FieldErrors {
             ));
         }
     }
-    // The field is a pointer, so that its text is shown as JSON.
+    // The field is a pointer, so upstream shows its text as JSON.
     let shown = BadValue::Text(golang::json(&warning.into()));
     wrong.into_iter().map(|detail| FieldError::new(ErrorKind::Invalid, path, shown.clone(), detail)).collect()
 }
 
-/// Checks `subresources`.
+/// Validates `subresources`.
 pub fn subresources(subresources: Option<Props<'_>>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let Some(scale) = subresources.and_then(|s| s.schema("scale")) else { return out };
@@ -75,7 +75,7 @@ fn simple_json_path(text: &str, path: &Path<'_>) -> FieldErrors {
     [FieldError::invalid(path, text, "must be a simple json path starting with .")].into()
 }
 
-/// Checks `additionalPrinterColumns`.
+/// Validates `additionalPrinterColumns`.
 pub fn columns(columns: &[Value], path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let list = path.field("additionalPrinterColumns");
@@ -106,7 +106,7 @@ pub fn columns(columns: &[Value], path: &Path<'_>) -> FieldErrors {
     out
 }
 
-/// Checks `selectableFields` of one version, or of all (the empty name).
+/// Validates `selectableFields` of one version, or of all (the empty name).
 pub fn selectable_fields(
     fields: &[Value],
     schema: Option<&Schema>,
@@ -153,7 +153,7 @@ pub fn selectable_fields(
     out
 }
 
-/// Versions that have too many selectable fields already and do not change them.
+/// Versions that already have too many selectable fields and do not change them.
 pub fn many_selectable<'a>(new: &Spec<'a>, old: &Spec<'_>) -> BTreeSet<&'a str> {
     let too_many = |fields: Option<&[Value]>| fields.is_some_and(|f| f.len() > MAX_SELECTABLE_FIELDS);
     let mut out = BTreeSet::new();
@@ -172,19 +172,19 @@ pub fn many_selectable<'a>(new: &Spec<'a>, old: &Spec<'_>) -> BTreeSet<&'a str> 
     out
 }
 
-/// Checks that every version that may hold data is still there.
+/// Validates that every stored version still exists.
 pub fn stored(crd: &Value, spec: &Spec<'_>) -> FieldErrors {
     let path = Path::at("status.storedVersions");
     let status = crd.get("status").and_then(Props::of);
     let stored = status.map(|status| status.texts("storedVersions")).unwrap_or_default();
     if stored.is_empty() {
-        // Go prints a list that was never made as null.
+        // Go formats a nil list as null.
         let shown = status.and_then(|status| status.get("storedVersions")).cloned().unwrap_or_default();
         return [FieldError::invalid(path, shown, "must have at least one stored version")].into();
     }
     let mut out = FieldErrors::new();
     for (index, version) in spec.versions.iter().enumerate() {
-        // A name counts for its first version only.
+        // Only the first version of a name counts.
         let repeated = spec.versions[..index].iter().any(|v| v.name == version.name);
         if version.props.flag("storage") && (repeated || !stored.contains(&version.name)) {
             out.push(FieldError::invalid(

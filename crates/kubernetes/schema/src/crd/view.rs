@@ -1,5 +1,5 @@
-//! A definition as the server sees it inside: what all versions have in common is kept once, at the
-//! top, and errors about it point there (`spec.validation` instead of `spec.versions[0].schema`).
+//! A CRD in upstream's internal form: what all versions share is kept once, at the top, and errors about it refer to
+//! that (`spec.validation` instead of `spec.versions[0].schema`).
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ pub struct Spec<'a> {
     pub selectable_fields: Option<&'a [Value]>,
 }
 
-/// One version, without what it shares with all the others.
+/// One version, without what it shares with all others.
 #[derive(Debug, Clone, Copy)]
 pub struct Version<'a> {
     pub props: Props<'a>,
@@ -33,7 +33,7 @@ pub struct Version<'a> {
     pub selectable_fields: Option<&'a [Value]>,
 }
 
-/// Stands for objects that are absent.
+/// Stands for absent objects.
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 impl<'a> Spec<'a> {
@@ -70,7 +70,7 @@ impl<'a> Spec<'a> {
         self.props.flag("preserveUnknownFields")
     }
 
-    /// All schemas of the definition, each once.
+    /// All schemas of the CRD, each once.
     pub fn schemas(&self) -> impl Iterator<Item = Props<'a>> {
         let validations = self.validation.into_iter().chain(self.versions.iter().filter_map(|v| v.schema));
         validations.filter_map(|validation| validation.schema("openAPIV3Schema"))
@@ -80,18 +80,18 @@ impl<'a> Spec<'a> {
         self.schemas().any(|schema| schema.any(&mut is))
     }
 
-    /// The schema of a version, wherever it is kept.
+    /// The schema of a version, shared or its own.
     pub fn schema_of(&self, version: &Version<'a>) -> Option<Props<'a>> {
         version.schema.or(self.validation).and_then(|validation| validation.schema("openAPIV3Schema"))
     }
 }
 
 fn entries<'a>(props: Props<'a>, key: &str) -> Option<&'a [Value]> {
-    // An empty list counts as none.
+    // An empty list counts as absent.
     props.get(key).and_then(Value::as_array).map(Vec::as_slice).filter(|items| !items.is_empty())
 }
 
-/// Nulls and absent keywords are the same; so are empty and absent lists, to upstream's comparison.
+/// As in upstream's comparison, null equals absent, and so does an empty list.
 fn same_schema(a: &Props<'_>, b: &Props<'_>) -> bool {
     fn same(a: &Value, b: &Value) -> bool {
         match (a, b) {
@@ -109,7 +109,7 @@ fn same_schema(a: &Props<'_>, b: &Props<'_>) -> bool {
         && a.0.iter().filter(|(_, v)| !v.is_null()).all(|(key, v)| b.0.get(key).is_some_and(|w| same(v, w)))
 }
 
-/// Takes out of the versions what is the same in all of them.
+/// Extracts what is the same in all versions.
 fn shared<'a, T: Copy>(
     versions: &mut [Version<'a>],
     field: impl for<'b> Fn(&'b mut Version<'a>) -> &'b mut Option<T>,

@@ -1,4 +1,4 @@
-//! Conversion between versions, and the webhook that does it.
+//! Validates conversion between versions and its webhook.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::path::Path;
 
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
 
-/// Whether the conversion reviews a definition asks for are known, or it asks for none.
+/// Whether a CRD names a supported version of conversion reviews, or none.
 pub fn has_recognized_version_or_none(spec: &Spec<'_>) -> bool {
     let webhook = spec.props.schema("conversion").and_then(|c| c.schema("webhook"));
     let versions = webhook.map(|w| w.texts("conversionReviewVersions")).unwrap_or_default();
@@ -27,7 +27,7 @@ fn client_config<'a>(spec: &Spec<'a>) -> Option<Props<'a>> {
     spec.props.schema("conversion")?.schema("webhook")?.schema("clientConfig")
 }
 
-/// Whether a definition holds certificates that cannot be read.
+/// Whether a CRD has invalid CA bundles.
 pub fn has_invalid_ca_bundle(spec: &Spec<'_>) -> bool {
     let bundle = client_config(spec).map(|config| config.text("caBundle")).unwrap_or_default();
     !bundle.is_empty() && ca_bundle_error(bundle).is_some()
@@ -40,7 +40,7 @@ fn ca_bundle_error(bundle: &str) -> Option<&'static str> {
         .then_some("unable to load root certificates: unable to parse bytes as PEM block")
 }
 
-/// Checks `spec.conversion`. Errors name fields as the internal type does.
+/// Validates `spec.conversion`. Errors use the field names of the internal type.
 pub fn validate(conversion: Option<Props<'_>>, options: &Options<'_>, path: &Path<'_>) -> FieldErrors {
     let Some(conversion) = conversion else { return FieldErrors::new() };
     let mut out = FieldErrors::new();
@@ -155,7 +155,7 @@ fn url(text: &str, path: &Path<'_>) -> FieldErrors {
 
 fn service(service: Props<'_>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
-    // Upstream passes name and namespace in the wrong order, so that each is reported as the other.
+    // Upstream swaps name and namespace here, so each is reported as the other.
     for (reported, key) in [("name", "namespace"), ("namespace", "name")] {
         if service.text(key).is_empty() {
             out.push(FieldError::required(path.field(reported), ""));

@@ -1,4 +1,4 @@
-//! A body becomes an object: metadata normalised, unknown fields pruned, defaults filled in.
+//! Decodes a body to an object: normalises metadata, prunes unknown fields, sets defaults.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +8,17 @@ use crate::memory::{MemoryBudget, Undecodable};
 use crate::path::Path;
 use crate::{Schema, default, golang, meta, prune};
 
-/// How [`decode`] treats an object.
+/// Options of [`decode`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Decode {
     /// `spec.preserveUnknownFields` of the definition: nothing is pruned.
     pub preserve_unknown: bool,
-    /// Metadata that cannot be read is dropped instead of being an error; for objects from the store.
+    /// Malformed metadata is dropped instead of being an error; for objects from the store.
     pub drop_malformed: bool,
 }
 
-/// Makes a JSON object one of its kind and returns the paths of unknown fields, in upstream's order.
-/// A malformed object's error is the text of a bad request.
+/// Normalises a JSON object in place and returns the paths of unknown fields, in upstream's order. The error for a
+/// malformed object is the message of a 400 response.
 pub fn decode(object: &mut Value, schema: &Schema, options: Decode) -> Result<Texts, Undecodable> {
     for key in ["kind", "apiVersion"] {
         match object.get(key) {

@@ -1,5 +1,5 @@
-//! Custom resources: what happens to one between the wire and the store. [`decode`] makes a request's
-//! body an object of its kind, [`Validator`] says whether it may be stored.
+//! Custom resources between wire and store: [`decode`] turns a request's body into an object of its kind,
+//! [`Validator`] decides whether it may be stored.
 
 mod decode;
 mod scale;
@@ -20,12 +20,12 @@ use crate::{embedded, lists, meta};
 pub use decode::{Decode, decode};
 pub use scale::Scale;
 
-/// What validation found.
+/// Result of a validation.
 #[derive(Debug, Default)]
-pub struct Verdict {
-    /// Why the object may not be stored.
+pub struct ValidationResult {
+    /// Why the object is rejected; empty if it is accepted.
     pub errors: FieldErrors,
-    /// What would be wrong with it, were it new.
+    /// Errors in unchanged parts, which do not reject an update.
     pub warnings: Texts,
 }
 
@@ -61,13 +61,13 @@ impl Validator {
         }
     }
 
-    /// The schema objects are validated against.
+    /// The schema of the version.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Whether a new object may be stored.
-    pub fn validate(&self, object: &Value) -> Verdict {
+    /// Validates a new object.
+    pub fn validate(&self, object: &Value) -> ValidationResult {
         let mut out = self.identity(object);
         if out.is_empty() {
             let root = Path::ROOT;
@@ -88,8 +88,8 @@ impl Validator {
         self.with_rules(out, object, None)
     }
 
-    /// Whether a changed object may be stored.
-    pub fn validate_update(&self, new: &Value, old: &Value) -> Verdict {
+    /// Validates a changed object.
+    pub fn validate_update(&self, new: &Value, old: &Value) -> ValidationResult {
         let mut out = self.identity(new);
         let root = Path::ROOT;
         let pair = Correlated { new, old, schema: &self.schema };
@@ -112,9 +112,9 @@ impl Validator {
         self.with_rules(out, new, Some(old))
     }
 
-    /// Whether an object with a changed status may be stored. Only the status is held against the schema;
-    /// rules see the whole object.
-    pub fn validate_status_update(&self, new: &Value, old: &Value) -> Verdict {
+    /// Validates an object with a changed status. Only the status is validated against the schema; rules see the
+    /// whole object.
+    pub fn validate_status_update(&self, new: &Value, old: &Value) -> ValidationResult {
         let mut out = self.identity(new);
         let root = Path::ROOT;
         if out.is_empty() {
@@ -153,9 +153,9 @@ impl Validator {
         out
     }
 
-    /// Rules rely on what the schema promises, so that they do not run on an object that breaks it.
-    fn with_rules(&self, mut errors: FieldErrors, new: &Value, old: Option<&Value>) -> Verdict {
-        let Some(rules) = &self.rules else { return Verdict { errors, warnings: Texts::default() } };
+    /// Rules rely on the schema, so they do not run on an object that violates it.
+    fn with_rules(&self, mut errors: FieldErrors, new: &Value, old: Option<&Value>) -> ValidationResult {
+        let Some(rules) = &self.rules else { return ValidationResult { errors, warnings: Texts::default() } };
         let blocking = |error: &FieldError| {
             matches!(
                 error.kind,
@@ -166,7 +166,7 @@ impl Validator {
                     | ErrorKind::TypeInvalid
             )
         };
-        // Of errors that were not kept nobody knows what they say.
+        // Errors that were not kept may be blocking.
         if errors.more() > 0 || errors.iter().any(blocking) {
             errors.push(FieldError::invalid(
                 Path::ROOT,
@@ -174,11 +174,11 @@ impl Validator {
                 "some validation rules were not checked because the object was invalid; correct the existing errors \
                  to complete validation",
             ));
-            return Verdict { errors, warnings: Texts::default() };
+            return ValidationResult { errors, warnings: Texts::default() };
         }
         let outcome = rules.validate(new, old);
         errors.extend(outcome.errors);
-        Verdict { errors, warnings: outcome.warnings }
+        ValidationResult { errors, warnings: outcome.warnings }
     }
 }
 

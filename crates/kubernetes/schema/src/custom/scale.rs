@@ -1,28 +1,28 @@
-//! The numbers behind a custom resource's scale subresource.
+//! The scale subresource of a custom resource.
 
 use serde_json::Value;
 
 use crate::field::{FieldError, FieldErrors};
 use crate::golang;
 
-/// Where a custom resource keeps what its scale subresource shows.
+/// JSON paths of the scale subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// `.spec.replicas`
+    /// Path of the desired replicas, such as `.spec.replicas`.
     pub spec_replicas: String,
-    /// `.status.replicas`
+    /// Path of the actual replicas, such as `.status.replicas`.
     pub status_replicas: String,
-    /// `.status.selector`
+    /// Path of the serialized label selector, such as `.status.selector`.
     pub label_selector: Option<String>,
 }
 
 impl Scale {
-    /// Checks the wanted number of replicas.
+    /// Validates the desired replicas.
     pub fn validate_spec(&self, object: &Value) -> FieldErrors {
         replicas(object, &self.spec_replicas)
     }
 
-    /// Checks the actual number of replicas and the selector.
+    /// Validates the actual replicas and the selector.
     pub fn validate_status(&self, object: &Value) -> FieldErrors {
         let mut out = replicas(object, &self.status_replicas);
         if let Some(path) = &self.label_selector
@@ -48,7 +48,7 @@ fn replicas(object: &Value, path: &str) -> FieldErrors {
     [FieldError::invalid(path, value, detail)].into()
 }
 
-/// The value at a dotted path, if it is there; an error if the way or the value has another type.
+/// The value at a dotted path, if present. Fails if the value or a parent has another type.
 fn nested<'a>(
     object: &'a Value,
     path: &str,

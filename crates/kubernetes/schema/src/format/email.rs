@@ -1,4 +1,4 @@
-//! Mail addresses as Go's `mail.ParseAddress` takes them: `a@b`, `Name <a@b>`, a group of one.
+//! Mail addresses as Go's `mail.ParseAddress` accepts them: `a@b`, `Name <a@b>`, a group of one.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -65,7 +65,7 @@ impl Parser<'_> {
         false
     }
 
-    /// How many mailboxes an address stands for; a group may stand for several.
+    /// Number of mailboxes of an address. A group may have several.
     fn address(&mut self, groups: bool) -> Option<usize> {
         self.skip_space();
         if self.rest.is_empty() {

@@ -1,17 +1,17 @@
-//! Named formats of texts, with the verdicts of upstream's `strfmt` registry.
+//! Named string formats, compatible with upstream's `strfmt` registry.
 
 mod email;
 mod net;
 mod text;
 
-/// A format that texts are checked against.
+/// A string format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     name: &'static str,
     check: fn(&str) -> bool,
 }
 
-/// By normalised name: dashes do not count.
+/// By normalised name, without dashes.
 const FORMATS: [Format; 26] = [
     Format { name: "bsonobjectid", check: text::is_bson_object_id },
     Format { name: "byte", check: text::is_base64 },
@@ -42,7 +42,7 @@ const FORMATS: [Format; 26] = [
 ];
 
 impl Format {
-    /// The format of that name, if texts of it can be checked.
+    /// The format of that name, if it is supported.
     pub fn find(name: &str) -> Option<&'static Self> {
         let position = if name.contains('-') {
             let name = name.replace('-', "");
@@ -53,7 +53,7 @@ impl Format {
         position.ok().map(|index| &FORMATS[index])
     }
 
-    /// Whether a text has this format.
+    /// Whether a string has this format.
     pub fn accepts(self, text: &str) -> bool {
         (self.check)(text)
     }

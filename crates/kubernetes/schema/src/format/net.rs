@@ -1,4 +1,4 @@
-//! Formats of addresses and names on a network.
+//! Formats of network addresses and names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ pub fn is_hostname(text: &str) -> bool {
         && HOSTNAME.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// Octets may have leading zeros, as Go took them before it became strict.
+/// Octets may have leading zeros, as in Go before it became strict.
 fn sloppy_ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0; 4];
     let mut parts = text.split('.');
@@ -46,7 +46,7 @@ fn sloppy_ipv6(text: &str) -> Option<Ipv6Addr> {
 }
 
 pub fn is_ipv4(text: &str) -> bool {
-    // A mapped address has dots as well and passes upstream.
+    // A mapped address has dots as well and upstream accepts it.
     text.contains('.') && (sloppy_ipv4(text).is_some() || sloppy_ipv6(text).is_some())
 }
 
@@ -85,7 +85,7 @@ pub fn is_mac(text: &str) -> bool {
     matches!(hex.len(), 12 | 16 | 40) && hex.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// What Go's `url.ParseRequestURI` takes.
+/// Whether Go's `url.ParseRequestURI` accepts it.
 pub fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|b| b < b' ' || b == 0x7f) {
         return false;
@@ -111,7 +111,7 @@ pub fn is_request_uri(text: &str) -> bool {
     escapes_are_valid(path)
 }
 
-/// Scheme and rest; nothing if the text starts with a colon.
+/// Scheme and rest; `None` if the text starts with a colon.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     for (index, b) in text.bytes().enumerate() {
         match b {

@@ -1,4 +1,4 @@
-//! Formats of plain texts.
+//! Formats of plain strings.
 
 use crate::meta;
 
@@ -7,7 +7,7 @@ pub fn is_bson_object_id(text: &str) -> bool {
 }
 
 pub fn is_base64(text: &str) -> bool {
-    // The empty text is no base64 to upstream's expression: its last group is not optional.
+    // Upstream's expression rejects the empty string: its last group is not optional.
     let bytes = text.as_bytes();
     if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
         return false;
@@ -75,7 +75,7 @@ fn is_time(text: &str) -> bool {
     let separator = chars.next();
     let fraction = chars.as_str();
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-    // The digits are greedy, but may give some back to a zone that starts with none: it never does.
+    // The digits are greedy and never need to backtrack: a zone does not start with a digit.
     separator.is_some_and(|c| c != '\n') && digits > 0 && is_zone(&fraction[digits..])
 }
 
@@ -119,7 +119,7 @@ fn is_go_duration(text: &str) -> bool {
     total <= 9_223_372_036_854_775_807.0
 }
 
-/// `5 seconds`: any text that holds a number followed by a known unit.
+/// `5 seconds`: any text that contains a number followed by a known unit.
 fn is_scala_duration(text: &str) -> bool {
     const UNITS: [&[&str]; 8] = [
         &["ns", "nano"],
@@ -211,7 +211,7 @@ pub fn is_isbn13(text: &str) -> bool {
 }
 
 pub fn is_uuid(text: &str, version: Option<char>) -> bool {
-    // Dashes may stand where they belong, each on its own.
+    // Dashes are optional, each on its own.
     let mut hex = String::with_capacity(32);
     for c in text.chars() {
         match c {

@@ -1,4 +1,4 @@
-//! Applies a path to a value.
+//! Evaluates a path on a value.
 
 use std::cmp::Ordering;
 
@@ -73,7 +73,7 @@ fn slice_of<'a>(slice: Slice, input: &[&'a Value]) -> Found<'a> {
             End::At(end) => from_end(end),
             End::Length => length,
         };
-        // The entry before the first is the last.
+        // Index -1 is the last entry.
         let end = if slice.end == End::One && end <= 0 { end + length } else { end };
         if start == end {
             return Ok(out);

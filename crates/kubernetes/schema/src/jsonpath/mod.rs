@@ -1,5 +1,5 @@
-//! JSON paths of printer columns, selectable fields and scale subresources, as client-go's `jsonpath`
-//! reads them: `.spec.replicas`, `.items[0]`, `.status.conditions[?(@.type=="Ready")].status`.
+//! JSON paths of printer columns, selectable fields and scale subresources, as in client-go's `jsonpath`:
+//! `.spec.replicas`, `.items[0]`, `.status.conditions[?(@.type=="Ready")].status`.
 
 mod eval;
 mod parse;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::golang;
 
-/// A path that cannot be parsed, or that does not fit the value it is applied to.
+/// A path that cannot be parsed, or that does not match the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct JsonPathError(pub String);
@@ -30,23 +30,23 @@ enum Step {
     Recursive,
     /// `[0,'a']`
     Union(Vec<Path>),
-    /// A number, flag or quoted text stands for itself.
+    /// A number, boolean or quoted string.
     Literal(Value),
-    /// A word with no meaning here.
+    /// A word without a meaning.
     Identifier(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slice {
     start: Option<i64>,
-    /// `None` for "one entry".
+    /// `End::One` for a single entry.
     end: End,
     step: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// `[3]`: just that entry.
+    /// `[3]`: only that entry.
     One,
     /// `[3:5]`
     At(i64),
@@ -57,28 +57,28 @@ enum End {
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     left: Path,
-    /// Nothing for a filter that asks whether something exists.
+    /// `None` for a filter that tests existence.
     comparison: Option<(String, Path)>,
 }
 
 impl Path {
-    /// Compiles a path, written without braces.
+    /// Parses a path without braces.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         parse::parse(text, 0)
     }
 
-    /// The values at the path; none if it does not fit.
+    /// The values at the path; none if it does not match.
     pub fn find<'a>(&'a self, root: &'a Value) -> Vec<&'a Value> {
         self.try_find(root).unwrap_or_default()
     }
 
-    /// The values at the path. Missing fields give no values, other misfits are errors.
+    /// The values at the path. Missing fields have no values, other mismatches are errors.
     pub fn try_find<'a>(&'a self, root: &'a Value) -> Result<Vec<&'a Value>, JsonPathError> {
         eval::walk(&self.steps, vec![root])
     }
 }
 
-/// A value as a printer column of type `string` shows it.
+/// A value as in a printer column of type `string`.
 pub fn print(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".into(),

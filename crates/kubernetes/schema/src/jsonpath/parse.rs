@@ -1,10 +1,10 @@
-//! Text → steps.
+//! Parses paths.
 
 use serde_json::Value;
 
 use super::{End, Filter, JsonPathError, Path, Slice, Step};
 
-/// Filters within filters; nobody needs more, and each costs a frame of the stack.
+/// Nesting limit of filters. Each level takes a stack frame.
 const MAX_NESTING: usize = 16;
 
 fn error<T>(text: impl Into<String>) -> Result<T, JsonPathError> {
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    /// Reads one step; false at the end.
+    /// Parses one step; false at the end.
     fn step(&mut self) -> Result<bool, JsonPathError> {
         if let Some(rest) = self.rest.strip_prefix("[?(") {
             self.rest = rest;
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         }
         let Some(c) = self.rest.chars().next() else { return Ok(false) };
         match c {
-            // What follows a closing brace is not part of the path.
+            // Text after a closing brace is not part of the path.
             '}' => return Ok(false),
             ' ' | '@' | '$' => _ = self.take(1),
             '[' => self.array()?,
@@ -186,7 +186,7 @@ impl<'a> Parser<'a> {
             Some(at) => {
                 let (left, rest) = text.split_at(at);
                 let operator = rest.find(|c| !is_operator(c)).unwrap_or(rest.len());
-                // Something must be left to compare with, be it part of the operator.
+                // The right side must not be empty, even if it takes part of the operator.
                 let operator = if operator == rest.len() { operator - 1 } else { operator };
                 let (operator, right) = rest.split_at(operator);
                 let comparison = Some((operator.to_owned(), parse(right, self.depth + 1)?));

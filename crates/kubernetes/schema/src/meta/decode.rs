@@ -1,6 +1,5 @@
-//! `metadata` as the Go server decodes it: unknown fields fall away and are reported, wrong types are
-//! errors in encoding/json's words, and what remains is normalised (empty values dropped, time stamps
-//! in UTC and whole seconds).
+//! Decodes `metadata` as the Go server does: unknown fields are dropped and reported, wrong types are errors with
+//! encoding/json's text, and the rest is normalised (empty values dropped, timestamps in UTC and whole seconds).
 
 use serde_json::{Map, Value};
 
@@ -8,7 +7,7 @@ use super::time::{format_rfc3339, parse_rfc3339};
 use crate::bounded::Texts;
 use crate::golang;
 
-/// What decoding `metadata` gives.
+/// Decoded `metadata`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The normalised metadata.
@@ -17,8 +16,8 @@ pub struct Decoded {
     pub unknown: Texts,
 }
 
-/// Decodes `metadata`; with `drop_malformed`, fields of the wrong type are dropped like unknown ones
-/// are, instead of failing the whole.
+/// Decodes `metadata`. With `drop_malformed`, fields of the wrong type are dropped like unknown ones instead of being
+/// an error.
 pub fn decode_object_meta(metadata: &Value, drop_malformed: bool) -> Result<Decoded, String> {
     let whole = decode(metadata);
     match (whole, metadata) {
@@ -129,12 +128,12 @@ const MANAGED_FIELDS_ENTRY: &Struct = &Struct {
 
 #[derive(Default)]
 struct Decoder {
-    /// Where the decoder is, for unknown fields: `ownerReferences[0].`
+    /// Current path, for unknown fields: `ownerReferences[0].`
     path: String,
-    /// Where the decoder is, for errors: field names only.
+    /// Current path, for errors: field names only.
     fields: Vec<&'static str>,
     unknown: Texts,
-    /// encoding/json goes on after a type error and reports the first of them…
+    /// encoding/json continues after a type error and returns the first of them…
     error: Option<String>,
     /// … but an error of a custom decoder ends it at once.
     fatal: Option<String>,
@@ -166,7 +165,7 @@ impl Decoder {
         out
     }
 
-    /// The normalised value, or nothing where Go would omit it.
+    /// The normalised value, or `None` where Go would omit it.
     fn value(&mut self, target: &'static Struct, kind: Kind, value: &Value) -> Option<Value> {
         if value.is_null() {
             return None;
@@ -224,7 +223,7 @@ impl Decoder {
         }
     }
 
-    /// An entry of a map or list of texts; null is the empty text.
+    /// An entry of a map or list of strings. Null is the empty string.
     fn text(&mut self, target: &'static Struct, value: &Value) -> Value {
         match value {
             Value::String(_) => value.clone(),
@@ -265,7 +264,7 @@ impl Decoder {
     }
 }
 
-/// encoding/json's word for a JSON type.
+/// encoding/json's name of a JSON type.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,5 +1,5 @@
-//! What every object shares: names, labels, annotations, owners, finalizers and time stamps, checked
-//! with apimachinery's verdicts and words.
+//! Metadata of all objects: names, labels, annotations, owners, finalizers and timestamps, validated as in
+//! apimachinery.
 
 mod decode;
 mod names;
@@ -19,5 +19,5 @@ pub use object::{
 };
 pub use time::{format_rfc3339, parse_rfc3339};
 
-/// The text of a changed field that may not change.
+/// The message for a change of an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";

@@ -1,5 +1,5 @@
-//! What names, label keys and label values may look like, with apimachinery's words for what is wrong.
-//! Hand-written matchers: these run for every key of every object.
+//! Validation of names, label keys and label values with apimachinery's messages. Hand-written matchers, because
+//! these run for every key of every object.
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -18,10 +18,10 @@ const LABEL_KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '
 const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric \
      characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-/// How a kind's names are checked; `true` asks about a `generateName` prefix.
+/// Validates a name of a kind. `true` means that it is a `generateName` prefix.
 pub type NameCheck = fn(&str, bool) -> Vec<String>;
 
-/// `must be no more than … characters`: the words for names.
+/// The message `must be no more than … characters`, for names.
 pub fn too_many_characters(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
@@ -71,7 +71,7 @@ fn matches_label_key(value: &str) -> bool {
     }
 }
 
-/// What keeps a text from being a DNS-1123 label.
+/// Why a string is not a DNS-1123 label; empty if it is.
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
@@ -87,7 +87,7 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
     out
 }
 
-/// What keeps a text from being a DNS-1123 subdomain.
+/// Why a string is not a DNS-1123 subdomain; empty if it is.
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     subdomain(value, too_many_characters)
 }
@@ -103,7 +103,7 @@ fn subdomain(value: &str, too_long: fn(usize) -> String) -> Vec<String> {
     out
 }
 
-/// What keeps a text from being a DNS-1035 label.
+/// Why a string is not a DNS-1035 label; empty if it is.
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
@@ -116,7 +116,7 @@ pub fn dns1035_label(value: &str) -> Vec<String> {
     out
 }
 
-/// What keeps a text from being a label key: `[prefix/]name`.
+/// Why a string is not a label key (`[prefix/]name`); empty if it is.
 pub fn qualified_name(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     let key_message = || regex_message(LABEL_KEY_MESSAGE, LABEL_KEY, &["MyName", "my.name", "123-abc"]);
@@ -151,7 +151,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     out
 }
 
-/// What keeps a text from being a label value.
+/// Why a string is not a label value; empty if it is.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
@@ -163,7 +163,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     out
 }
 
-/// What keeps a text from being one segment of a URL path.
+/// Why a string is not a segment of a URL path; empty if it is.
 pub fn path_segment(value: &str, prefix: bool) -> Vec<String> {
     if !prefix && (value == "." || value == "..") {
         return vec![format!("may not be '{value}'")];
@@ -175,7 +175,7 @@ pub fn path_segment(value: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// What keeps a text from being a key of a ConfigMap or Secret.
+/// Why a string is not a key of a ConfigMap or Secret; empty if it is.
 pub fn config_map_key(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 253 {
@@ -213,8 +213,8 @@ pub fn name_is_dns1035_label(name: &str, prefix: bool) -> Vec<String> {
     dns1035_label(&masked(name, prefix))
 }
 
-/// A prefix may end with a dash because something follows it. Upstream replaces the last two
-/// characters, so that what it checks is one shorter.
+/// A prefix may end with a dash because a suffix follows. Upstream replaces the last two characters, so it checks a
+/// string that is one shorter.
 fn masked(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
     match name.get(..name.len().saturating_sub(2)) {
         Some(start) if prefix && name.len() > 1 && name.ends_with('-') => format!("{start}a").into(),

@@ -1,4 +1,4 @@
-//! Checks of `metadata`, on create and on update.
+//! Validates `metadata`, on create and on update.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -14,11 +14,11 @@ use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::golang::{self, quote};
 use crate::path::Path;
 
-/// All annotations of an object together, in bytes.
+/// Largest total size of annotations in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_FIELD_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
-/// Owners that an error shows.
+/// Most owners in an error.
 const MAX_SHOWN_OWNERS: usize = 100;
 
 fn text<'a>(metadata: &'a Value, key: &str) -> &'a str {
@@ -30,7 +30,7 @@ fn texts<'a>(metadata: &'a Value, key: &str) -> Vec<&'a str> {
     entries.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Checks the `metadata` of a new object.
+/// Validates the `metadata` of a new object.
 pub fn validate_object_meta(
     metadata: &Value,
     namespaced: bool,
@@ -81,7 +81,7 @@ pub fn validate_object_meta(
     out
 }
 
-/// Checks the `metadata` of a changed object against what it was.
+/// Validates the `metadata` of a changed object against the old one.
 pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     if old.get("deletionTimestamp").is_some_and(|t| !t.is_null()) {
@@ -123,7 +123,7 @@ pub fn validate_object_meta_update(new: &Value, old: &Value, path: &Path<'_>) ->
     out
 }
 
-/// Checks any update runs before those of its kind: metadata on its own, then against what it was.
+/// Common validation of every update: metadata on its own, then against the old one.
 pub fn validate_common_update(new: &Value, old: &Value, namespaced: bool, path: &Path<'_>) -> FieldErrors {
     let mut out = validate_object_meta(new, namespaced, super::names::path_segment, path);
     out.extend(validate_object_meta_update(new, old, path));
@@ -140,7 +140,7 @@ fn same_instant(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Checks keys and values of labels.
+/// Validates keys and values of labels.
 pub fn validate_labels(labels: Option<&Value>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
@@ -155,7 +155,7 @@ pub fn validate_labels(labels: Option<&Value>, path: &Path<'_>) -> FieldErrors {
     out
 }
 
-/// Checks keys and the total size of annotations.
+/// Validates keys and the total size of annotations.
 pub fn validate_annotations(annotations: Option<&Value>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let mut size = 0;
@@ -171,12 +171,12 @@ pub fn validate_annotations(annotations: Option<&Value>, path: &Path<'_>) -> Fie
     out
 }
 
-/// Checks that owners are named in full and at most one is the controller.
+/// Validates that owner references are complete and at most one is the controller.
 pub fn validate_owner_references(owners: Option<&Value>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
-    // All of them are shown with every controller too many.
+    // Each additional controller is reported with all owners.
     let all = LazyCell::new(|| {
         let all: Vec<String> = owners.iter().take(MAX_SHOWN_OWNERS).map(owner_json).collect();
         let more = if owners.len() > MAX_SHOWN_OWNERS { ",..." } else { "" };
@@ -186,7 +186,7 @@ pub fn validate_owner_references(owners: Option<&Value>, path: &Path<'_>) -> Fie
         let api_version = text(owner, "apiVersion");
         let (kind, name) = (text(owner, "kind"), text(owner, "name"));
         let (group, version) = match api_version.split_once('/') {
-            // More than one slash is no group and version at all.
+            // With more than one slash neither group nor version is valid.
             Some((_, version)) if version.contains('/') => ("", ""),
             Some((group, version)) => (group, version),
             None => ("", api_version),
@@ -252,7 +252,7 @@ fn owner_json(owner: &Value) -> String {
     out
 }
 
-/// Checks names of finalizers, and that the two built-in ways to treat dependents are not both chosen.
+/// Validates names of finalizers, and that the two deletion policies are not both set.
 pub fn validate_finalizers(finalizers: &[&str], path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     for finalizer in finalizers {
@@ -270,7 +270,7 @@ pub fn validate_finalizers(finalizers: &[&str], path: &Path<'_>) -> FieldErrors 
     out
 }
 
-/// Checks `metadata.managedFields`.
+/// Validates `metadata.managedFields`.
 pub fn validate_managed_fields(entries: Option<&Value>, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     for (index, entry) in entries.and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -291,13 +291,13 @@ pub fn validate_managed_fields(entries: Option<&Value>, path: &Path<'_>) -> Fiel
     out
 }
 
-/// Checks the name of a field manager.
+/// Validates the name of a field manager.
 pub fn validate_field_manager(manager: &str, path: &Path<'_>) -> FieldErrors {
     let mut out = FieldErrors::new();
     if manager.len() > MAX_FIELD_MANAGER {
         out.push(FieldError::too_long(path, MAX_FIELD_MANAGER as i64));
     }
-    // One that is too long is not looked at to its end: every character is an error that shows all of it.
+    // A name that is too long is only checked in part: every invalid character is an error with the whole name.
     let manager = manager.get(..manager.floor_char_boundary(2 * MAX_FIELD_MANAGER)).unwrap_or_default();
     for (position, c) in manager.char_indices() {
         if !golang::is_print(c) {
@@ -311,7 +311,7 @@ pub fn validate_field_manager(manager: &str, path: &Path<'_>) -> FieldErrors {
     out
 }
 
-/// Warnings about finalizers that a custom resource gains.
+/// Warnings about new finalizers of a custom resource.
 pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Texts {
     let before: BTreeSet<&str> =
         old.map(|old| texts(old, "finalizers")).unwrap_or_default().into_iter().collect();

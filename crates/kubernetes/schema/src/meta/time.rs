@@ -1,4 +1,4 @@
-//! RFC 3339 time stamps as Go's `time.Parse` reads them, errors included.
+//! RFC 3339 timestamps as Go's `time.Parse` accepts them, with Go's errors.
 
 use capstan_cel::rfc3339::{self, Problem, civil_from_days};
 
@@ -6,7 +6,7 @@ use crate::golang::quote;
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 
-/// Seconds since the epoch and nanoseconds of a time stamp, or Go's words for what is wrong.
+/// Seconds since the epoch and nanoseconds of a timestamp, or Go's error text.
 pub fn parse_rfc3339(text: &str) -> Result<(i64, u32), String> {
     match rfc3339::parse(text) {
         Ok(moment) => Ok((moment.seconds, moment.nanos)),

@@ -1,11 +1,10 @@
-//! Go's renderings of values (`%v`, `%#v`, `%T`), because upstream's messages contain them and people
-//! search for those messages.
+//! Go's formats of values (`%v`, `%#v`, `%T`) in upstream's messages.
 
 use serde_json::{Number, Value};
 
 use crate::golang::{self, quote};
 
-/// A number the way Go's decoder keeps it: whole numbers that fit are integers, all others floats.
+/// A number as Go's decoder keeps it: integers if they fit, floats otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Num {
     /// `int64`
@@ -14,7 +13,7 @@ pub(crate) enum Num {
     Float(f64),
 }
 
-/// Reads a JSON number as Go would.
+/// Converts a JSON number as Go would.
 pub(crate) fn num(number: &Number) -> Num {
     number.as_i64().map_or_else(|| Num::Float(number.as_f64().unwrap_or(f64::MAX)), Num::Int)
 }
@@ -110,7 +109,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The JSON type as Go's decoder names it in its errors.
+/// The JSON type as Go's decoder names it in errors.
 pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

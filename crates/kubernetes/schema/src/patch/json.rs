@@ -1,6 +1,6 @@
-//! JSON patch (RFC 6902) as the library upstream uses applies it: `replace` also creates a key of an
-//! object, `test` of an absent key equals null, an index may count from the end, whatever stands before
-//! the first slash of a path is ignored, and copies may add 3 MiB at most.
+//! JSON patch (RFC 6902) as in upstream's library: `replace` also creates a key of an object, `test` of an absent key
+//! equals null, an index may count from the end, text before the first slash of a path is ignored, and copies may add
+//! at most 3 MiB.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use crate::memory::{self, MemoryBudget};
 /// Most operations of one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// Most bytes that the `copy` operations of one patch may add together.
+/// Most bytes that the `copy` operations of one patch may add in total.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// Nesting that a document may have between two operations.
+/// Nesting limit of a document between two operations.
 const WORKING_DEPTH: usize = 1_000;
 
 /// A decoded JSON patch.
@@ -24,10 +24,10 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Reads a patch from its parsed body.
+    /// Decodes a patch from its parsed body.
     ///
-    /// `typed` is for `fieldValidation` `Warn` and `Strict`, under which upstream also checks the types
-    /// of `op`, `path` and `from` before anything else.
+    /// `typed` is for `fieldValidation` `Warn` and `Strict`, with which upstream first checks the types of `op`,
+    /// `path` and `from`.
     ///
     /// # Errors
     /// [`PatchError::Malformed`] when it is not a list of objects, [`PatchError::TooManyOperations`].
@@ -86,10 +86,10 @@ impl Patch {
         out
     }
 
-    /// Applies the operations in order; the result may be anything that is JSON, also not an object.
+    /// Applies the operations in order. The result may be any JSON value, not only an object.
     ///
     /// # Errors
-    /// [`PatchError::Inapplicable`] with upstream's text when an operation does not fit.
+    /// [`PatchError::Inapplicable`] with upstream's text when an operation fails.
     pub fn apply(&self, document: Value) -> Result<Value, PatchError> {
         let mut work =
             Work { depth: super::depth(&document), document, copied: 0, budget: MemoryBudget::default() };
@@ -110,7 +110,7 @@ struct Work {
     /// Upper bound of the nesting of the document.
     depth: usize,
     copied: usize,
-    /// What copies may take in memory, which their text does not bound.
+    /// Memory limit of copies, which the size of their text does not bound.
     budget: MemoryBudget,
 }
 
@@ -209,7 +209,7 @@ impl Work {
         }
     }
 
-    /// The container that a path leads to and the last key of the path; none when the way is blocked.
+    /// The container of a path and the last key of the path; `None` if a parent is missing.
     fn find(&mut self, path: &str) -> Option<(&mut Value, String)> {
         let (_, path) = path.split_once('/')?;
         let (parents, key) =
@@ -269,8 +269,8 @@ impl Work {
         if found.unwrap_or(&Value::Null) == expected { Ok(()) } else { failed() }
     }
 
-    /// Notes that something now reaches down to a level. A chain of moves can nest a small document very
-    /// deeply, and dropping such a value would exhaust the stack.
+    /// Records that the document reaches a level. A chain of moves can nest a small document very deeply, and
+    /// dropping such a value would exhaust the stack.
     fn deepened(&mut self, level: usize) -> Result<(), String> {
         self.depth = self.depth.max(level);
         if self.depth > WORKING_DEPTH {
@@ -330,7 +330,7 @@ fn parse_index(key: &str) -> Result<i64, String> {
     })
 }
 
-/// The position a key means in a list where `len` positions count from the end.
+/// The index of a key in a list of `len` entries, negative ones counting from the end.
 fn index_of(key: &str, len: usize) -> Result<usize, String> {
     let index = parse_index(key)?;
     let position = if index < 0 { index.checked_add_unsigned(len as u64) } else { Some(index) };
@@ -399,7 +399,7 @@ mod tests {
                 json!({"a": [1, 2, 3]}),
             ),
             (json!({"a": [1]}), json!([{"op": "add", "path": "/a/-", "value": 2}]), json!({"a": [1, 2]})),
-            // The position after the last is -1 for an addition and the last itself for all else.
+            // Position -1 is after the last entry for an addition and the last entry otherwise.
             (json!({"a": [1]}), json!([{"op": "add", "path": "/a/-1", "value": 2}]), json!({"a": [1, 2]})),
             (json!({"a": [1, 2]}), json!([{"op": "remove", "path": "/a/-1"}]), json!({"a": [1]})),
             (

@@ -1,6 +1,5 @@
-//! JSON merge patch (RFC 7396), with the departures of the library upstream uses: nulls inside of a new
-//! list are kept while nulls in objects below it are dropped, and nothing is dropped from a list that
-//! replaces an object.
+//! JSON merge patch (RFC 7396), with the deviations of upstream's library: nulls in a new list are kept while nulls
+//! in objects below it are dropped, and nothing is dropped from a list that replaces an object.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +8,8 @@ use super::PatchError;
 /// Merges `patch` into `document`.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] when the patch is null or a scalar. (With field validation on, upstream
-/// refuses lists too, as [`decode_error`] words it; without, a list replaces the document.)
+/// [`PatchError::Malformed`] when the patch is null or a scalar. (With field validation, upstream rejects lists too,
+/// see [`decode_error`]; without, a list replaces the document.)
 pub fn apply(document: Value, patch: Value) -> Result<Value, PatchError> {
     match (document, patch) {
         (Value::Object(mut document), Value::Object(patch)) => {
@@ -25,8 +24,8 @@ pub fn apply(document: Value, patch: Value) -> Result<Value, PatchError> {
     }
 }
 
-/// How upstream's field validation (`Warn` and `Strict`) refuses a patch that is not an object, if it
-/// does; to be asked before [`apply`] unless `fieldValidation=Ignore`.
+/// The error of upstream's field validation (`Warn` and `Strict`) for a patch that is not an object. Check it before
+/// [`apply`] unless `fieldValidation=Ignore`.
 pub fn decode_error(patch: &Value) -> Option<PatchError> {
     match patch {
         Value::Object(_) | Value::Null => None,
@@ -55,7 +54,7 @@ fn merge_objects(document: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// Drops nulls from objects, also from those in lists; a null in a list keeps its place.
+/// Drops nulls from objects, including those in lists. Nulls in a list are kept.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -85,10 +84,10 @@ mod tests {
             (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
             (json!({}), json!({"a": {"b": {"c": null}}}), json!({"a": {"b": {}}})),
             (json!({"a": null}), json!({"a": {"b": null}}), json!({"a": {}})),
-            // A null keeps its place in a list, a null field of an object in a new list does not.
+            // Nulls in a list are kept, null fields of objects in a new list are not.
             (json!({}), json!({"a": [null, {"b": null, "c": 1}]}), json!({"a": [null, {"c": 1}]})),
             (json!({"a": [1]}), json!({"a": [{"b": null}]}), json!({"a": [{}]})),
-            // A list that replaces an object is taken as it is.
+            // A list that replaces an object is used unchanged.
             (json!({"a": {"x": 1}}), json!({"a": [{"b": null}]}), json!({"a": [{"b": null}]})),
             (json!({"a": 1}), json!([{"b": null}]), json!([{}])),
         ] {

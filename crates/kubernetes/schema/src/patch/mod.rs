@@ -16,10 +16,10 @@ pub mod strategic;
 
 use serde_json::Value;
 
-/// Why a patch was not applied. [`PatchError::status`] says how the API server answers.
+/// Why a patch failed. [`PatchError::status`] is the status of the response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch itself cannot be read.
+    /// The patch is malformed.
     #[error("{0}")]
     Malformed(String),
     /// The patch has more operations than allowed.
@@ -27,21 +27,21 @@ pub enum PatchError {
     TooManyOperations {
         /// The most operations allowed.
         limit: usize,
-        /// The operations sent.
+        /// The number of operations in the patch.
         got: usize,
     },
-    /// The patch can be read but does not fit the object.
+    /// The patch is well-formed but cannot be applied to the object.
     #[error("{0}")]
     Inapplicable(String),
-    /// The patch disagrees with the schema of the object in a way upstream answers as its own failure.
+    /// The patch contradicts the schema of the object. Upstream reports this as an internal error.
     #[error("{0}")]
     Internal(String),
 }
 
 impl PatchError {
-    /// The HTTP status the API server answers with: 400, 413, 422 or 500. The message is the whole
-    /// `Display` text; 413 is prefixed by `Request entity too large: ` as all of its kind, and 422 hides
-    /// it behind `the server rejected our request due to an error in our request`, with empty details.
+    /// The HTTP status of the response: 400, 413, 422 or 500. The message is the complete `Display` text. 413 has the
+    /// prefix `Request entity too large: `, and 422 replaces it by `the server rejected our request due to an error
+    /// in our request`, with empty details.
     pub fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
@@ -52,8 +52,8 @@ impl PatchError {
     }
 }
 
-/// Deepest nesting of an object: what the JSON reader itself accepts, so that whatever is stored can be
-/// read again and no walk recurses without bound.
+/// Nesting limit of an object: that of the JSON parser, so that every stored object can be read and no recursion is
+/// unbounded.
 pub const MAX_DEPTH: usize = 127;
 
 /// Nesting of a value: 0 for a scalar, 1 for a flat list or object. Does not recurse.

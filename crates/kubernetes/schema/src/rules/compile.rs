@@ -1,4 +1,4 @@
-//! Rules of one schema node as programs.
+//! Compiles the rules of a schema node.
 
 use capstan_cel::{CompileError, DeclType, Env, Program};
 
@@ -6,28 +6,28 @@ use crate::Schema;
 use crate::fieldpath;
 use crate::schema::Rule;
 
-/// A compiled rule, or why it is none.
+/// A compiled rule, or the compile error.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The rule as written.
+    /// The rule in the schema.
     pub rule: Rule,
-    /// Nothing for an empty rule.
+    /// `None` for an empty rule.
     pub program: Option<Result<Program, String>>,
-    /// Whether it compares with the old state.
+    /// Whether it uses `oldSelf`.
     pub uses_old_self: bool,
-    /// The expression that gives the text of a failure.
+    /// The message expression.
     pub message: Option<Result<Program, String>>,
-    /// Where below the value a failure points.
+    /// Path below the value that failures refer to.
     pub field_path: Option<String>,
 }
 
 impl Compiled {
-    /// The most one evaluation can cost.
+    /// Estimated upper bound of the cost of one evaluation.
     pub fn max_cost(&self) -> u64 {
         program_cost(self.program.as_ref())
     }
 
-    /// The most one evaluation of the message can cost.
+    /// Estimated upper bound of the cost of one evaluation of the message.
     pub fn message_max_cost(&self) -> u64 {
         program_cost(self.message.as_ref())
     }
@@ -85,7 +85,7 @@ fn compile_rule(rule: &Rule, env: &Env, schema: &Schema) -> Compiled {
             }
         });
     }
-    // A broken message ends the compilation of the rule, whose failures then point at the value itself.
+    // An invalid message expression ends the compilation of the rule; failures then refer to the value itself.
     if !rule.field_path.is_empty() && !matches!(out.message, Some(Err(_))) {
         out.field_path = fieldpath::resolve(&rule.field_path, schema, true).ok().map(|path| path.text);
     }

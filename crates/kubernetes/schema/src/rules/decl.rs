@@ -1,4 +1,4 @@
-//! What a schema says to the expression language.
+//! Converts a schema to a declared type of CEL.
 
 use capstan_cel::{DeclType, Field, ListKind};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Schema;
 use crate::schema::{Additional, ListType, TypeName};
 
-/// The declared type of values of a schema; `resource` makes identity and name reachable.
+/// The declared type of a schema. `resource` makes identity and name accessible.
 pub fn of_schema(schema: &Schema, resource: bool) -> DeclType {
     let declared = typed(schema, resource);
     if schema.nullable { declared.nullable() } else { declared }

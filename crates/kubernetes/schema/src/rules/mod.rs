@@ -1,5 +1,5 @@
-//! `x-kubernetes-validations`: rules compiled once per schema and run on every object, in upstream's
-//! order and with its cost budget.
+//! `x-kubernetes-validations`: rules are compiled once per schema and evaluated for every object, in upstream's order
+//! and with its cost budget.
 
 mod compile;
 mod decl;
@@ -21,18 +21,18 @@ pub use compile::{Compiled, compile};
 pub use decl::of_schema;
 pub use run::Outcome;
 
-/// The compiled rules of a schema.
+/// The compiled rules of a schema. Shared between requests.
 #[derive(Debug)]
 pub struct Rules {
     root: Node,
 }
 
-/// Rules of one schema node and of those below it. Nodes without any are left out.
+/// Rules of one schema node and of those below it. Nodes without rules are left out.
 #[derive(Debug)]
 struct Node {
     schema: Arc<Schema>,
     decl: DeclType,
-    /// Why the rules of this node cannot be compiled at all.
+    /// The node has no type, so its rules cannot be compiled.
     untyped: bool,
     rules: Vec<Compiled>,
     /// Whether `oldSelf` is bound for the rules of this node.
@@ -43,7 +43,7 @@ struct Node {
 }
 
 impl Rules {
-    /// Compiles all rules of a schema; nothing if it has none.
+    /// Compiles all rules of a schema; `None` if it has none.
     pub fn compile(schema: &Arc<Schema>, resource_root: bool) -> Option<Self> {
         if !has_rules(schema) {
             return None;
@@ -52,15 +52,15 @@ impl Rules {
         Some(Self { root })
     }
 
-    /// Runs the rules on an object and what it was before. Failures of rules on parts that did not change
-    /// become warnings, except for rules that compare with the old state.
+    /// Evaluates the rules on an object and its old value. Failures in unchanged parts become warnings, except for
+    /// transition rules.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
         let mut budget = Budget::default();
         let pair = old.map(|old| Correlated { new, old, schema: &self.root.schema });
         run::run(&self.root, new, old, pair, &mut budget, &Path::ROOT)
     }
 
-    /// Runs the rules on a value at some place, without forgiveness.
+    /// Evaluates the rules on a value at a path, without ratcheting.
     pub fn validate_at(
         &self,
         value: &Value,
@@ -94,10 +94,10 @@ impl Node {
         let property = |(name, child): (&String, &Arc<Schema>)| {
             let declared = match (decl.property(name), capstan_cel::escape(name)) {
                 (Some(declared), Some(_)) => declared.clone(),
-                // Names that no expression can write have types of their own.
+                // Fields with names that cannot be escaped are not in the declared type.
                 _ => decl::of_schema(child, child.embedded_resource),
             };
-            // Fields without a type are left out, with all that is below them.
+            // Fields without a type are left out with everything below them.
             let node = declared.is_exposed().then(|| Self::new(child, declared)).flatten()?;
             Some((name.clone(), node))
         };

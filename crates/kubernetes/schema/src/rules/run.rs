@@ -1,4 +1,4 @@
-//! Running rules on a value.
+//! Evaluates rules on a value.
 
 use capstan_cel::limits::MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES;
 use capstan_cel::{Activation, Budget, EvalError, Program};
@@ -15,12 +15,12 @@ use crate::schema::{Rule, TypeName};
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What running rules found.
+/// Result of the evaluation.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Failures.
+    /// Failed rules.
     pub errors: FieldErrors,
-    /// Failures that are forgiven because nothing changed.
+    /// Failed rules in unchanged parts.
     pub warnings: Texts,
 }
 
@@ -33,15 +33,15 @@ pub fn run(
     path: &Path<'_>,
 ) -> Outcome {
     let mut run = Run { budget, out: Outcome::default() };
-    // Running out of budget ends the walk; what was found until then counts.
+    // An exceeded budget ends the walk; earlier errors count.
     _ = run.node(node, value, old, Ratchet { current: pair, parent: None }, path);
     run.out
 }
 
-/// Nothing more is to be run.
+/// The budget is exceeded.
 struct Exhausted;
 
-/// What the old state of a value, or of what surrounds it, says about forgiving a failure.
+/// What the old value, or that of a parent, means for ratcheting.
 #[derive(Clone, Copy)]
 struct Ratchet<'a> {
     current: Option<Correlated<'a>>,
@@ -133,7 +133,7 @@ impl Run<'_> {
         ratchet: Ratchet<'_>,
         path: &Path<'_>,
     ) -> Result<(), Exhausted> {
-        // Failures to run are shown with the type of the value.
+        // Evaluation errors are shown with the type of the value.
         let kind = node.schema.kind.map_or("", TypeName::as_str);
         if node.untyped && !node.schema.rules.is_empty() {
             self.out.errors.push(FieldError::invalid(
@@ -213,7 +213,7 @@ impl Run<'_> {
         if exhausted { Err(Exhausted) } else { Ok(()) }
     }
 
-    /// A rule that is not met.
+    /// A rule that evaluated to false.
     fn failed(
         &mut self,
         compiled: &Compiled,
@@ -263,7 +263,7 @@ impl Run<'_> {
     }
 }
 
-/// The text of a failure, if its expression gives a usable one. An error means that the budget is spent.
+/// The result of the message expression, if it is usable. Fails if the budget is exceeded.
 fn message(
     program: &Program,
     source: &str,

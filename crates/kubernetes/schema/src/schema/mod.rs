@@ -1,6 +1,5 @@
-//! [`Schema`]: what one value of an object may look like. Custom resources parse it from their
-//! definition, built-in kinds build it from their tables; patches, apply, pruning, defaulting and
-//! validation all walk the same tree.
+//! [`Schema`]: the structure of a value. Custom resources parse it from their CRD, built-in kinds build it from their
+//! tables. Patches, apply, pruning, defaulting and validation all use the same tree.
 
 mod parse;
 mod pattern;
@@ -12,19 +11,19 @@ use serde_json::Value;
 
 pub use pattern::Pattern;
 
-/// Deeper nesting of schemas is refused, so that no walk recurses without bound.
+/// Nesting limit of schemas, so that recursion is bounded.
 pub const MAX_DEPTH: usize = 64;
 
-/// A schema. Children are shared, so cloning is cheap and sub-schemas can be reused.
+/// A schema. Children are shared, so cloning is cheap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schema {
     /// JSON type, absent for "anything" (int-or-string, preserved unknown fields, nested validations).
     pub kind: Option<TypeName>,
     /// Declared fields of an object.
     pub properties: BTreeMap<String, Arc<Schema>>,
-    /// What undeclared keys of an object hold.
+    /// Schema of undeclared keys of an object.
     pub additional: Additional,
-    /// What a list holds.
+    /// Schema of list entries.
     pub items: Option<Arc<Schema>>,
     /// Whether null is a value.
     pub nullable: bool,
@@ -42,7 +41,7 @@ pub struct Schema {
     pub list_map_keys: Vec<String>,
     /// `x-kubernetes-map-type`; absent means granular.
     pub map_type: Option<MapType>,
-    /// Value validations, absent where there are none.
+    /// Value validations; `None` if there are none.
     pub checks: Option<Box<Checks>>,
     /// `x-kubernetes-validations`.
     pub rules: Vec<Rule>,
@@ -51,9 +50,9 @@ pub struct Schema {
     pub patch_strategy: Option<String>,
     /// Strategic merge patch key; built-in kinds only.
     pub patch_merge_key: Option<String>,
-    /// Short heading.
+    /// Title; not validated.
     pub title: String,
-    /// Text for people.
+    /// Description; not validated.
     pub description: String,
 }
 
@@ -68,19 +67,19 @@ pub struct Checks {
     pub format: Option<String>,
     /// Upper bound of a number.
     pub maximum: Option<f64>,
-    /// The upper bound itself is excluded.
+    /// Whether the upper bound is exclusive.
     pub exclusive_maximum: bool,
     /// Lower bound of a number.
     pub minimum: Option<f64>,
-    /// The lower bound itself is excluded.
+    /// Whether the lower bound is exclusive.
     pub exclusive_minimum: bool,
     /// A number must be a multiple of this.
     pub multiple_of: Option<f64>,
-    /// Most characters of a text.
+    /// Longest string in characters.
     pub max_length: Option<i64>,
-    /// Fewest characters of a text.
+    /// Shortest string in characters.
     pub min_length: Option<i64>,
-    /// Regular expression a text must match somewhere.
+    /// Regular expression that a string must match somewhere.
     pub pattern: Option<Pattern>,
     /// Most entries of a list.
     pub max_items: Option<i64>,
@@ -92,13 +91,13 @@ pub struct Checks {
     pub max_properties: Option<i64>,
     /// Fewest keys of an object.
     pub min_properties: Option<i64>,
-    /// All must hold.
+    /// All must match.
     pub all_of: Vec<Arc<Schema>>,
-    /// At least one must hold.
+    /// At least one must match.
     pub any_of: Vec<Arc<Schema>>,
-    /// Exactly one must hold.
+    /// Exactly one must match.
     pub one_of: Vec<Arc<Schema>>,
-    /// Must not hold.
+    /// Must not match.
     pub not: Option<Arc<Schema>>,
 }
 
@@ -119,13 +118,13 @@ pub enum TypeName {
     Boolean,
 }
 
-/// What undeclared keys of an object hold.
+/// Schema of undeclared keys of an object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Additional {
-    /// Nothing is said about them.
+    /// Not specified.
     #[default]
     None,
-    /// Anything, or nothing at all.
+    /// `true` allows any value, `false` none.
     Any(bool),
     /// Values of this schema.
     Schema(Arc<Schema>),
@@ -156,24 +155,24 @@ pub enum MapType {
 pub struct Rule {
     /// CEL expression that must be true.
     pub rule: String,
-    /// Fixed text of a failure.
+    /// Fixed message of a failure.
     pub message: String,
-    /// CEL expression that yields the text of a failure.
+    /// CEL expression for the message of a failure.
     pub message_expression: String,
-    /// `FieldValueInvalid` and its kin.
+    /// Reason of the error, for example `FieldValueInvalid`.
     pub reason: Option<String>,
-    /// Path below the value that a failure points at.
+    /// Path below the value that a failure refers to.
     pub field_path: String,
-    /// `oldSelf` is optional, so that a transition rule also runs on create.
+    /// Whether `oldSelf` is optional, so that a transition rule also runs on create.
     pub optional_old_self: Option<bool>,
 }
 
 impl TypeName {
-    /// All of them.
+    /// All types, in a fixed order.
     pub const ALL: [Self; 6] =
         [Self::Object, Self::Array, Self::String, Self::Integer, Self::Number, Self::Boolean];
 
-    /// The word in a schema.
+    /// The name in a schema.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -185,14 +184,14 @@ impl TypeName {
         }
     }
 
-    /// The type a word names.
+    /// The type of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.as_str() == name)
     }
 }
 
 impl ListType {
-    /// The type a word names.
+    /// The list type of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "atomic" => Some(Self::Atomic),
@@ -204,7 +203,7 @@ impl ListType {
 }
 
 impl MapType {
-    /// The type a word names.
+    /// The map type of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "granular" => Some(Self::Granular),
@@ -215,12 +214,12 @@ impl MapType {
 }
 
 impl Schema {
-    /// A schema of one type that says nothing else.
+    /// A schema with a type and nothing else.
     pub fn of(kind: TypeName) -> Self {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// The schema of a key of an object: its declared property, or what additional keys hold.
+    /// The schema of a key of an object: its declared property, or that of additional keys.
     pub fn child(&self, key: &str) -> Option<&Arc<Schema>> {
         self.properties.get(key).or_else(|| self.additional_schema())
     }

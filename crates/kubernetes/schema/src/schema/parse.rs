@@ -1,4 +1,4 @@
-//! `JSONSchemaProps` → [`Schema`].
+//! Parses `JSONSchemaProps` to a [`Schema`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::{Additional, Checks, ListType, MAX_DEPTH, MapType, Pattern, Rule, Sch
 use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 
 impl Schema {
-    /// Parses an `openAPIV3Schema`. Errors name the fields below it whose JSON type is wrong, or that
-    /// structural schemas do not have.
+    /// Parses an `openAPIV3Schema`. Errors name the fields with a wrong JSON type, or that structural schemas do not
+    /// have.
     pub fn from_json(props: &Value) -> Result<Self, FieldErrors> {
         let mut parser = Parser { errors: FieldErrors::new() };
         let schema = parser.schema(props, &mut String::new(), 0);
@@ -172,7 +172,7 @@ impl Parser {
             "anyOf" => out.any_of = self.list(path, key, value, depth),
             "oneOf" => out.one_of = self.list(path, key, value, depth),
             "not" => out.not = Some(self.child(path, key, value, depth)),
-            // `example`, `externalDocs` and unknown keywords say nothing about values.
+            // `example`, `externalDocs` and unknown keywords do not affect values.
             _ => {}
         }
     }
@@ -296,7 +296,7 @@ impl Parser {
     }
 }
 
-/// A value as it comes out of the store: Go writes 2.0 as 2, which is then an integer.
+/// A value as read from the store: Go writes 2.0 as 2, which is then an integer.
 fn whole_numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {

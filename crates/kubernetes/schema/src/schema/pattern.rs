@@ -1,5 +1,4 @@
-//! Regular expressions of schemas, compiled on first use: definitions carry hundreds of them and most
-//! objects touch a few.
+//! Regular expressions of schemas, compiled on first use: CRDs have hundreds of them and most objects use a few.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,17 +12,17 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern that is compiled when first matched.
+    /// A pattern. Compiled on the first match.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
 
-    /// The expression as written.
+    /// The expression in Go's syntax.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The compiled expression, or Go's words for why it does not compile.
+    /// The compiled expression, or Go's error text.
     pub fn regex(&self) -> Result<&Regex, &str> {
         let compiled = self.compiled.get_or_init(|| capstan_cel::compile_regex(&self.source));
         compiled.as_deref().map_err(String::as_str)

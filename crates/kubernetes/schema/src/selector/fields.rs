@@ -7,23 +7,23 @@ use super::SelectorError;
 /// A conjunction of comparisons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// The comparisons, in the order of their texts.
+    /// The comparisons, sorted by their text.
     pub terms: Vec<Term>,
 }
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// Field, such as `metadata.name`.
+    /// Field, for example `metadata.name`.
     pub field: String,
     /// Whether the field must differ from the value.
     pub negated: bool,
-    /// Value.
+    /// Value to compare with.
     pub value: String,
 }
 
 impl FieldSelector {
-    /// Parses a selector; fields are not checked here, since each kind has its own.
+    /// Parses a selector. Field names are not checked, since each kind has its own.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -37,18 +37,18 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Whether everything matches.
+    /// Whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether fields match; an unknown field is the empty text.
+    /// Whether fields match. An unknown field is the empty string.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         let matches = |term: &Term| (lookup(&term.field).unwrap_or_default() == term.value) != term.negated;
         self.terms.iter().all(matches)
     }
 
-    /// The one value a field must have, if the selector demands one.
+    /// The value that a field must have, if the selector requires a single one.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|t| t.field == field && !t.negated).map(|t| t.value.as_str())
     }

@@ -10,10 +10,10 @@ use crate::golang::quote;
 use crate::meta;
 use crate::path::Path;
 
-/// A conjunction of requirements, or nothing at all.
+/// A conjunction of requirements, or a selector that matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelSelector {
-    /// `None` selects nothing.
+    /// `None` matches nothing.
     requirements: Option<Vec<Requirement>>,
 }
 
@@ -22,13 +22,13 @@ pub struct LabelSelector {
 pub struct Requirement {
     /// Label key.
     pub key: String,
-    /// What is required of it.
+    /// Operator of the requirement.
     pub operator: Operator,
-    /// Values it is compared with.
+    /// Values; their number depends on the operator.
     pub values: Vec<String>,
 }
 
-/// What is required of a label.
+/// Operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `k in (v)`
@@ -52,7 +52,7 @@ pub enum Operator {
 }
 
 impl Requirement {
-    /// A requirement whose key and values were checked; errors are placed below `path`.
+    /// A requirement with validated key and values. Paths of errors start with `path`.
     pub fn new(
         key: &str,
         operator: Operator,
@@ -149,29 +149,28 @@ impl fmt::Display for Requirement {
 }
 
 impl LabelSelector {
-    /// Selects everything.
+    /// Matches everything.
     pub fn everything() -> Self {
         Self { requirements: Some(Vec::new()) }
     }
 
-    /// Selects nothing.
+    /// Matches nothing.
     pub fn nothing() -> Self {
         Self { requirements: None }
     }
 
-    /// Selects what meets all of the requirements.
+    /// Matches what meets all requirements.
     pub fn all_of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self { requirements: Some(requirements) }
     }
 
-    /// Parses a selector's text.
+    /// Parses the text form.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         Ok(Self::all_of(Parser::new(text).parse()?))
     }
 
-    /// The selector that a `LabelSelector` object stands for: null selects nothing, an empty one
-    /// everything.
+    /// The selector of a `LabelSelector` object: null matches nothing, an empty one everything.
     pub fn from_object(object: &Value) -> Result<Self, SelectorError> {
         let Value::Object(object) = object else { return Ok(Self::nothing()) };
         let mut requirements = Vec::new();
@@ -199,17 +198,17 @@ impl LabelSelector {
         Ok(Self::all_of(requirements))
     }
 
-    /// Whether everything matches.
+    /// Whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// The requirements, or `None` if nothing is selected.
+    /// The requirements, or `None` if nothing matches.
     pub fn requirements(&self) -> Option<&[Requirement]> {
         self.requirements.as_deref()
     }
 
-    /// Whether labels match, given a way to look them up.
+    /// Whether labels match, given a lookup function.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         match &self.requirements {
             Some(requirements) => requirements.iter().all(|r| r.matches(lookup(&r.key))),
@@ -245,7 +244,7 @@ fn expression_parts(expression: &Value) -> (&str, &str, Vec<&str>) {
     (text("key"), text("operator"), values.into_iter().flatten().filter_map(Value::as_str).collect())
 }
 
-/// Checks a `LabelSelector` object field by field.
+/// Validates a `LabelSelector` object.
 pub fn validate(selector: &Value, path: &Path<'_>) -> FieldErrors {
     let mut out = meta::validate_labels(selector.get("matchLabels"), &path.field("matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
@@ -308,7 +307,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Where a key or value may stand, the words `in` and `notin` are ordinary texts.
+    /// As a key or value, the words `in` and `notin` are ordinary identifiers.
     fn as_value(self) -> Self {
         match self {
             Self::Binary(Operator::In | Operator::NotIn, text) => Self::Identifier(text),
@@ -438,7 +437,7 @@ impl<'a> Parser<'a> {
         match self.peek().as_value() {
             Token::Identifier(_) | Token::Comma => {
                 let values = self.identifiers()?;
-                // What follows is the closing parenthesis: the list ends nowhere else.
+                // The next token is the closing parenthesis: the list ends nowhere else.
                 self.position += 1;
                 Ok(values)
             }

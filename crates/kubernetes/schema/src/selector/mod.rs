@@ -6,7 +6,7 @@ pub mod labels;
 pub use fields::FieldSelector;
 pub use labels::LabelSelector;
 
-/// A selector that cannot be understood, in apimachinery's words.
+/// An invalid selector, with apimachinery's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);

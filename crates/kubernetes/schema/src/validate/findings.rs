@@ -1,4 +1,4 @@
-//! What a walk found, and how upstream names places.
+//! Errors of a validation walk, and upstream's notation of paths.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::bounded::{MAX_TEXT, cut};
 use crate::field::{BadValue, ErrorKind, FieldError, FieldErrors};
 use crate::path::Path;
 
-/// A place as the OpenAPI validator writes it: `spec.list[0].key`, map keys like fields.
+/// A path in the notation of the OpenAPI validator: `spec.list[0].key`, map keys like fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
     parent: Option<&'a Name<'a>>,
@@ -59,7 +59,7 @@ impl Name<'_> {
     }
 }
 
-/// As with [`Path`], no more than [`MAX_TEXT`] bytes are shown.
+/// As with [`Path`], truncated to [`MAX_TEXT`] bytes.
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&cut(Whole(self), MAX_TEXT))
@@ -74,7 +74,7 @@ impl fmt::Display for Whole<'_> {
     }
 }
 
-/// Errors found so far.
+/// Errors so far.
 #[derive(Debug)]
 pub struct Findings<'a> {
     at: &'a Path<'a>,
@@ -86,7 +86,7 @@ impl<'a> Findings<'a> {
         Self { at, errors: FieldErrors::new() }
     }
 
-    /// An empty list for a branch that may not count.
+    /// An empty list, for a branch whose errors may not count.
     pub fn fresh(&self) -> Self {
         Self::new(self.at)
     }
@@ -95,7 +95,7 @@ impl<'a> Findings<'a> {
         self.errors.is_empty()
     }
 
-    /// How many errors were found, kept or not.
+    /// Number of errors, kept or not.
     pub fn len(&self) -> usize {
         self.errors.found()
     }
@@ -108,7 +108,7 @@ impl<'a> Findings<'a> {
         self.errors.extend(other.errors);
     }
 
-    /// The errors, each once.
+    /// The errors without duplicates.
     pub fn into_errors(mut self) -> FieldErrors {
         if self.errors.found() > 1 {
             let mut seen = HashSet::new();
@@ -155,7 +155,7 @@ impl<'a> Findings<'a> {
         self.errors.push(FieldError::too_many(self.field(name), actual, max));
     }
 
-    /// An error that upstream attributes to no field: only its text says where it is.
+    /// An error without a field, as upstream has it: only its text has the path.
     pub fn composite(&mut self, detail: String) {
         self.errors.push(FieldError::invalid(self.at, "", detail));
     }

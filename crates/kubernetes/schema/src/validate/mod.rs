@@ -1,6 +1,5 @@
-//! Value validation: one walk over a value and its schema, with the verdicts, order and words of
-//! upstream's OpenAPI validator. Fields are visited in the order of their names, where upstream's order
-//! is random.
+//! Value validation: one walk over a value and its schema, with the results, order and texts of upstream's OpenAPI
+//! validator. Fields are visited in the order of their names; upstream's order is random.
 
 mod findings;
 mod number;
@@ -21,24 +20,24 @@ use crate::schema::{Additional, Checks};
 use findings::{Findings, Name};
 use types::{Shape, Types};
 
-/// Which rendering of a schema values are checked against. Upstream has two.
+/// How a schema is interpreted. Upstream has two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Objects: unsupported formats are ignored, int-or-string is a type.
+    /// For objects: unsupported formats are ignored, int-or-string is a type.
     Object,
-    /// Defaults in definitions: formats and types count as written.
+    /// For defaults in CRDs: formats and types are checked literally.
     Definition,
 }
 
-/// Checks a value; errors are placed below `at`.
+/// Validates a value. Paths of errors start with `at`.
 pub fn validate(schema: &Schema, value: &Value, dialect: Dialect, at: &Path<'_>) -> FieldErrors {
     let mut findings = Findings::new(at);
     Walk { dialect }.node(schema, value, &Name::ROOT, None, &mut findings);
     findings.into_errors()
 }
 
-/// Checks a changed value. Errors in parts that did not change are forgiven, so that an object written
-/// under an older schema can still be changed elsewhere.
+/// Validates a changed value. Errors in unchanged parts are dropped, so that an object stored under an older schema
+/// can still be changed elsewhere.
 pub fn validate_update(pair: Correlated<'_>, schema: &Schema, at: &Path<'_>) -> FieldErrors {
     let mut findings = Findings::new(at);
     Walk { dialect: Dialect::Object }.ratcheted(schema, &pair, &Name::ROOT, &mut findings);
@@ -50,7 +49,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Checks a value whose old state is known, and forgives errors if it did not change.
+    /// Validates a value with its old value, and drops errors if it did not change.
     fn ratcheted(
         &self,
         schema: &Schema,
@@ -66,8 +65,8 @@ impl Walk {
         count
     }
 
-    /// Checks one value. The number returned is upstream's count of passed checks, by which it chooses
-    /// which branch of an `anyOf` or `oneOf` to complain about.
+    /// Validates one value. Returns upstream's count of passed checks, which selects the branch of an `anyOf` or
+    /// `oneOf` to report.
     fn node(
         &self,
         schema: &Schema,
@@ -159,7 +158,7 @@ impl Walk {
         (count, findings)
     }
 
-    /// `anyOf`, `oneOf`, `allOf` and `not`, whose parts see no old state.
+    /// `anyOf`, `oneOf`, `allOf` and `not`. Their parts have no old value.
     fn combinations(&self, checks: &Checks, value: &Value, name: &Name<'_>, out: &mut Findings<'_>) -> u64 {
         let mut count = 0;
         let quoted = || golang::quote(&name.to_string());
@@ -312,7 +311,7 @@ impl Walk {
             }
             Additional::Any(true) | Additional::None => {}
         }
-        // Whichever is shorter leads: objects of wide schemas use few fields.
+        // Iterates over the shorter one: objects of wide schemas use few fields.
         if fields.len() < schema.properties.len() {
             for (key, value) in fields {
                 if let Some(child) = schema.properties.get(key) {
@@ -345,7 +344,7 @@ impl Walk {
         pair: Option<&Correlated<'_>>,
         out: &mut Findings<'_>,
     ) -> u64 {
-        // Both objects were converted to the version at hand, so an unchanged `apiVersion` says nothing.
+        // Both objects were converted to the current version, so an unchanged `apiVersion` means nothing.
         let identity = parent.is_root() && matches!(key, "kind" | "apiVersion");
         match pair.and_then(|pair| pair.key(key)).filter(|_| !identity) {
             Some(pair) => self.ratcheted(schema, &pair, name, out),
@@ -380,8 +379,8 @@ fn string(checks: &Checks, text: &str, name: &Name<'_>, out: &mut Findings<'_>) 
     }
 }
 
-/// Upstream converts the value to the type of each allowed one before it compares, with Go's rules:
-/// numbers are cut off, an integer becomes the character of that number. Null equals nothing.
+/// Upstream converts the value to the type of each allowed one before it compares, with Go's rules: numbers are
+/// truncated, an integer becomes the character of that number. Null equals nothing.
 fn enum_matches(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() != b.is_f64() => {
@@ -397,7 +396,7 @@ fn enum_matches(value: &Value, allowed: &Value) -> bool {
     }
 }
 
-/// Whether no value is there twice.
+/// Whether all values differ.
 fn all_differ<T: Hash + Eq>(items: &[T]) -> bool {
     let mut seen = HashSet::with_capacity(items.len());
     items.iter().all(|item| seen.insert(item))

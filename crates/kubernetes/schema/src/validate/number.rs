@@ -1,6 +1,5 @@
-//! Bounds of numbers. Constraints are compared in the type of the value: an integer against the bound
-//! cut off to an integer, as upstream does, and a bound that does not fit the declared type is itself
-//! an error.
+//! Bounds of numbers. They are compared in the type of the value: an integer with the bound truncated to an integer,
+//! as upstream does. A bound that does not fit the declared type is an error itself.
 
 use std::cmp::Ordering;
 
@@ -17,7 +16,7 @@ pub fn to_i64(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// Whether a float is an integer, give or take rounding.
+/// Whether a float is an integer, within rounding.
 pub fn is_json_integer(value: f64) -> bool {
     const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
     if !(-MAX_SAFE..=MAX_SAFE).contains(&value) {
@@ -26,7 +25,7 @@ pub fn is_json_integer(value: f64) -> bool {
     if value == value.trunc() {
         return true;
     }
-    // The comparison uses an unsigned conversion, so that no negative fraction is ever close.
+    // The comparison uses an unsigned conversion, so a negative fraction never matches.
     let whole = if value < 0.0 { value.trunc() as i64 as u64 as f64 } else { value.trunc() };
     whole != 0.0 && (value - whole).abs() / (value.abs() + whole.abs()) < 1e-9
 }
@@ -90,7 +89,7 @@ enum Fit {
 }
 
 impl Checked<'_, '_> {
-    /// Whether a number fits the declared type and format; if not, that is an error of its own.
+    /// Whether a number fits the declared type and format. If not, reports an error.
     fn fits(&mut self, number: Fit, what: &str) -> bool {
         let fits = match (self.kind, self.format, number) {
             (Some(TypeName::Integer), "int32", Fit::Integer(value)) => i32::try_from(value).is_ok(),
@@ -115,7 +114,7 @@ impl Checked<'_, '_> {
         fits
     }
 
-    /// Compares as integers where the value is one, else as floats.
+    /// Compares as integers if the value is one, else as floats.
     fn bound(&mut self, side: Side, exclusive: bool, bound: f64, integer: Option<i64>, float: f64) {
         let ordering = match integer {
             Some(value) => Some(value.cmp(&to_i64(bound))),

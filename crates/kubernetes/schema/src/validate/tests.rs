@@ -287,7 +287,7 @@ fn entries_of_keyed_lists_are_forgiven_one_by_one() {
     check_update(atomic, old.clone(), old, &[]);
 }
 
-/// A value that counts how often it is compared.
+/// A value that counts its comparisons.
 struct Compared<'c>(usize, &'c std::cell::Cell<usize>);
 
 impl PartialEq for Compared<'_> {

@@ -1,4 +1,4 @@
-//! JSON types, and the odd ways in which formats change their check.
+//! JSON types, and how formats change their check.
 
 use serde_json::{Number, Value};
 
@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::golang;
 use crate::schema::{Checks, TypeName};
 
-/// The type a value has, with the name Go's decoder gives to numbers.
+/// The type of a value, with the name that Go's decoder gives to numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Null,
@@ -105,7 +105,7 @@ impl Types {
         }
     }
 
-    /// The format that counts: objects ignore formats the server does not support for their type.
+    /// The effective format: objects ignore formats that the server does not support for their type.
     pub fn format(self, checks: &Checks, dialect: Dialect) -> Option<&str> {
         let format = checks.format.as_deref()?;
         let supported = match (dialect, self) {
@@ -145,7 +145,7 @@ impl Types {
         let widened = shape == Shape::Integer && self.contains(TypeName::Number);
         let listed = self.contains_shape(shape) || whole || widened;
         if let Some(format) = format {
-            // Texts and lists are left to the format's own check, which lists never see.
+            // Strings and lists are left to the format's own check, which never sees lists.
             if matches!(shape, Shape::String | Shape::Array) {
                 if !numeric {
                     return true;

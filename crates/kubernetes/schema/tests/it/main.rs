@@ -1,3 +1,3 @@
-//! Claims about the crate as others use it.
+//! Tests of the public API.
 
 mod fuzz;

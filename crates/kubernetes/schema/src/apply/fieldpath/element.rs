@@ -1,4 +1,4 @@
-//! One step of a path.
+//! One element of a path.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::value;
 use crate::bounded::{MAX_TEXT, cut};
 
-/// How to select one child of a value.
+/// Selects one child of a value.
 #[derive(Debug, Clone)]
 pub enum PathElement {
     /// A field of an object.
@@ -22,7 +22,7 @@ pub enum PathElement {
     Index(i64),
 }
 
-/// Steps from the root of an object.
+/// Path from the root of an object.
 pub type Path = Vec<PathElement>;
 
 impl PathElement {
@@ -70,7 +70,7 @@ impl PartialOrd for PathElement {
     }
 }
 
-// Equality follows the order, in which `80` and `80.0` are one key.
+// Equality is consistent with the order, in which `80` and `80.0` are one key.
 impl PartialEq for PathElement {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
@@ -99,7 +99,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`, no more than [`MAX_TEXT`] bytes of it.
+/// A path as in messages: `.spec.ports[port=80,protocol="TCP"].name`, truncated to [`MAX_TEXT`] bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct PathText<'a>(pub &'a [PathElement]);
 

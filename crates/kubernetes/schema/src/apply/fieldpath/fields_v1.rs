@@ -10,27 +10,27 @@ use super::{PathElement, Set};
 use crate::golang;
 use crate::patch::go;
 
-/// Why a JSON value is no field set.
+/// Why a JSON value is not a field set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
-    /// A level is something else than an object.
+    /// A level is not an object. Has the actual type.
     #[error("expected an object of field paths, found {0}")]
     NotAnObject(&'static str),
-    /// A key cannot be read.
+    /// A key is invalid.
     #[error("parsing key {key:?} as path element: {why}")]
     Key {
-        /// The key.
+        /// The invalid key.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
 impl Set {
-    /// Reads a set. Keys of unknown kinds are ignored; numbers become floats, as upstream reads them.
+    /// Decodes a set. Keys of unknown kinds are ignored; numbers become floats, as upstream decodes them.
     ///
     /// # Errors
-    /// [`FieldsError`] when a level is not an object or a key cannot be read.
+    /// [`FieldsError`] when a level is not an object or a key is invalid.
     pub fn from_fields_v1(fields: &Value) -> Result<Self, FieldsError> {
         Ok(read(fields)?.0.unwrap_or_default())
     }
@@ -40,8 +40,8 @@ impl Set {
         self.write_value(false)
     }
 
-    /// The JSON text with upstream's order of keys: by field, by key, by value, by position, each by
-    /// what it means (`80` before `443`), where a sorted map has them by their text.
+    /// The JSON text with upstream's order of keys: fields, keys, values, positions, each sorted by its meaning (`80`
+    /// before `443`), unlike a sorted map of texts.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(false, &mut out);
@@ -100,7 +100,7 @@ impl Set {
     }
 }
 
-/// The set at a level, if it has members, and whether the level itself is one.
+/// The set of a level, if it has members, and whether the level itself is one.
 fn read(fields: &Value) -> Result<(Option<Set>, bool), FieldsError> {
     let map = match fields {
         Value::Object(map) => map,

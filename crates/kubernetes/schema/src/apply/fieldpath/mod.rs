@@ -1,4 +1,4 @@
-//! Which fields: paths and sets of paths, and their JSON form in `managedFields` (`FieldsV1`).
+//! Paths and sets of paths, and their JSON form in `managedFields` (`FieldsV1`).
 
 mod element;
 mod fields_v1;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Path, PathElement};
 
-/// A set of paths, kept as a tree. A path in the set says nothing about its parents or children.
+/// A set of paths, stored as a tree. Membership of a path is independent of its parents and children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Set {
     pub(crate) members: BTreeSet<PathElement>,
@@ -17,7 +17,7 @@ impl Set {
         Self { members: BTreeSet::new(), children: BTreeMap::new() }
     }
 
-    /// The set of these field paths; a path is written as its field names.
+    /// The set of these field paths, each given as field names.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::new();
         for path in paths {
@@ -50,17 +50,17 @@ impl Set {
         set.members.contains(last)
     }
 
-    /// Whether no path is a member.
+    /// Whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.values().all(Self::is_empty)
     }
 
-    /// How many paths are members.
+    /// Number of paths in the set.
     pub fn len(&self) -> usize {
         self.members.len() + self.children.values().map(Self::len).sum::<usize>()
     }
 
-    /// The members below an element, without it.
+    /// The members below an element, without the element.
     pub fn below(&self, element: &PathElement) -> Option<&Self> {
         self.children.get(element).filter(|set| !set.is_empty())
     }

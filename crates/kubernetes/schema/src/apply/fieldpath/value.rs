@@ -1,5 +1,5 @@
-//! Order, equality and text of JSON values as field paths need them: whole and fractional numbers
-//! compare by what they are worth, and values of different types have an order too.
+//! Order, equality and text of JSON values in field paths: integers and floats compare by value, and values of
+//! different types are ordered too.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::golang;
 use crate::patch::go::{self, Num};
 
-/// Whether two values are worth the same: `1` equals `1.0`, at any depth.
+/// Whether two values are equal, where `1` equals `1.0`, at any depth.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => match (go::num(a), go::num(b)) {
@@ -23,7 +23,7 @@ pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Total order: numbers, texts, booleans, lists, objects, null.
+/// Total order: numbers, strings, booleans, lists, objects, null.
 pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => match (go::num(a), go::num(b)) {
@@ -82,7 +82,7 @@ fn float(num: Num) -> f64 {
     }
 }
 
-/// A value in a path for people: `[name="web"]`, `[=80]`.
+/// A value in a displayed path: `[name="web"]`, `[=80]`.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

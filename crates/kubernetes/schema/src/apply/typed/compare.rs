@@ -1,4 +1,4 @@
-//! What changed between two values, as sets of paths.
+//! Differences between two values, as sets of paths.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::validate::scalar_error;
 use super::{Atom, AtomKind, ListAtom, MapAtom, Scalar, Type, TypedErrors};
 use crate::apply::fieldpath::{Path, PathElement, PathText, Set, value};
 
-/// What changed. No path is in two of the sets.
+/// The differences. No path is in two of the sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Paths only the first value has.
@@ -37,7 +37,7 @@ impl Comparison {
 /// Compares two values of one type.
 ///
 /// # Errors
-/// When neither value has the declared kind somewhere, and they differ there.
+/// When the values differ at a place where neither has the declared type.
 pub fn compare(old: &Value, new: &Value, of: Type<'_>) -> Result<Comparison, TypedErrors> {
     let mut walk = Compare { path: Path::new(), out: Comparison::default(), errors: TypedErrors::default() };
     walk.values(Some(old), Some(new), of);
@@ -72,13 +72,13 @@ impl Compare {
         }
     }
 
-    /// Compares as one kind; whether the values were compared as a leaf.
+    /// Compares as one kind. Returns whether the values were compared as a leaf.
     fn atoms(&mut self, old: Option<&Value>, new: Option<&Value>, atom: Atom<'_>) -> bool {
         match atom.kind() {
             AtomKind::Map(atom) => {
                 let (left, right) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
                 let empty = left.is_none_or(|m| m.is_empty()) && right.is_none_or(|m| m.is_empty());
-                // Two empty objects are a leaf, which keeps absent, null and empty apart.
+                // Two empty objects are a leaf, which distinguishes absent, null and empty.
                 if atom.atomic || empty {
                     self.leaf(old, new);
                     return true;
@@ -142,7 +142,7 @@ impl Compare {
     ) {
         for (name, left) in old.into_iter().flatten() {
             let right = new.and_then(|new| new.get(name));
-            // Most of an object stays as it is, and what is the same need not be walked through.
+            // Equal parts, which are most of an object, are skipped.
             if right == Some(left) {
                 continue;
             }
@@ -173,7 +173,7 @@ impl Compare {
                 ([] | [_], [] | [_]) => {
                     self.below(element, left.first().copied(), right.first().copied(), atom.element);
                 }
-                // Entries that cannot be told apart count as one value.
+                // Entries with the same key count as one value.
                 ([_, _, ..], [_, _, ..]) => {
                     let same =
                         left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| value::equal(a, b));

@@ -1,16 +1,16 @@
-//! Taking fields out of a value, or keeping only them.
+//! Removes fields from a value, or keeps only them.
 
 use serde_json::{Map, Value};
 
 use super::{AtomKind, ListAtom, MapAtom, Type};
 use crate::apply::fieldpath::{PathElement, Set};
 
-/// The value without the fields of a set. An object or list that loses all it had becomes null.
+/// The value without the fields of a set. An object or list that becomes empty becomes null.
 pub fn remove(value: &Value, fields: &Set, of: Type<'_>) -> Value {
     Take { keep: false }.value(value, fields, of)
 }
 
-/// The value with nothing but the fields of a set.
+/// The value with only the fields of a set.
 pub fn extract(value: &Value, fields: &Set, of: Type<'_>) -> Value {
     Take { keep: true }.value(value, fields, of)
 }
@@ -48,8 +48,8 @@ impl Take {
             let of = atom.child(name);
             if fields.members.contains(&element) {
                 if self.keep {
-                    // The paths below are looked up from the same level, as upstream does: a member is
-                    // kept whole only where it is a leaf.
+                    // As upstream, the paths below are looked up from the same level: a member is kept completely
+                    // only if it is a leaf.
                     out.insert(name.clone(), self.value(value, fields, of));
                 }
                 continue;

@@ -1,4 +1,4 @@
-//! The paths of a value: which fields somebody who wrote it would own.
+//! The paths of a value: the fields that a manager who writes it owns.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ impl FieldSet {
                 twice.insert(element);
             }
         }
-        // Entries that cannot be told apart are owned as one.
+        // Entries with the same key are owned as one.
         for item in items {
             let Ok(element) = atom.element_of(item) else { continue };
             let duplicate = twice.contains(&element);
@@ -69,8 +69,8 @@ impl FieldSet {
     }
 }
 
-/// The set with every declared field that has members below it made a member itself, so that a struct
-/// goes when all of its fields go; entries of maps and lists are left as they are.
+/// Adds every declared field that has members below it, so that a struct is removed when all of its fields are.
+/// Entries of maps and lists are unchanged.
 pub fn with_named_parents(set: &Set, of: Type<'_>) -> Set {
     let atom = of.atom();
     let mut out = Set { members: set.members.clone(), children: Default::default() };

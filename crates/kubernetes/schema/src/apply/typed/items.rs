@@ -1,4 +1,4 @@
-//! How entries of a list are told apart.
+//! Identity of list entries.
 
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ impl ListAtom<'_> {
         };
         let mut fields = Vec::new();
         for name in self.keys.iter() {
-            // A key field that is absent and has no default takes no part: an entry where it is set is
-            // another entry.
+            // An absent key field without a default is not part of the key: an entry that has it is another entry.
             let value = match map.get(name) {
                 Some(value) => Some(value),
                 None => self.key_default(name)?,

@@ -1,4 +1,4 @@
-//! Merging a partial object into a whole one.
+//! Merges a partial object into a complete one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,11 +8,11 @@ use super::validate::scalar_error;
 use super::{Atom, AtomKind, ListAtom, MapAtom, Type, TypedErrors};
 use crate::apply::fieldpath::{Path, PathElement, PathText};
 
-/// The first value with all leaves of the second; where the second changes a list, its order wins.
-/// `None` when nothing is left.
+/// The first value with all leaves of the second. Where the second changes a list, its order wins. `None` when
+/// nothing is left.
 ///
 /// # Errors
-/// When entries of a list cannot be told apart, or neither value has the declared kind somewhere.
+/// When entries of a list have the same key, or neither value has the declared type somewhere.
 pub fn merge(live: &Value, config: &Value, of: Type<'_>) -> Result<Option<Value>, TypedErrors> {
     let mut walk = Merge { path: Path::new(), errors: TypedErrors::default() };
     let out = walk.values(Some(live), Some(config), of);
@@ -97,8 +97,8 @@ impl Merge {
         (!out.is_empty()).then_some(Value::Object(out))
     }
 
-    /// Merges entry by entry. Shared entries take the order of the configuration; an entry only the
-    /// live list has stays where it stands relative to its neighbours.
+    /// Merges entry by entry. Common entries take the order of the configuration; other entries of the live list keep
+    /// their position relative to their neighbours.
     fn list(&mut self, live: &[Value], config: &[Value], atom: ListAtom<'_>) -> Option<Value> {
         let before = self.errors.found();
         let right = self.index(config, atom, false);
@@ -123,7 +123,7 @@ impl Merge {
                     continue;
                 }
                 if right.by_element.contains_key(le) && next_shared.is_some_and(|next| next != le) {
-                    // Shared, but its turn has not come.
+                    // A common entry that comes later in the configuration.
                     l += 1;
                     continue;
                 }
@@ -150,7 +150,7 @@ impl Merge {
         (!out.is_empty()).then_some(Value::Array(out))
     }
 
-    /// One entry of a list. Upstream ignores what goes wrong in here.
+    /// One entry of a list. As upstream, errors inside are ignored.
     fn entry(
         &mut self,
         element: &PathElement,
@@ -181,7 +181,7 @@ impl Merge {
                 self.error(format!("duplicate entries for key {element}"));
                 continue;
             }
-            // An entry that is there twice is not merged with a new one: it is replaced.
+            // A duplicated entry is not merged with a new one but replaced.
             entries.by_element.insert(element.clone(), if known { &Value::Null } else { item });
             entries.order.push((element, item));
         }

@@ -1,9 +1,8 @@
-//! Values seen through a schema: what is one leaf, what is merged field by field, and how list entries
-//! are told apart.
+//! Values with a schema: which are leaves, which merge field by field, and how list entries are identified.
 //!
-//! [`Type`] reads a [`Schema`] the way upstream derives its merge types from published schemas. A value
-//! may be of several kinds at once (an untyped field may hold a scalar, a list or an object), so a type
-//! resolves to an [`Atom`] that lists them, and the value at hand narrows it down.
+//! [`Type`] interprets a [`Schema`] as upstream derives its merge types from published schemas. An untyped field may
+//! hold a scalar, a list or an object, so a type resolves to an [`Atom`] that lists the possible kinds, and the
+//! actual value narrows it down.
 
 mod compare;
 mod extract;
@@ -37,12 +36,12 @@ pub struct Type<'s>(Source<'s>);
 
 #[derive(Clone, Copy)]
 enum Source<'s> {
-    /// Declared by a schema. `preserve` is inherited from the nearest ancestors that keep unknown
-    /// fields; `object` adds the fields every object has.
+    /// Declared by a schema. `preserve` is inherited from ancestors that keep unknown fields; `object` adds the
+    /// fields of every object.
     Declared { schema: &'s Schema, preserve: bool, object: bool },
-    /// Nothing is declared: objects merge by field, lists are leaves.
+    /// Without a declaration: objects merge by field, lists are leaves.
     Deduced,
-    /// Nothing is declared, inside of a leaf.
+    /// Without a declaration, inside a leaf.
     Opaque,
     /// No value is allowed here.
     Undeclared,
@@ -100,7 +99,7 @@ impl<'s> Type<'s> {
         Self(Source::Declared { schema, preserve: false, object: false })
     }
 
-    /// The type of objects nothing is known about.
+    /// The type of objects without a schema.
     pub fn deduced() -> Self {
         Self(Source::Deduced)
     }
@@ -113,8 +112,8 @@ impl<'s> Type<'s> {
         !matches!(self.0, Source::Undeclared)
     }
 
-    /// Whether entries of this type follow from their values alone. Sets of such entries are left alone
-    /// when a schema changes.
+    /// Whether entries of this type are only known by their values. Sets of such entries are not changed when a
+    /// schema changes.
     fn is_deduced(self) -> bool {
         match self.0 {
             Source::Deduced => true,
@@ -166,8 +165,7 @@ impl<'s> Atom<'s> {
         }
     }
 
-    /// The kinds left when the value is known. A value of a kind that is not allowed leaves all of them,
-    /// and so does null, which is of any kind.
+    /// The kinds left for an actual value. All of them for null and for a value of a kind that is not allowed.
     fn for_value(self, value: &Value) -> Self {
         let none = Self { map: None, scalar: None, list: None };
         match value {
@@ -203,7 +201,7 @@ impl<'s> Atom<'s> {
     }
 }
 
-/// The kind a walk treats a value as.
+/// The kind as which a walk treats a value.
 enum AtomKind<'s> {
     Map(MapAtom<'s>),
     Scalar(Scalar),
@@ -216,7 +214,7 @@ impl<'s> MapAtom<'s> {
         let preserve = preserve || schema.preserve_unknown;
         let object = object || schema.embedded_resource;
         let element = match &schema.additional {
-            // An object that declares nothing takes anything.
+            // An object without declarations accepts anything.
             Additional::None if preserve || (schema.properties.is_empty() && !object) => {
                 Type(Source::Deduced)
             }
@@ -228,7 +226,7 @@ impl<'s> MapAtom<'s> {
         Self { declared: Some(schema), preserve, object, element, atomic }
     }
 
-    /// The type of a named field, if it is declared.
+    /// The type of a field, if it is declared.
     fn field(&self, name: &str) -> Option<Type<'s>> {
         if self.object {
             match name {
@@ -241,7 +239,7 @@ impl<'s> MapAtom<'s> {
         Some(Type::child(schema, self.preserve))
     }
 
-    /// The type of any key: its declared field, or what other keys hold.
+    /// The type of any key: its declared field, or the type of additional keys.
     fn child(&self, name: &str) -> Type<'s> {
         self.field(name).unwrap_or(self.element)
     }
@@ -287,25 +285,25 @@ impl<'s> Keys<'s> {
     }
 }
 
-/// One thing wrong with a value.
+/// One mismatch between a value and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedError {
-    /// Where, as messages show paths.
+    /// Path, in the form of messages.
     pub path: String,
-    /// What.
+    /// Description of the mismatch.
     pub message: String,
 }
 
-/// Everything found wrong with a value; never empty when returned.
+/// All mismatches of a value; never empty when returned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TypedErrors {
     errors: Vec<TypedError>,
-    /// Found, but one too many to be kept.
+    /// Errors beyond the limit, only counted.
     more: usize,
 }
 
 impl TypedErrors {
-    /// Adds an error about what is at a path, or counts it if there are too many.
+    /// Adds an error at a path, or counts it beyond the limit.
     fn push(&mut self, path: impl FnOnce() -> String, message: impl Into<String>) {
         if self.errors.len() >= Texts::MAX_ENTRIES {
             self.more += 1;
@@ -319,12 +317,12 @@ impl TypedErrors {
         self.errors.is_empty()
     }
 
-    /// How many errors were found, kept or not.
+    /// Number of errors, kept or not.
     fn found(&self) -> usize {
         self.errors.len() + self.more
     }
 
-    /// Forgets all but the first errors that were found.
+    /// Keeps only the first `found` errors.
     fn truncate(&mut self, found: usize) {
         self.errors.truncate(found);
         self.more = self.more.min(found - self.errors.len());

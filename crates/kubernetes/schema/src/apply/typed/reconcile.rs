@@ -1,14 +1,14 @@
-//! Field sets after a schema changed: who owned parts of what is a leaf now owns the leaf.
+//! Field sets after a schema change: an owner of parts of what is now a leaf owns the leaf.
 
 use super::{AtomKind, ListAtom, MapAtom, Type};
 use crate::apply::fieldpath::{Path, PathElement, Set};
 
-/// The set as the type now divides the object; `None` when nothing changes. (Leaves that became
-/// divisible are left alone: their owner keeps the whole, as upstream.)
+/// The set in terms of the current type; `None` if nothing changes. (As upstream, leaves that became divisible are
+/// unchanged: their owner keeps the whole.)
 pub fn reconcile(set: &Set, of: Type<'_>) -> Option<Set> {
     let mut walk = Reconcile { path: Vec::new(), leaves: None };
     walk.level(Some(set), of, false);
-    // The root of a leaf is both taken out with all below it and put back.
+    // The root of a leaf is both removed with everything below it and added back.
     walk.leaves.map(|leaves| set.recursive_difference(&leaves).union(&leaves))
 }
 
@@ -18,7 +18,7 @@ struct Reconcile<'s> {
 }
 
 impl<'s> Reconcile<'s> {
-    /// What the path leads to is a leaf now.
+    /// The current path is a leaf now.
     fn leaf(&mut self) {
         let path: Path = self.path.iter().copied().cloned().collect();
         self.leaves.get_or_insert_default().insert(&path);

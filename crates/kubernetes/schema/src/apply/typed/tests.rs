@@ -134,7 +134,7 @@ fn writing_a_value_owns_its_leaves_entries_and_undeclared_keys() {
             json!({"list": [{"name": "a", "value": "v"}]}),
             json!({"f:list": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:value": {}}}}),
         ),
-        // A key field that is absent takes its default into the key, not into the fields.
+        // The default of an absent key field is used in the key, not added to the fields.
         (
             json!({"ports": [{"port": 80}]}),
             json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}),
@@ -143,9 +143,9 @@ fn writing_a_value_owns_its_leaves_entries_and_undeclared_keys() {
             json!({"free": {"a": {"b": 1}, "l": [1]}}),
             json!({"f:free": {"f:a": {".": {}, "f:b": {}}, "f:l": {}}}),
         ),
-        // Entries that cannot be told apart are owned as one, without their fields.
+        // Entries with the same key are owned as one, without their fields.
         (json!({"list": [{"name": "a"}, {"name": "a"}]}), json!({"f:list": {"k:{\"name\":\"a\"}": {}}})),
-        // An empty merged list is nothing.
+        // An empty merged list has no fields.
         (json!({"set": [], "text": "a"}), json!({"f:text": {}})),
     ] {
         assert_eq!(paths(&field_set(&object(&spec), Type::object(&schema))), owned, "{spec}");
@@ -200,7 +200,7 @@ fn comparing_tells_what_was_added_modified_and_removed() {
             json!({"atomic": ["b", "a"]}),
             [nothing.clone(), json!({"f:atomic": {}}), nothing.clone()],
         ),
-        // An undeclared value that changes its kind is modified, and what it held is removed.
+        // An undeclared value that changes its kind is modified, and its content is removed.
         (
             json!({"free": {"a": {"b": 1}}}),
             json!({"free": {"a": [1]}}),
@@ -276,7 +276,7 @@ fn fields_are_taken_out_or_kept_by_path() {
         "f:list": {"k:{\"name\":\"a\"}": {"f:value": {}}, "k:{\"name\":\"b\"}": {".": {}, "f:name": {}}},
     }}))
     .unwrap();
-    // What loses all it had is null: an object without it is another step's business.
+    // What becomes empty becomes null; removing it is another step.
     assert_eq!(
         remove(&value, &fields, of)["spec"],
         json!({"struct": null, "set": ["y"], "list": [{"name": "a"}]})

@@ -1,4 +1,4 @@
-//! Whether a value is of a type: the shape only, no bounds or formats.
+//! Checks the type of a value: only its shape, no bounds or formats.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use super::{AtomKind, ListAtom, MapAtom, Scalar, Type, TypedErrors};
 use crate::apply::fieldpath::{Path, PathElement, PathText};
 use crate::patch::go;
 
-/// Whether two entries of one list may have the same key or value.
+/// Whether a list may have two entries of the same key or value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They may: stored objects.
+    /// For stored objects.
     Allowed,
-    /// They may not: applied configurations.
+    /// For applied configurations.
     Refused,
 }
 
 /// Checks a value against a type.
 ///
 /// # Errors
-/// Everything that is wrong, except that an undeclared field ends the search in its object and an entry
-/// that cannot be told apart ends it in its list.
+/// All mismatches, except that an undeclared field ends the search in its object and an entry without identity ends
+/// it in its list.
 pub fn validate(value: &Value, of: Type<'_>, duplicates: Duplicates) -> Result<(), TypedErrors> {
     let mut walk = Validate { duplicates, path: Vec::new(), errors: TypedErrors::default() };
     walk.value(value, of);
@@ -34,7 +34,7 @@ struct Validate<'v> {
     errors: TypedErrors,
 }
 
-/// One step of a path that nobody may ever want to see: nearly every value is of its type.
+/// One path element, rendered lazily: nearly every value matches its type.
 enum Step<'v> {
     Field(&'v str),
     Element(PathElement),
@@ -115,7 +115,7 @@ impl<'v> Validate<'v> {
     }
 }
 
-/// What is wrong with a scalar, if anything; null is any scalar.
+/// The mismatch of a scalar, if any. Null matches any scalar.
 pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
     let (fits, message): (bool, fn(&Value) -> String) = match scalar {
         Scalar::Numeric => {

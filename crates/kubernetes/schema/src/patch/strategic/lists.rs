@@ -1,4 +1,4 @@
-//! Merging lists: by merge key, or as sets of scalars.
+//! Merges lists by merge key, or as sets of scalars.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::meta::Field;
 use super::{DIRECTIVE, PatchError, go, merge_objects, no_merge_key, order, unknown_directive};
 
-/// What a list holds.
+/// Kind of the entries of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Objects,
     Scalars,
 }
 
-/// Merges a patch list into a list; `deletes` takes its scalars out instead.
+/// Merges a patch list into a list. With `deletes`, removes its scalars instead.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -50,11 +50,11 @@ pub(super) fn merge(
         }
     };
     let (ours, theirs) = order::partition(merged, &patch, merge_key)?;
-    // Entries that are new do not appear in the original and so in no order but the patch's.
+    // New entries are not in the original, so their order is the patch's.
     order::normalize(ours, theirs, &patch, &original, merge_key, kind)
 }
 
-/// What lists hold: all entries of all lists must be of one type, and no list.
+/// Kind of the entries: all entries of all lists must have one type, which is not a list.
 pub(super) fn element_kind(lists: &[&[Value]]) -> Result<Kind, PatchError> {
     let mut entries = lists.iter().flat_map(|list| list.iter());
     let Some(first) = entries.next() else {
@@ -73,8 +73,7 @@ pub(super) fn element_kind(lists: &[&[Value]]) -> Result<Kind, PatchError> {
     Ok(if first.is_object() { Kind::Objects } else { Kind::Scalars })
 }
 
-/// Carries out the entries of a patch that are directives: the list without what they delete, and the
-/// patch without them.
+/// Executes the directive entries of a patch. Returns the list without what they delete, and the patch without them.
 fn special_entries(
     mut original: Vec<Value>,
     patch: Vec<Value>,

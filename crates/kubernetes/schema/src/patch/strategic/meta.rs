@@ -1,4 +1,4 @@
-//! What a schema says about patching.
+//! Patch metadata of a schema.
 
 use super::PatchError;
 use crate::golang::quote;
@@ -58,7 +58,7 @@ impl<'s> Meta<'s> {
                 self.go_kind()
             )));
         }
-        // Names are matched without regard to case when there is no exact match, as Go's decoder does.
+        // As in Go's decoder, names match case-insensitively when there is no exact match.
         let folded =
             || schema.properties.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, s)| s);
         schema.properties.get(key).or_else(folded).map(AsRef::as_ref).ok_or_else(|| {
@@ -88,7 +88,7 @@ impl<'s> Field<'s> {
         }
     }
 
-    /// The field that tells entries of the list apart, or nothing.
+    /// The merge key of the list, or empty.
     pub fn merge_key(self) -> &'s str {
         self.schema.patch_merge_key.as_deref().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! Strategic merge patch: a merge patch that knows which lists merge by key, and that may say so itself
-//! with directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`).
-//! Built-in kinds only: custom resources have no strategies and the caller refuses them.
+//! Strategic merge patch: a merge patch with lists that merge by key, and with directives (`$patch`, `$retainKeys`,
+//! `$setElementOrder/…`, `$deleteFromPrimitiveList/…`). Only for built-in kinds: custom resources have no strategies,
+//! and the caller rejects them.
 
 mod lists;
 mod meta;
@@ -24,9 +24,9 @@ type Object = Map<String, Value>;
 /// Merges `patch` into `document`, an object of `schema`.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] for directives that are not what they should be,
-/// [`PatchError::Inapplicable`] for lists of lists, [`PatchError::Internal`] where upstream answers 500:
-/// a missing merge key, an element order that does not match, fields that are not of the schema.
+/// [`PatchError::Malformed`] for invalid directives, [`PatchError::Inapplicable`] for lists of lists,
+/// [`PatchError::Internal`] where upstream returns 500: a missing merge key, a mismatching element order, fields that
+/// are not in the schema.
 pub fn apply(document: Value, patch: Value, schema: &Schema) -> Result<Value, PatchError> {
     let patch = match patch {
         Value::Object(patch) => patch,
@@ -78,7 +78,7 @@ fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
     PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
 }
 
-/// The field a directive with a prefix is about.
+/// The field of a directive with a prefix.
 fn field_of<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
     key.split_once('/').filter(|(directive, _)| *directive == prefix).map(|(_, field)| field)
 }
@@ -101,7 +101,7 @@ fn merge_objects(mut original: Object, mut patch: Object, meta: Meta<'_>) -> Res
         let key = if deletes {
             let field = field_of(&key, DELETE_FROM_LIST)
                 .ok_or_else(|| PatchError::Malformed("invalid patch format of primitive list".to_owned()))?;
-            // Upstream takes an empty field name for none.
+            // Upstream treats an empty field name as none.
             if field.is_empty() { key.clone() } else { field.to_owned() }
         } else {
             key
@@ -138,12 +138,12 @@ fn merge_objects(mut original: Object, mut patch: Object, meta: Meta<'_>) -> Res
     Ok(original)
 }
 
-/// Whether two values have one Go type.
+/// Whether two values have the same Go type.
 fn same_type(a: &Value, b: &Value) -> bool {
     go::type_name(a) == go::type_name(b)
 }
 
-/// Takes a value the original does not have: without nulls and without what holds a directive.
+/// Adds a value that the original does not have, without nulls and without values that contain a directive.
 fn insert_new(original: &mut Object, key: String, mut value: Value) {
     drop_nulls(&mut value);
     match without_directives(value) {
@@ -175,7 +175,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// `$retainKeys`: all fields of the original that are not listed go, and the patch may have no others.
+/// `$retainKeys`: removes all fields of the original that are not listed. The patch may have no others.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
@@ -194,7 +194,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
     Ok(())
 }
 
-/// `$setElementOrder/…`: merges the lists it is about and puts their entries in its order.
+/// `$setElementOrder/…`: merges its lists and orders their entries.
 fn merge_ordered_lists(original: &mut Object, patch: &mut Object, meta: Meta<'_>) -> Result<(), PatchError> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
     for key in keys {

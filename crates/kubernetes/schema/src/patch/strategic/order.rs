@@ -1,4 +1,4 @@
-//! The order of merged lists: first what the patch asks for, then what the original had.
+//! The order of merged lists: first that of the patch, then that of the original.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::lists::Kind;
 use super::{DIRECTIVE, ELEMENT_ORDER, PatchError, bad_type, go, no_merge_key};
 
-/// What stands for an entry in comparisons: its merge key, or itself.
+/// Identity of an entry: its merge key, or itself.
 fn identity(entry: &Value, merge_key: &str) -> String {
     if merge_key.is_empty() {
         entry.to_string()
@@ -25,7 +25,7 @@ fn is_deletion(entry: &Value) -> bool {
     entry.get(DIRECTIVE).and_then(Value::as_str) == Some("delete")
 }
 
-/// Whether the entries of a patch come in the order that its own directive sets.
+/// Whether the entries of a patch are in the order of its own directive.
 pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -69,7 +69,7 @@ pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result
     )))
 }
 
-/// Entries that a list names, and the others.
+/// Splits entries into those that a list names and the others.
 pub(super) fn partition(
     merged: Vec<Value>,
     by: &[Value],
@@ -92,8 +92,8 @@ pub(super) fn partition(
     Ok(merged.into_iter().partition(|entry| named.contains(&identity(entry, merge_key))))
 }
 
-/// The entries of the patch in the patch's order and the others in the original's, merged so that others
-/// keep their places relative to entries of the patch that the original also has.
+/// The entries of the patch in the patch's order and the others in the original's, merged so that others keep their
+/// position relative to common entries.
 pub(super) fn normalize(
     ours: Vec<Value>,
     theirs: Vec<Value>,
@@ -155,12 +155,12 @@ fn sorted(
     Ok(placed.into_iter().map(|(_, entry)| entry).chain(deletions).collect())
 }
 
-/// Upstream sorts with a comparison that calls an entry without a place less than all others. Its sort
-/// then moves every such entry to the front, one after the other.
+/// Upstream's comparison sorts an entry without a position before all others. Its sort then moves every such entry to
+/// the front, one after the other.
 fn reverse_unplaced(placed: &mut [(Option<usize>, Value)]) {
     const SMALL: usize = 20;
     if placed.len() > SMALL {
-        // Larger lists depend on the sort's inner blocks; nothing can rely on that.
+        // The order of larger lists depends on internals of the sort; clients cannot rely on it.
         placed.sort_by_key(|(place, _)| *place);
         return;
     }

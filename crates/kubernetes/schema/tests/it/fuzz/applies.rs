@@ -1,4 +1,4 @@
-//! Any configuration applied over any object: an object whose owners can be read again, or an error.
+//! Applies any configuration to any object: the result has owners that can be decoded, or there is an error.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{arbitrary, config};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// One schema for `v1`; `v2` is the same, `v3` cannot be converted to, and there are no others.
+/// One schema for `v1`; `v2` is the same, conversion to `v3` fails, and there are no others.
 struct Kind(Arc<Schema>);
 
 impl Versions for Kind {
@@ -30,7 +30,7 @@ impl Versions for Kind {
     }
 }
 
-/// Field sets as they are stored, right and wrong.
+/// Stored field sets, valid and invalid.
 fn fields() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         6 => prop::sample::select(vec![

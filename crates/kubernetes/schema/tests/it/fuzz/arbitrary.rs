@@ -1,10 +1,10 @@
-//! Random JSON, and random schemas that use every keyword, rightly and wrongly.
+//! Random JSON, and random schemas that use every keyword, correctly and incorrectly.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Few names, so that schemas and objects meet.
+/// Few names, so that schemas and objects have some in common.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "a",
@@ -74,7 +74,7 @@ pub fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A keyword that has no schema in it.
+/// A keyword without a nested schema.
 fn plain_keyword() -> impl Strategy<Value = (String, Value)> {
     let keyword = |key: &'static str, values: Vec<Value>| {
         prop::sample::select(values).prop_map(move |value| (key.to_owned(), value))

@@ -1,5 +1,5 @@
-//! Claims about any input: nothing panics, nothing hangs, nothing grows without bound.
-//! `cargo xtask fuzz` runs them for longer, with random seeds.
+//! Properties that hold for any input: no panic, no hang, no unbounded growth. `cargo xtask fuzz` runs them for
+//! longer, with random seeds.
 
 mod applies;
 mod arbitrary;
@@ -8,9 +8,9 @@ mod verdicts;
 
 use proptest::test_runner::Config;
 
-/// `usual` cases, unless `PROPTEST_CASES` says otherwise.
-fn config(usual: u32) -> Config {
+/// `cases` cases, unless `PROPTEST_CASES` is set.
+fn config(cases: u32) -> Config {
     let default = Config::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { usual };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
     Config { cases, failure_persistence: None, ..default }
 }

@@ -1,4 +1,4 @@
-//! Any patch on any document: a result within bounds, or an error.
+//! Applies any patch to any document: a result within bounds, or an error.
 
 use capstan_schema::Schema;
 use capstan_schema::patch::{MAX_DEPTH, depth, json, merge, strategic};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arbitrary, config};
 
-/// Pointers that often lead somewhere.
+/// Pointers that often exist.
 fn pointer() -> impl Strategy<Value = String> {
     let token = prop_oneof![
         6 => prop::sample::select(vec!["a", "b", "c", "spec", "metadata", "name", "labels", "0", "1", "-"])
@@ -38,7 +38,7 @@ fn operation() -> impl Strategy<Value = Value> {
     )
 }
 
-/// A document with the directives of strategic merge patches here and there.
+/// A document with some directives of strategic merge patches.
 fn directed() -> impl Strategy<Value = Value> {
     let directive = prop::sample::select(vec![
         ("$patch", json!("replace")),

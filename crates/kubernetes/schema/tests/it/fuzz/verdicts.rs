@@ -1,4 +1,4 @@
-//! Claims about any input.
+//! Validates any object against any schema.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ proptest! {
         let Ok(schema) = Schema::from_json(&schema) else { return Ok(()) };
         let mut once = object(content);
         if decode(&mut once, &schema, Decode::default()).is_ok() {
-            // What defaults bring along is pruned on the next pass, so compare from there on.
+            // Defaults are pruned on the next pass, so compare from there on.
             prune::prune(&mut once, &schema);
             let mut twice = once.clone();
             prop_assert!(prune::prune(&mut twice, &schema).is_empty());
