@@ -150,6 +150,7 @@ impl Field {
         self
     }
 
+    /// The declared type of the property.
     #[must_use]
     pub fn decl(&self) -> &DeclType {
         &self.decl
