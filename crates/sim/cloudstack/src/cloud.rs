@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::call::{Call, Caller};
 use crate::error::{ApiError, Result};
+use crate::events::EventLog;
 use crate::jobs::{Event, Job};
 use crate::model::compute::{AffinityGroup, KubernetesCluster, SshKey, Tag, Vm, Volume, VolumeKind};
 use crate::model::identity::{Account, Domain, Project, Resource, RoleType, User};
@@ -66,6 +67,7 @@ pub(crate) struct Cloud {
     pub(crate) tags: Vec<Tag>,
 
     pub(crate) jobs: Table<Job>,
+    pub(crate) log: EventLog,
     pub(crate) events: BTreeMap<(Timestamp, u64), Event>,
     pub(crate) event_count: u64,
     /// Starts and stops of machines that hosts fail, by command, and how often still.

@@ -39,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) command: &'static Command,
     pub(crate) account: Key<Account>,
     pub(crate) user: Key<User>,
+    /// Owner of what it is about.
+    pub(crate) concerned: Key<Account>,
     /// Type and UUID of what it is about.
     pub(crate) instance: (Option<&'static str>, Option<String>),
     pub(crate) outcome: Option<Result<Value>>,
@@ -102,14 +104,15 @@ impl Cloud {
     pub(crate) fn submit(
         &mut self,
         command: &'static Command,
-        account: Key<Account>,
-        user: Key<User>,
+        (account, user): (Key<Account>, Key<User>),
+        concerned: Key<Account>,
         submission: Submission,
     ) -> Key<Job> {
         let job = Job {
             command,
             account,
             user,
+            concerned,
             instance: submission.instance,
             outcome: None,
             completed: None,
@@ -117,6 +120,7 @@ impl Cloud {
         };
         let uuid = self.fresh_uuid();
         let key = self.jobs.insert(uuid, self.now, job);
+        self.log_begin(key);
         self.schedule(submission.after, Event::Job(key, submission.work));
         key
     }
@@ -167,6 +171,7 @@ impl Cloud {
         let row = &mut self.jobs[job];
         row.outcome = Some(outcome);
         row.completed = Some(now);
+        self.log_end(job);
     }
 
     /// The job that is under way about a thing.

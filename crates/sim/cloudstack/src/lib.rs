@@ -22,6 +22,7 @@ mod catalog;
 mod cloud;
 mod commands;
 mod error;
+mod events;
 mod faults;
 mod floating;
 mod found;

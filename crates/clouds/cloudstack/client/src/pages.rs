@@ -39,6 +39,18 @@ impl Client {
         Err(self.error(C::NAME, ErrorKind::Unsettled))
     }
 
+    /// The first `size` entries that a list command finds, and how many there are in all.
+    pub async fn first_page<C: List>(&self, command: &C, size: u32) -> Result<(Vec<C::Item>, usize), Error> {
+        let mut parameters = self.parameters(command)?;
+        parameters.push(("page".to_owned(), "1".to_owned()));
+        parameters.push(("pagesize".to_owned(), size.to_string()));
+        let inside = self.send(C::NAME, &parameters).await?;
+        let read: Page<C::Item> =
+            read_page(&inside, C::KEY).map_err(|error| self.error(C::NAME, unreadable(&error)))?;
+        let count = read.count.unwrap_or(read.items.len());
+        Ok((read.items, count))
+    }
+
     /// The one thing that a list command finds, if there is one.
     pub async fn find<C: List>(&self, command: &C) -> Result<Option<C::Item>, Error> {
         let mut found = self.list(command).await?;

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod affinity;
+mod events;
 mod firewall;
 mod forwarding;
 mod identity;
@@ -33,6 +34,7 @@ use crate::model::identity::RoleType;
 pub(crate) const ALL: &[&[Command]] = &[
     addresses::COMMANDS,
     affinity::COMMANDS,
+    events::COMMANDS,
     firewall::COMMANDS,
     forwarding::COMMANDS,
     identity::COMMANDS,

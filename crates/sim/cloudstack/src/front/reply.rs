@@ -80,7 +80,8 @@ impl Reply {
             Answer::Page(key, count, entries) => page(key, count, entries),
             Answer::Job(submission) => {
                 let id = submission.id.clone();
-                let job = cloud.submit(call.command, call.caller.account, call.caller.user, submission);
+                let (caller, concerned) = (call.caller, cloud.concerned(call));
+                let job = cloud.submit(call.command, (caller.account, caller.user), concerned, submission);
                 let mut body = json!({"jobid": cloud.jobs[job].uuid});
                 if let Some(id) = id {
                     body["id"] = json!(id);

@@ -106,3 +106,24 @@ async fn names_are_found_in_any_case_and_lists_of_networks_begin_with_the_newest
     assert_eq!(world.get("alice", "listNetworks", &[("name", "Fir")]).await.body, json!({}));
     assert_eq!(world.get("alice", "listNetworks", &[("keyword", "IRS")]).await.body["count"], 1);
 }
+
+#[tokio::test]
+async fn what_an_administrator_deletes_shows_in_the_event_log_of_the_owner() {
+    let world = World::new();
+    let network = world.network("alice", "net1").await;
+    let made =
+        world.get("alice", "createEgressFirewallRule", &[("networkid", &network), ("protocol", "all")]).await;
+    world.wait("alice", &made).await;
+    let id = made.body["id"].as_str().unwrap().to_owned();
+    world.done("admin", "deleteEgressFirewallRule", &[("id", &id)]).await;
+    let page = [("page", "1"), ("pagesize", "3")];
+    let newest = world.get("alice", "listEvents", &page).await.body;
+    // The first page holds the newest events, and inside it the oldest comes first.
+    let shown: Vec<_> =
+        newest["event"].as_array().unwrap().iter().map(|it| (&it["type"], &it["state"])).collect();
+    let closing = json!("FIREWALL.EGRESS.CLOSE");
+    let states = [json!("Scheduled"), json!("Started"), json!("Completed")];
+    assert_eq!(shown, states.iter().map(|state| (&closing, state)).collect::<Vec<_>>());
+    assert_eq!((&newest["count"], &newest["event"][0]["account"]), (&json!(6), &json!("alice")));
+    assert_eq!(world.get("bob", "listEvents", &page).await.body, json!({}));
+}

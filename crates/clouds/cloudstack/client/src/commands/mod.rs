@@ -2,6 +2,7 @@
 
 mod addresses;
 mod affinity;
+mod events;
 mod firewall;
 mod identity;
 mod jobs;
@@ -19,6 +20,7 @@ mod zones;
 
 pub use addresses::{AssociateIpAddress, DisassociateIpAddress, ListPublicIpAddresses};
 pub use affinity::{CreateAffinityGroup, DeleteAffinityGroup, ListAffinityGroups, UpdateVmAffinityGroup};
+pub use events::ListEvents;
 pub use firewall::{
     CreateEgressFirewallRule, CreateFirewallRule, CreateRoutingFirewallRule, DeleteEgressFirewallRule,
     DeleteFirewallRule, DeleteRoutingFirewallRule, ListEgressFirewallRules, ListFirewallRules,

@@ -6,6 +6,7 @@
 
 mod address;
 mod affinity;
+mod event;
 mod identity;
 mod job;
 mod machine;
@@ -21,6 +22,7 @@ mod zone;
 pub use crate::loose::Amount;
 pub use address::{AddressState, PublicIpAddress};
 pub use affinity::AffinityGroup;
+pub use event::Event;
 pub use identity::{
     Account, Domain, Project, ProjectState, Quota, ResourceLimit, SshKeyPair, User, UserKeys, UserState,
 };
