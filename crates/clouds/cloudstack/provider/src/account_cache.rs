@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::deployments::{Deployment, Deployments};
+use crate::drift::{DriftDetector, NetworkInventory, Polled};
 
 /// Maximum age of a cached machine that is being deployed or deleted.
 pub(crate) const MOVING: Duration = Duration::from_millis(2500);
@@ -35,7 +36,7 @@ pub struct MachineSnapshot {
 
 /// What the cloud lists for one account.
 #[derive(Default)]
-pub(crate) struct AccountCache(Mutex<Cached>);
+pub(crate) struct AccountCache(Mutex<Cached>, Mutex<DriftDetector>);
 
 #[derive(Default)]
 struct Cached {
@@ -183,6 +184,22 @@ impl AccountCache {
     /// Drops all cached networks.
     pub(crate) async fn networks_changed(&self) {
         self.0.lock().await.networks.clear();
+        self.1.lock().await.changed();
+    }
+
+    /// Whether somebody removed something from the networks of the account, at most a minute old.
+    pub(crate) async fn removals(&self, client: &Client, scope: &Scope) -> Result<Polled, Error> {
+        self.1.lock().await.poll(client, scope).await
+    }
+
+    /// The networks of the account and what is on them, listed after a moment; and when.
+    pub(crate) async fn inventory(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        after: Instant,
+    ) -> Result<(Instant, Arc<NetworkInventory>), Error> {
+        self.1.lock().await.inventory(client, scope, after).await
     }
 
     /// Drops what is cached of a machine.

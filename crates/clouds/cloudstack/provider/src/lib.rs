@@ -20,6 +20,7 @@ mod clouds;
 mod cluster;
 pub mod code;
 mod deployments;
+mod drift;
 mod error;
 mod failure_domain;
 mod inventory;

@@ -11,13 +11,14 @@ use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::names::finalizer::ISOLATED_NETWORK as FINALIZER;
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackIsolatedNetwork};
 use capstan_controller::{Call, Failure, Look, Wait};
-use capstan_object::ConditionStatus::{False, True};
+use capstan_object::ConditionStatus::{False, True, Unknown};
 use capstan_object::Conditions;
 
 use super::claim::Identity;
 use super::endpoint::{Choice, Site};
 use super::mark::{self, is_ours};
 use super::{Facts, IsolatedNetworks, Made, NetworkCall, NetworkOrder, delete};
+use crate::account_cache::SETTLED;
 use crate::annotation;
 
 pub(super) type Decision = capstan_controller::Decision<IsolatedNetworks>;
@@ -128,13 +129,17 @@ pub(super) fn decide(look: &Look<IsolatedNetworks>) -> Decision {
         match (&look.seen.facts, &look.seen.cluster) {
             (Some(Err(cause)), _) => {
                 cause.wait(&mut decision);
-                ready(look, &mut decision, ConditionState::new(False, cause.reason, cause.text()));
+                // What was set up is as it was last seen: a cloud that does not answer is no network that is gone.
+                let settled = look.object.status.ready && !deleting;
+                let status = if settled { Unknown } else { False };
+                ready(look, &mut decision, ConditionState::new(status, cause.reason, cause.text()));
             }
             (Some(Ok(facts)), Some(cluster)) if deleting => {
                 delete::delete(look, facts, cluster, &mut decision)
             }
             (Some(Ok(facts)), Some(cluster)) => keep(look, facts, cluster, &mut decision),
             (None, Some(cluster)) if look.object.status.ready => {
+                look.seen.next_poll.map(|next| decision.again_in(next));
                 mark::keep(look, None, cluster, &mut decision);
             }
             (None, Some(_)) if !deleting || look.seen.domain.is_some() => {
@@ -243,9 +248,7 @@ fn keep(look: &Look<IsolatedNetworks>, facts: &Facts, cluster: &CloudStackCluste
     status.initialization.provisioned = Some(true);
     let message = site.let_in_by_others(&made).unwrap_or_default();
     ready(look, decision, ConditionState::new(True, reason::PROVISIONED, message));
-    if look.seen.ill {
-        decision.again_in(UNWELL);
-    }
+    decision.again_in(if look.seen.ill { UNWELL } else { SETTLED });
     mark::keep(look, Some(network), cluster, decision);
 }
 

@@ -1,6 +1,6 @@
 //! What the cloud has of a network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use capstan_cloudstack_client::commands::{
 use capstan_cloudstack_client::model::{
     AddressState, FirewallRule, LoadBalancerRule, Network, NetworkOffering, PublicIpAddress, RuleState, Tag,
 };
-use capstan_cloudstack_client::{Error, ZoneId};
+use capstan_cloudstack_client::{Error, NetworkId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
@@ -22,11 +22,13 @@ use tokio::time::Instant;
 
 use super::Made;
 use super::claim::{Identity, holder, owns};
+use super::decide::{allowed, is_asked};
 use super::mark::{is_ours, mark};
 use super::order::offering_name;
 use crate::account_cache::JUST_NOW;
 use crate::clouds::Access;
 use crate::code;
+use crate::drift::NetworkInventory;
 use crate::error::CloudError;
 use crate::leaving;
 
@@ -89,16 +91,35 @@ fn tag(key: String) -> Tag {
 
 /// What is known of networks because our own calls said so: it need not be asked again at every step.
 #[derive(Default)]
-pub(super) struct Ledger(Mutex<BTreeMap<Key, (Instant, Facts)>>);
+pub(super) struct Ledger {
+    facts: Mutex<BTreeMap<Key, (Instant, Facts)>>,
+    /// When each network was last compared with the cloud.
+    compared: Mutex<BTreeMap<Key, Instant>>,
+    /// Networks that differ from their record, until they do not.
+    drifted: Mutex<BTreeSet<Key>>,
+}
 
 impl Ledger {
+    /// Drops what is known of a network.
     pub(super) fn forget(&self, key: &Key) {
-        self.0.lock().remove(key);
+        self.facts.lock().remove(key);
+        self.compared.lock().remove(key);
+    }
+
+    /// The object is gone.
+    pub(super) fn drop_object(&self, key: &Key) {
+        self.forget(key);
+        self.drifted.lock().remove(key);
+    }
+
+    /// The network differed from its record when it was last compared.
+    pub(super) fn has_drifted(&self, key: &Key) -> bool {
+        self.drifted.lock().contains(key)
     }
 
     /// Takes over what a call changed.
     pub(super) fn record(&self, key: &Key, change: Change) {
-        let mut all = self.0.lock();
+        let mut all = self.facts.lock();
         let Some((_, facts)) = all.get_mut(key) else { return };
         match change {
             Change::Network(network) => {
@@ -135,18 +156,110 @@ impl Ledger {
         cluster: &CloudStackCluster,
         access: &Access,
     ) -> Result<Facts, CloudError> {
+        let facts = self.recall(object, domain, cluster, access).await?;
+        if facts.is_as_recorded(object, cluster) {
+            self.drifted.lock().remove(&object.key());
+        }
+        Ok(facts)
+    }
+
+    async fn recall(
+        &self,
+        object: &CloudStackIsolatedNetwork,
+        domain: &CloudStackFailureDomain,
+        cluster: &CloudStackCluster,
+        access: &Access,
+    ) -> Result<Facts, CloudError> {
         let key = object.key();
-        if let Some((_, facts)) = self.0.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
+        if let Some((_, facts)) = self.facts.lock().get(&key).filter(|(at, _)| at.elapsed() <= FRESH) {
             return Ok(facts.clone());
         }
+        let asked = Instant::now();
         let facts = ask(object, domain, cluster, access).await?;
+        self.compared.lock().insert(key.clone(), asked);
         // An offering that is missing may be there at the next look.
         if facts.network.is_none() && facts.offerings.is_empty() {
             self.forget(&key);
             return Ok(facts);
         }
-        self.0.lock().insert(key, (Instant::now(), facts.clone()));
+        self.facts.lock().insert(key, (Instant::now(), facts.clone()));
         Ok(facts)
+    }
+
+    /// What the cloud has of a network that was set up, if it differs from the record. Costs nothing but the poll of the
+    /// account unless somebody removed something there.
+    pub(super) async fn drift(
+        &self,
+        object: &CloudStackIsolatedNetwork,
+        domain: &CloudStackFailureDomain,
+        cluster: &CloudStackCluster,
+        access: &Access,
+    ) -> Result<(Option<Facts>, Duration), CloudError> {
+        let explain = |error: Error| access.explain(&error);
+        let (key, scope) = (object.key(), access.scope());
+        let polled = access.cache.removals(&access.client, &scope).await.map_err(explain)?;
+        let compared = self.compared.lock().get(&key).copied();
+        let after = match (compared, polled.removed) {
+            (Some(_), None) => return Ok((None, polled.next)),
+            (Some(compared), Some(removed)) if compared >= removed => return Ok((None, polled.next)),
+            (_, Some(removed)) => removed,
+            // Nobody has compared it since this process began.
+            (None, None) => Instant::now(),
+        };
+        let listed = access.cache.inventory(&access.client, &scope, after).await;
+        let (at, inventory) = listed.map_err(explain)?;
+        if Facts::of(&inventory, &object.spec.id).is_some_and(|facts| facts.is_as_recorded(object, cluster)) {
+            self.compared.lock().insert(key, at);
+            return Ok((None, polled.next));
+        }
+        // What is missing in a list of the account may be somebody else's: the network itself is asked before anything is
+        // made.
+        self.forget(&key);
+        self.drifted.lock().insert(key);
+        access.cache.networks_changed().await;
+        let facts = self.facts(object, domain, cluster, access).await?;
+        Ok((Some(facts), polled.next))
+    }
+}
+
+impl Facts {
+    /// What an inventory has of a network, if it has the network.
+    fn of(inventory: &NetworkInventory, id: &str) -> Option<Self> {
+        let network = inventory.networks.iter().find(|network| network.id.as_str() == id)?;
+        let on = |network: &Option<NetworkId>| network.as_ref().is_some_and(|network| network.as_str() == id);
+        let firewall = |rules: &[FirewallRule]| -> Vec<FirewallRule> {
+            let here = rules.iter().filter(|rule| on(&rule.networkid) && !going(rule.state.as_ref()));
+            here.cloned().collect()
+        };
+        let rules = inventory.rules.iter().filter(|rule| on(&rule.networkid) && !going(rule.state.as_ref()));
+        let addresses = inventory.addresses.iter().filter(|address| on(&address.associatednetworkid));
+        Some(Self {
+            network: Some(network.clone()),
+            addresses: addresses.cloned().collect(),
+            rules: rules.cloned().collect(),
+            openings: firewall(&inventory.ingress),
+            exits: firewall(&inventory.egress),
+            ..Self::default()
+        })
+    }
+
+    /// Everything that the object records, or that its cluster asks for, is there.
+    fn is_as_recorded(&self, object: &CloudStackIsolatedNetwork, cluster: &CloudStackCluster) -> bool {
+        let status = &object.status;
+        let address = status.public_ip_id.as_str();
+        let Ok(port) = u16::try_from(object.spec.control_plane_endpoint.port) else { return false };
+        let is_open = |cidr: &String| self.openings_on(address, port).any(|(_, who)| who == cidr);
+        let made = Made::of(&object.metadata);
+        let opens = made.opened.unwrap_or(made.rule.is_some()) || !made.openings.is_empty();
+        let opened = match is_asked(cluster) {
+            true => allowed(cluster).iter().all(is_open),
+            // Where others decide who comes in, nothing is missing.
+            false => !opens || self.leading_to(address, port).next().is_some(),
+        };
+        opened
+            && self.lets_out()
+            && self.addresses.iter().any(|known| known.id.as_str() == address)
+            && self.rules.iter().any(|rule| rule.id.as_str() == status.load_balancer_rule_id)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Owns: CloudStackIsolatedNetworks, their finalizer, endpoint and status; in the cloud the network if it had to be made,
 //! an address, the rule for the API server, and what lets packets in and out. Reads: the failure domain, the
-//! CloudStackCluster, the cloud until everything is there once, and again while the cluster is not well.
+//! CloudStackCluster, the cloud until everything is there once, again while the cluster is not well, and each minute the
+//! removals in its account.
 //!
 //! ```text
 //! network (by id, by our mark, by name) ─▶ address ─▶ rule on its port ─▶ who may come in ─▶ what may go out
@@ -26,6 +27,7 @@ mod order;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::core::{Cluster, condition, label};
@@ -77,6 +79,8 @@ pub struct Seen {
     pub neighbours: Vec<Neighbour>,
     /// The cluster fell ill after everything was there.
     pub ill: bool,
+    /// Time until the account is polled again for removals.
+    pub next_poll: Option<Duration>,
     /// What the cloud has; `None` if nobody had to ask.
     pub facts: Option<Result<Facts, CloudError>>,
 }
@@ -157,11 +161,20 @@ impl Controller for IsolatedNetworks {
         let ill = cluster_of(&object.metadata, view)?.is_some_and(|it| decide::fell_ill(object, &it));
         let mut seen = Seen { domain, cluster, ill, ..Seen::default() };
         let (Some(domain), Some(cluster)) = (&seen.domain, &seen.cluster) else { return Ok(seen) };
-        if domain.spec.zone.id.is_empty() || !(ill || decide::must_ask(object, cluster)) {
+        if domain.spec.zone.id.is_empty() {
             return Ok(seen);
         }
+        let unsettled = ill || decide::must_ask(object, cluster) || self.ledger.has_drifted(&object.key());
         let facts = match self.clouds.access(&domain.spec, view).await {
-            Ok(access) => self.ledger.facts(object, domain, cluster, &access).await,
+            Ok(access) if unsettled => self.ledger.facts(object, domain, cluster, &access).await,
+            Ok(access) => match self.ledger.drift(object, domain, cluster, &access).await {
+                Ok((None, next)) => {
+                    seen.next_poll = Some(next);
+                    return Ok(seen);
+                }
+                Ok((Some(facts), _)) => Ok(facts),
+                Err(cause) => Err(cause),
+            },
             Err(cause) => Err(cause),
         };
         seen.elsewhere = is_elsewhere(object, cluster, view)?;
@@ -223,8 +236,9 @@ impl Controller for IsolatedNetworks {
     }
 
     fn gone(&self, key: &Key) {
-        self.ledger.forget(key);
+        self.ledger.drop_object(key);
     }
+    Ok(None)
 }
 
 /// The networks of a cluster, by the cluster's name.

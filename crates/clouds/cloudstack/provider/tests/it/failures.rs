@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use capstan_cloudstack_client::Client;
 use capstan_cloudstack_client::commands::{
-    DeleteLoadBalancerRule, ListLoadBalancerRuleInstances, ListLoadBalancerRules,
+    DeleteEgressFirewallRule, DeleteFirewallRule, DeleteLoadBalancerRule, DisassociateIpAddress,
+    ListEgressFirewallRules, ListFirewallRules, ListLoadBalancerRuleInstances, ListLoadBalancerRules,
+    ListPublicIpAddresses,
 };
 use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{KindName, Patch};
@@ -13,6 +16,7 @@ use capstan_sim_cloudstack::{Credentials, Fault};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::features::a_network_is_there;
 use crate::manifests::{self, KEYS, NAME, NAMESPACE};
 use crate::story::Act::{self, Check, Create, Delete, During, ScaleWorkers};
 use crate::story::{Story, failed};
@@ -168,4 +172,86 @@ fn requests_and_replies_that_get_lost_on_the_wire_double_nothing() {
         })
     }
     goes_well(&[During(mishap), Create, Delete]);
+}
+
+/// What leads to an API server and out of its network.
+#[derive(Debug, PartialEq)]
+struct Path {
+    addresses: Vec<String>,
+    rules: usize,
+    members: usize,
+    ingress: usize,
+    egress: usize,
+}
+
+async fn path(owner: &Client) -> Result<Path, Violation> {
+    let rules = owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)?;
+    let mut members = 0;
+    for rule in &rules {
+        let question = ListLoadBalancerRuleInstances { id: rule.id.clone(), applied: None };
+        members += owner.list(&question).await.map_err(failed)?.len();
+    }
+    let addresses = owner.list(&ListPublicIpAddresses::default()).await.map_err(failed)?;
+    Ok(Path {
+        addresses: addresses.iter().map(|address| address.ipaddress.to_string()).collect(),
+        rules: rules.len(),
+        members,
+        ingress: owner.list(&ListFirewallRules::default()).await.map_err(failed)?.len(),
+        egress: owner.list(&ListEgressFirewallRules::default()).await.map_err(failed)?.len(),
+    })
+}
+
+/// A minute after something was removed everything is as it was.
+async fn is_restored(world: &mut World<'_>, cloud: &Cloud, before: &Path) -> Result<(), Violation> {
+    let owner = cloud.client("capstan");
+    if path(&owner).await? == *before {
+        return Err(failed("nothing was removed"));
+    }
+    // Orders take a second or two.
+    world.pass(Duration::from_secs(60 + 5)).await?;
+    let after = path(&owner).await?;
+    match after == *before {
+        true => Ok(()),
+        false => Err(failed(format!("{after:?} instead of {before:?}"))),
+    }
+}
+
+#[test]
+fn rules_that_somebody_deletes_under_a_healthy_cluster_are_made_again_within_a_minute() {
+    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let owner = cloud.client("capstan");
+            let operator = cloud.client("admin");
+            let before = path(&owner).await?;
+            for rule in owner.list(&ListLoadBalancerRules::default()).await.map_err(failed)? {
+                owner.run(&DeleteLoadBalancerRule { id: rule.id }).await.map_err(failed)?;
+            }
+            is_restored(world, cloud, &before).await?;
+            for rule in owner.list(&ListFirewallRules::default()).await.map_err(failed)? {
+                operator.run(&DeleteFirewallRule { id: rule.id }).await.map_err(failed)?;
+            }
+            is_restored(world, cloud, &before).await?;
+            for rule in owner.list(&ListEgressFirewallRules::default()).await.map_err(failed)? {
+                owner.run(&DeleteEgressFirewallRule { id: rule.id }).await.map_err(failed)?;
+            }
+            is_restored(world, cloud, &before).await
+        })
+    }
+    goes_well(&[Create, Check(check), Delete]);
+}
+
+#[test]
+fn an_address_that_somebody_releases_is_taken_again_within_a_minute_with_all_that_was_on_it() {
+    fn check<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let owner = cloud.client("capstan");
+            let before = path(&owner).await?;
+            let addresses = owner.list(&ListPublicIpAddresses::default()).await.map_err(failed)?;
+            for address in addresses.into_iter().filter(|address| !address.issourcenat) {
+                owner.run(&DisassociateIpAddress { id: address.id }).await.map_err(failed)?;
+            }
+            is_restored(world, cloud, &before).await
+        })
+    }
+    goes_well(&[Check(a_network_is_there), Create, Check(check)]);
 }
