@@ -58,6 +58,12 @@ pub fn isolated_network_object(cluster: &str, network: &str) -> String {
     name.strip_suffix('-').unwrap_or(&name).to_owned()
 }
 
+/// The object of the isolated network of a failure domain, where another zone's network of the same name has the name that
+/// CAPC gives.
+pub fn isolated_network_object_of(cluster: &str, network: &str, failure_domain: &str) -> String {
+    isolated_network_object(cluster, &format!("{network}-{failure_domain}"))
+}
+
 /// Whose machines an affinity group keeps together or apart.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupOwner<'a> {

@@ -93,7 +93,10 @@ fn tell_domains(look: &Look<CloudStackClusters>, cluster: &str, decision: &mut D
         .collect();
     let domain = |domain: &CloudStackFailureDomainSpec| {
         let resolved = object_of(look, domain, cluster).map_or(&domain.zone, |object| &object.spec.zone);
-        let network = names::isolated_network_object(cluster, &resolved.network.name);
+        let own = names::isolated_network_object_of(cluster, &resolved.network.name, &domain.name);
+        let plain = names::isolated_network_object(cluster, &resolved.network.name);
+        let has_own = look.seen.networks.iter().any(|(network, _)| *network == own);
+        let network = if has_own { own } else { plain };
         FailureDomain {
             name: domain.name.clone(),
             control_plane: Some(serving.is_empty() || serving.contains(&network.as_str())),

@@ -15,7 +15,7 @@ use capstan_object::{Conditions, ObjectMeta, OwnerReference};
 
 use super::{FailureDomains, Place};
 use crate::code;
-use crate::error::CloudError;
+use crate::error::{CloudError, PATIENCE};
 use crate::isolated_network::Made;
 
 type Decision = capstan_controller::Decision<FailureDomains>;
@@ -72,11 +72,32 @@ fn keep(look: &Look<FailureDomains>, decision: &mut Decision) {
     let network = &decision.object.spec.zone.network;
     // What does not exist yet will be made, and isolated.
     if (network.kind == ISOLATED || network.id.is_empty()) && network.routing_mode.is_empty() {
-        let name = names::isolated_network_object(cluster_name(look), &network.name);
-        let Some(own) = look.seen.networks.iter().find(|own| own.metadata.name == name) else {
-            let made = new_network(look, decision, name);
-            decision.then(Effect::create(&made));
-            return waiting(look, decision, "WaitingForNetwork", "the network is looked after".to_owned());
+        let plain = names::isolated_network_object(cluster_name(look), &network.name);
+        let own_name =
+            names::isolated_network_object_of(cluster_name(look), &network.name, &decision.object.spec.name);
+        let own = look.seen.networks.iter().find(|own| [&plain, &own_name].contains(&&own.metadata.name));
+        let own = match (own, &look.seen.namesake) {
+            (Some(own), _) => own,
+            // Both are about one network.
+            (None, Some(other)) if other.zone == decision.object.spec.zone.id => &other.network,
+            (None, Some(other)) if other.zone.is_empty() => {
+                let what = format!(
+                    "network {} of failure domain {} has the same name, and its zone is not known yet",
+                    other.network.spec.name, other.network.spec.failure_domain_name
+                );
+                decision.again_in(PATIENCE);
+                return waiting(look, decision, "WaitingForNetwork", what);
+            }
+            (None, other) => {
+                let made = new_network(look, decision, if other.is_some() { own_name } else { plain });
+                decision.then(Effect::create(&made));
+                return waiting(
+                    look,
+                    decision,
+                    "WaitingForNetwork",
+                    "the network is looked after".to_owned(),
+                );
+            }
         };
         if !own.status.ready {
             let said = own.status.conditions.condition(condition::READY);

@@ -52,6 +52,19 @@ impl Controller for FailureDomains {
         watches.read::<CloudStackCluster>();
         watches.owned::<CloudStackIsolatedNetwork>();
         watches.owned::<CloudStackAffinityGroup>();
+        // A failure domain may wait for the network of another.
+        watches.related::<CloudStackIsolatedNetwork>(|change, caches| {
+            let told = |network: &Arc<CloudStackIsolatedNetwork>| network.status.ready;
+            if change.old.as_ref().map(told) == change.new.as_ref().map(told) {
+                return Vec::new();
+            }
+            let domains = change.latest().and_then(|network| {
+                let cluster = network.metadata.labels.get(label::CLUSTER_NAME)?;
+                let domains = caches.of::<CloudStackFailureDomain>().ok()?;
+                domains.labelled(&network.metadata.namespace, label::CLUSTER_NAME, cluster).ok()
+            });
+            domains.unwrap_or_default().iter().map(|domain| domain.key()).collect()
+        });
         watches.index_label::<CloudStackFailureDomain>(label::CLUSTER_NAME);
         watches.index_label::<CloudStackMachine>(FAILURE_DOMAIN_LABEL);
         watches.index::<CloudStackFailureDomain>(BY_SECRET, |domain| {

@@ -7,7 +7,7 @@ use capstan_capi_core::owners;
 use capstan_capi_types::core::{Cluster, label};
 use capstan_cloudstack_client::commands::ListZones;
 use capstan_cloudstack_client::model::{Network, Zone};
-use capstan_cloudstack_types::names::FAILURE_DOMAIN_LABEL;
+use capstan_cloudstack_types::names::{self, FAILURE_DOMAIN_LABEL};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackAffinityGroup, CloudStackCluster, CloudStackFailureDomain, CloudStackFailureDomainSpec,
     CloudStackIsolatedNetwork, CloudStackMachine,
@@ -28,6 +28,15 @@ pub struct Place {
     pub network: Option<Network>,
 }
 
+/// A network of another failure domain of the cluster, by the name that this one's network would have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkNamesake {
+    /// The network.
+    pub network: Arc<CloudStackIsolatedNetwork>,
+    /// Id of its zone; empty while that is not known.
+    pub zone: String,
+}
+
 /// What was seen beside the CloudStackFailureDomain.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -37,6 +46,8 @@ pub struct Seen {
     pub place: Option<Result<Place, CloudError>>,
     /// Networks of its own.
     pub networks: Vec<Arc<CloudStackIsolatedNetwork>>,
+    /// A network of another failure domain that has the name of its own.
+    pub namesake: Option<NetworkNamesake>,
     /// Affinity groups of its own.
     pub groups: Vec<Arc<CloudStackAffinityGroup>>,
     /// Names of machines placed there.
@@ -70,10 +81,23 @@ pub(super) async fn observe(
     Ok(Seen {
         owner: owners::of::<CloudStackCluster>(meta, view)?,
         place,
+        namesake: if networks.is_empty() { namesake(object, view)? } else { None },
         networks,
         groups: view.owned_by::<CloudStackAffinityGroup>(&meta.uid)?,
         machines: machines.iter().map(|machine| machine.metadata.name.clone()).collect(),
     })
+}
+
+/// The network of another failure domain that has the name of this one's.
+fn namesake(object: &CloudStackFailureDomain, view: &View) -> Result<Option<NetworkNamesake>, ObserveError> {
+    let meta = &object.metadata;
+    let Some(cluster) = meta.labels.get(label::CLUSTER_NAME) else { return Ok(None) };
+    let name = names::isolated_network_object(cluster, &object.spec.zone.network.name);
+    let found = view.get::<CloudStackIsolatedNetwork>(&Key::new(meta.namespace.as_str(), name))?;
+    let Some(network) = found else { return Ok(None) };
+    let owner = owners::of::<CloudStackFailureDomain>(&network.metadata, view)?;
+    let zone = owner.map(|owner| owner.spec.zone.id.clone()).unwrap_or_default();
+    Ok(Some(NetworkNamesake { network, zone }))
 }
 
 async fn look_up(

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use capstan_capi_core::{owners, paused};
 use capstan_capi_types::core::{Cluster, condition, label};
+use capstan_cloudstack_types::names;
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
 };
@@ -237,6 +238,27 @@ impl Controller for IsolatedNetworks {
 
     fn gone(&self, key: &Key) {
         self.ledger.drop_object(key);
+    }
+}
+
+/// The object of a failure domain's network: its own, or one that it shares with another failure domain of its zone.
+pub(crate) fn of_domain(
+    domain: &CloudStackFailureDomain,
+    cluster: &str,
+    view: &View,
+) -> Result<Option<Arc<CloudStackIsolatedNetwork>>, ObserveError> {
+    let (name, network) = (&domain.spec.name, &domain.spec.zone.network);
+    let own = names::isolated_network_object_of(cluster, &network.name, name);
+    for object in [own, names::isolated_network_object(cluster, &network.name)] {
+        let found =
+            view.get::<CloudStackIsolatedNetwork>(&Key::new(domain.metadata.namespace.as_str(), object))?;
+        let Some(found) = found else { continue };
+        let theirs = !found.spec.failure_domain_name.is_empty()
+            && found.spec.failure_domain_name != *name
+            && found.spec.id != network.id;
+        if !theirs {
+            return Ok(Some(found));
+        }
     }
     Ok(None)
 }

@@ -35,7 +35,7 @@ use crate::clouds::{Access, Clouds};
 use crate::cluster::infrastructure_of;
 use crate::deployments::Deployment;
 use crate::error::CloudError;
-use crate::isolated_network::Made;
+use crate::isolated_network::{self, Made};
 
 /// What the cloud says about the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -279,8 +279,7 @@ fn surroundings(
     let Some(place) = place else { return Ok(seen) };
     seen.domain = domain(place, cluster, view)?;
     if let Some(domain) = &seen.domain {
-        let name = names::isolated_network_object(&cluster.metadata.name, &domain.spec.zone.network.name);
-        seen.network = view.get(&Key::new(meta.namespace.as_str(), name))?;
+        seen.network = isolated_network::of_domain(domain, &cluster.metadata.name, view)?;
         if let Some(group) = placement::group(object, machine, cluster, domain) {
             seen.group = view.get(&group.metadata.key())?;
         }

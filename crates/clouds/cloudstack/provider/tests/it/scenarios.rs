@@ -24,6 +24,7 @@
 //! | CloudStack's cloud controller: load balancers outlive their cluster (OCCM #3145) | `features::what_the_cloud_controller_made_on_a_network_…` |
 //! | orders doubled by stale reads | the checkers S1 and `FollowsOwnWrites` of every story |
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capstan_capi_types::controlplane::KubeadmControlPlane;
@@ -345,4 +346,33 @@ fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
         })
     }
     goes_well(&[During(mishap), Create, Delete]);
+}
+
+#[test]
+fn two_zones_with_a_network_of_one_name_each_are_two_failure_domains() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "CloudStackCluster" {
+            for domain in body["spec"]["failureDomains"].as_array_mut().into_iter().flatten() {
+                domain["zone"]["network"]["name"] = "nodes".into();
+            }
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            made(world, cloud, Shape { workers: 2, domains: 2, ..Shape::EXAMPLE }, change).await?;
+            let networks = cloud.client("capstan").list(&ListNetworks::default()).await.map_err(failed)?;
+            let zones: BTreeSet<_> = networks.iter().map(|it| it.zoneid.clone()).collect();
+            if networks.len() != 2 || zones.len() != 2 {
+                return Err(wrong(format!("networks {networks:?}")));
+            }
+            let domains: BTreeSet<_> =
+                machines(world)?.iter().map(|it| it["spec"]["failureDomainName"].to_string()).collect();
+            if domains.len() != 2 {
+                return Err(wrong(format!("machines are in {domains:?}")));
+            }
+            deleted(world, cloud).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
 }
