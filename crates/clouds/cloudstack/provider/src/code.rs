@@ -18,7 +18,7 @@ capstan_controller::codes! {
         "raise the limit, or delete unused resources";
     CAPACITY = "E-CS-CAPACITY", Cloud,
         "the cloud has no capacity for the machine",
-        "free capacity, use a smaller offering, or use another failure domain; it is retried";
+        "delete or stop virtual machines of the failure domain, add hosts, or use a machine template with a smaller offering; it is retried";
     NOT_FOUND = "E-CS-NOTFOUND", User,
         "the manifest refers to something that does not exist in CloudStack",
         "correct the name or id in the manifest, or make it visible to the account";

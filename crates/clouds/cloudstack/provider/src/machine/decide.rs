@@ -45,6 +45,31 @@ pub(super) fn failed_deployment(meta: &ObjectMeta) -> Option<Refusal> {
     Refusal::of(meta, annotation::DEPLOY_FAILED)
 }
 
+/// The code of a failed deployment, and the message with it. A job that finds no host ends with 533, or with 530 and one of
+/// these texts.
+pub(super) fn deployment_error(object: &CloudStackMachine, message: &str) -> (Code, String) {
+    const NO_CAPACITY: [&str; 4] = [
+        "insufficient capacity",
+        "insufficientservercapacity",
+        "unable to create a deployment",
+        "no destination found for a deployment",
+    ];
+    let text = message.to_lowercase();
+    if !NO_CAPACITY.iter().any(|part| text.contains(part)) {
+        return (code::DEPLOY, format!("{}: {message}", code::DEPLOY));
+    }
+    let apart = match object.spec.affinity.as_str() {
+        "anti" => "; with affinity anti each machine needs a host of its own",
+        _ => "",
+    };
+    let mend = format!(
+        "delete or stop virtual machines in failure domain {}, have the operator add hosts, or use a \
+         CloudStackMachineTemplate with a smaller offering{apart}",
+        object.spec.failure_domain_name
+    );
+    (code::CAPACITY, format!("{}: {message}; {mend}", code::CAPACITY))
+}
+
 /// The last order that was refused.
 pub(super) fn refused_order(meta: &ObjectMeta) -> Option<Refusal> {
     Refusal::of(meta, annotation::ORDER_REFUSED)
@@ -191,9 +216,9 @@ fn order(look: &Look<CloudStackMachines>, machine: &Machine, cluster: &Cluster, 
         // Why stays visible, and what it was is looked at before the next order.
         ready(look, decision, False, ORDER_FAILED, refused.message);
     } else if let Some(failed) = failed_deployment(&look.object.metadata) {
-        let why = format!("{}: {}", code::DEPLOY, failed.message);
+        let (code, why) = deployment_error(object, &failed.message);
         if look.now < failed.next(PAUSES) {
-            return pause(look, &failed, "DeployFailed", &why, Some(code::DEPLOY), decision);
+            return pause(look, &failed, "DeployFailed", &why, Some(code), decision);
         }
         ready(
             look,
@@ -295,7 +320,7 @@ fn remove_failed(look: &Look<CloudStackMachines>, why: &str, decision: &mut Deci
         _ => Refusal::after(before.as_ref(), look.now, why),
     };
     failed.put(&mut decision.object.metadata, annotation::DEPLOY_FAILED);
-    let text = format!("{}: {}", code::DEPLOY, failed.message);
+    let (_, text) = deployment_error(&look.object, &failed.message);
     let Some(call) = destroy_call(look, id, decision) else {
         return ready(look, decision, False, "DeployFailed", text);
     };
@@ -343,7 +368,8 @@ fn retry_later(look: &Look<CloudStackMachines>, decision: &mut Decision) {
     object.metadata.annotations.insert(annotation::ORDERS.to_owned(), next.max(1).to_string());
     failed.put(&mut object.metadata, annotation::DEPLOY_FAILED);
     decision.again_in(SOON);
-    ready(look, decision, False, "DeployFailed", format!("{}: {}", code::DEPLOY, failed.message));
+    let (_, text) = deployment_error(&look.object, &failed.message);
+    ready(look, decision, False, "DeployFailed", text);
 }
 
 pub(super) fn told_state(look: &Look<CloudStackMachines>, decision: &mut Decision, now: &str) {

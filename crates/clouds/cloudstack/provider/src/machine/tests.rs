@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;
-use super::decide::decide;
+use super::decide::{decide, deployment_error};
 use super::teardown::Teardown;
 use super::{ATTACHED, CloudStackMachines, Instance, MachineCall, Namesake, Seen, placement};
 use crate::annotation;
@@ -502,5 +502,25 @@ fn an_affinity_group_is_named_as_capc_names_it() {
             assert_eq!(group.spec.name, "c-cu-AntiAffinity-KubeadmControlPlane-a");
             assert_eq!(group.metadata.name, "c-cu-antiaffinity-kubeadmcontrolplane-a");
         }
+    }
+}
+
+#[test]
+fn a_deployment_that_found_no_host_is_a_matter_of_capacity() {
+    let mut object = CloudStackMachine::default();
+    object.spec.failure_domain_name = "fd-1".to_owned();
+    for (message, code) in [
+        (
+            "insufficient capacity (533/4330): No destination found for a deployment for VM instance {}",
+            code::CAPACITY,
+        ),
+        ("internal error (530): Unable to start a VM [v] due to insufficient capacity.", code::CAPACITY),
+        ("internal error (530): Unable to create a deployment for VM[User|i-2-3-VM]", code::CAPACITY),
+        ("internal error (530): Unable to orchestrate the start of VM instance {}.", code::DEPLOY),
+    ] {
+        let (told, text) = deployment_error(&object, message);
+        assert_eq!(told, code, "{message}");
+        assert!(text.starts_with(&format!("{code}: {message}")), "{text}");
+        assert_eq!(text.contains("failure domain fd-1"), code == code::CAPACITY, "{text}");
     }
 }

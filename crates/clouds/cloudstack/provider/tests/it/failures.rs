@@ -84,7 +84,7 @@ fn a_cloud_without_room_is_told_and_used_when_there_is_some_again() {
             world.pass(Duration::from_secs(60)).await?;
             for machine in machines(world)? {
                 if machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() {
-                    says(&machine, &["False", "DeployFailed", "E-CS-DEPLOY", "No destination found"])?;
+                    says(&machine, &["False", "DeployFailed", "E-CS-CAPACITY", "No destination found"])?;
                 }
             }
             cloud.simulator.heal();

@@ -337,7 +337,7 @@ fn a_machine_that_no_host_starts_is_told_removed_and_ordered_again() {
             world.pass(Duration::from_secs(40)).await?;
             let all = machines(world)?;
             let told =
-                all.iter().any(|machine| says(machine, &["False", "DeployFailed", "E-CS-DEPLOY"]).is_ok());
+                all.iter().any(|machine| says(machine, &["False", "DeployFailed", "E-CS-CAPACITY"]).is_ok());
             cloud.simulator.heal();
             match told {
                 true => Ok(()),
