@@ -83,6 +83,9 @@ pub struct NetworkOffering {
     /// Only for tiers of a virtual private cloud.
     #[serde(default, deserialize_with = "loose::truth")]
     pub forvpc: bool,
+    /// Only administrators may make networks of it, as they have to name a VLAN.
+    #[serde(default, deserialize_with = "loose::truth")]
+    pub specifyvlan: bool,
     /// Whether machines may reach out before a rule says so.
     #[serde(default, deserialize_with = "loose::maybe_truth")]
     pub egressdefaultpolicy: Option<bool>,

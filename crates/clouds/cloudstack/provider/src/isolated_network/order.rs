@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use capstan_cloudstack_client::commands::Owner;
+use capstan_cloudstack_client::model::{GuestType, NetworkMode, NetworkOffering};
 use capstan_cloudstack_client::{NetworkOfferingId, ZoneId};
 use capstan_cloudstack_types::v1beta3::{
     CloudStackCluster, CloudStackFailureDomain, CloudStackIsolatedNetwork,
@@ -48,6 +49,34 @@ pub(super) fn offering_name(object: &CloudStackIsolatedNetwork) -> &str {
     Some(object.spec.offering.as_str()).filter(|name| !name.is_empty()).unwrap_or(DEFAULT_OFFERING)
 }
 
+/// Services that the endpoint of a cluster needs.
+const SERVICES: [&str; 3] = ["SourceNat", "Lb", "Firewall"];
+
+/// Why networks of an offering cannot serve a cluster. CloudStack makes some of them all the same, and refuses the rules
+/// later.
+fn unfit(offering: &NetworkOffering) -> Option<String> {
+    if let Some(kind) = offering.guestiptype.as_ref().filter(|kind| **kind != GuestType::Isolated) {
+        return Some(format!("is for networks of type {kind}"));
+    }
+    if offering.forvpc {
+        return Some("is for tiers of a VPC".to_owned());
+    }
+    if offering.specifyvlan {
+        return Some("asks for a VLAN, which only an administrator may name".to_owned());
+    }
+    if offering.networkmode == Some(NetworkMode::Routed) {
+        return Some("is for routed networks".to_owned());
+    }
+    if offering.state.as_deref().is_some_and(|state| state != "Enabled") {
+        return Some("is not enabled".to_owned());
+    }
+    // A server that lists no services says nothing about them.
+    let offers = |name: &str| offering.service.iter().any(|service| service.name.eq_ignore_ascii_case(name));
+    let lacking: Vec<&str> = SERVICES.into_iter().filter(|name| !offers(name)).collect();
+    let told = !offering.service.is_empty() && !lacking.is_empty();
+    told.then(|| format!("has no {}", lacking.join(" and no ")))
+}
+
 impl NetworkOrder {
     /// The order of an object's network, or why there can be none.
     pub(super) fn of(
@@ -66,6 +95,15 @@ impl NetworkOrder {
             );
             CloudError::new(code::NOT_FOUND, "OfferingNotFound", message)
         })?;
+        if let Some(why) = unfit(offering) {
+            let message = format!(
+                "network offering {name:?} {why}: name an offering for isolated networks with {} in network.offering of \
+                 failure domain {}, or leave it empty for {DEFAULT_OFFERING}",
+                SERVICES.join(", "),
+                domain.spec.name
+            );
+            return Err(CloudError::new(code::UNSUPPORTED, "OfferingUnfit", message));
+        }
         Ok(Self {
             zone: domain.spec.zone.id.as_str().into(),
             offering: offering.id.clone(),
@@ -74,5 +112,34 @@ impl NetworkOrder {
             netmask: Some(spec.netmask.clone()).filter(|netmask| !netmask.is_empty()),
             owner: facts.owner.clone(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn offerings_that_cannot_serve_a_cluster_are_unfit() {
+        let services = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>();
+        let all = || services(&["Dhcp", "SourceNat", "Lb", "Firewall"]);
+        for (fields, why) in [
+            (json!({"guestiptype": "Isolated", "state": "Enabled", "service": all()}), None),
+            (json!({"guestiptype": "Isolated"}), None),
+            (json!({"guestiptype": "L2", "service": []}), Some("is for networks of type L2")),
+            (json!({"guestiptype": "Shared", "service": all()}), Some("is for networks of type Shared")),
+            (json!({"guestiptype": "Isolated", "forvpc": true}), Some("is for tiers of a VPC")),
+            (json!({"specifyvlan": true}), Some("asks for a VLAN, which only an administrator may name")),
+            (json!({"networkmode": "ROUTED"}), Some("is for routed networks")),
+            (json!({"state": "Disabled"}), Some("is not enabled")),
+            (json!({"service": services(&["SourceNat", "Firewall"])}), Some("has no Lb")),
+        ] {
+            let mut body = json!({"id": "o", "name": "o"});
+            body.as_object_mut().expect("fields").extend(fields.as_object().expect("fields").clone());
+            let offering: NetworkOffering = serde_json::from_value(body).expect("an offering");
+            assert_eq!(unfit(&offering).as_deref(), why, "{fields}");
+        }
     }
 }

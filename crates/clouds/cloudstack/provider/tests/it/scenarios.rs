@@ -32,7 +32,7 @@ use capstan_capi_types::core::{Machine, MachineDeployment};
 use capstan_cloudstack_client::commands::{
     CreateNetwork, CreateProject, ListNetworkOfferings, ListNetworks, ListVirtualMachines, ListZones, Owner,
 };
-use capstan_cloudstack_types::v1beta3::CloudStackMachine;
+use capstan_cloudstack_types::v1beta3::{CloudStackCluster, CloudStackMachine};
 use capstan_controller::{Deletion, KindName};
 use capstan_harness::{Violation, World, run};
 use capstan_object::Key;
@@ -369,6 +369,32 @@ fn two_zones_with_a_network_of_one_name_each_are_two_failure_domains() {
                 machines(world)?.iter().map(|it| it["spec"]["failureDomainName"].to_string()).collect();
             if domains.len() != 2 {
                 return Err(wrong(format!("machines are in {domains:?}")));
+            }
+            deleted(world, cloud).await?;
+            nothing_is_left(cloud)
+        })
+    }
+    goes_well(&[Check(play)]);
+}
+
+#[test]
+fn an_offering_that_cannot_serve_a_cluster_is_refused_before_a_network_is_made() {
+    fn change(body: &mut Value) {
+        if body["kind"] == "CloudStackCluster" {
+            let offering = "DefaultL2NetworkOffering";
+            body["spec"]["failureDomains"][0]["zone"]["network"]["offering"] = offering.into();
+        }
+    }
+    fn play<'a>(world: &'a mut World<'_>, cloud: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let story = Story { bare: true, change: Some(change), ..Story::of(&[]) };
+            story::create(world, cloud, Shape::EXAMPLE, &story).await?;
+            world.pass(Duration::from_secs(20)).await?;
+            let key = Key::new(NAMESPACE, NAME);
+            let told = world.objects()?.get(&KindName::of::<CloudStackCluster>(), &key).unwrap_or_default();
+            says(&told, &["False", "E-CS-UNSUPPORTED", "is for networks of type L2", "failure domain fd-1"])?;
+            if cloud.calls().contains_key("createNetwork") {
+                return Err(wrong("a network was made"));
             }
             deleted(world, cloud).await?;
             nothing_is_left(cloud)
