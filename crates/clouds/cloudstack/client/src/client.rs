@@ -17,7 +17,7 @@ use crate::error::{Class, Code, Error, ErrorKind};
 use crate::jobs::Board;
 use crate::policy::Policy;
 use crate::transport::TransportError;
-use crate::{envelope, parameters, sign};
+use crate::{envelope, parameters, sign, url_hint};
 
 /// The longest query sent by GET. Servers read request lines of about 8 KiB.
 const LONGEST_QUERY: usize = 4096;
@@ -159,11 +159,16 @@ impl Client {
         match tokio::time::timeout(timeout, self.endpoint.transport.send(request)).await {
             Err(_) => failed(ErrorKind::TimedOut(timeout)),
             Ok(Err(TransportError { message, never_sent })) => {
-                let message = credentials.redact(&envelope::tidy(&message));
+                let mut message = credentials.redact(&envelope::tidy(&message));
+                if let Some(other) = url_hint::other_scheme(&self.endpoint.uri, &message) {
+                    message = format!("{message}; try {other}");
+                }
                 failed(if never_sent { ErrorKind::Unreachable(message) } else { ErrorKind::Lost(message) })
             }
             Ok(Ok(response)) => Exchange {
-                outcome: envelope::open(&response).map_err(|kind| redacted(kind, credentials)),
+                outcome: envelope::open(&response)
+                    .map_err(|kind| url_hint::hinted(kind, &self.endpoint.uri, response.headers()))
+                    .map_err(|kind| redacted(kind, credentials)),
                 retry_after: retry_after(response.headers()),
             },
         }

@@ -45,6 +45,7 @@ pub mod sign;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod url_hint;
 mod user_data;
 
 pub use client::Client;

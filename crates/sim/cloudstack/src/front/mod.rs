@@ -45,6 +45,7 @@ impl Query {
         }
         match uri.path() {
             "/" => return Err(empty(StatusCode::MOVED_PERMANENTLY, Some((header::LOCATION, "/client/")))),
+            "/client" => return Err(empty(StatusCode::FOUND, Some((header::LOCATION, "/client/")))),
             "/client/api" | "/client/api/" => {}
             _ => return Err(not_found(uri.path())),
         }

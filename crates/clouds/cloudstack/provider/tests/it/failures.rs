@@ -255,3 +255,21 @@ fn an_address_that_somebody_releases_is_taken_again_within_a_minute_with_all_tha
     }
     goes_well(&[Check(a_network_is_there), Create, Check(check)]);
 }
+
+#[test]
+fn an_api_url_without_its_end_is_told_with_the_url_to_try() {
+    fn mishap<'a>(world: &'a mut World<'_>, _: &'a Cloud) -> Told<'a> {
+        Box::pin(async move {
+            let put = |url: &'static str| Patch::Merge(json!({"stringData": {"api-url": url}}));
+            let (kind, key) = (manifests::secrets(), Key::new(NAMESPACE, KEYS));
+            let wrong = put("http://cloud.example:8080/client");
+            world.user()?.patch(&kind, &key, None, &wrong).await.map_err(failed)?;
+            world.pass(Duration::from_secs(20)).await?;
+            let told = cluster(world)?;
+            says(&told, &["False", "E-CS-UNREACHABLE", "try http://cloud.example:8080/client/api", KEYS])?;
+            let right = put("http://cloud.example:8080/client/api");
+            world.user()?.patch(&kind, &key, None, &right).await.map(drop).map_err(failed)
+        })
+    }
+    goes_well(&[During(mishap), Create]);
+}
