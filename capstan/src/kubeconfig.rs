@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
-use crate::output::print_line;
+use crate::output::{eprint_line, print_line};
 use crate::plugins::Plugins;
 
 /// Arguments of `capstan kubeconfig`.
@@ -48,10 +48,20 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
     })?;
     let own = named(&secret.text("value")?, name)
         .with_context(|| format!("the kubeconfig of cluster {name}, in Secret {name}-kubeconfig"))?;
+    let refused = check(&own).with_context(|| {
+        format!(
+            "the kubeconfig in Secret {name}-kubeconfig cannot be merged: whoever can write the Secret decides what \
+             kubectl does on this machine"
+        )
+    });
     let Some(file) = &args.merge else {
+        if let Err(error) = refused {
+            eprint_line(&format!("warning: {error:#}"));
+        }
         print_line(yaml(&own)?.trim_end())?;
         return Ok(Exit::Done);
     };
+    refused?;
     let existing = match std::fs::read_to_string(file) {
         Ok(text) => parsed(&text).with_context(|| format!("{} was not changed", file.display()))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -91,6 +101,43 @@ fn parsed(text: &str) -> Result<Value> {
         }
         // The content may be secret: do not print it.
         _ => bail!("it is not a kubeconfig"),
+    }
+}
+
+/// Fields that hold data only. Others run programs, read files of this machine, or redirect or weaken the connection.
+const CLUSTER_FIELDS: [&str; 5] =
+    ["server", "certificate-authority-data", "tls-server-name", "disable-compression", "extensions"];
+const USER_FIELDS: [&str; 6] =
+    ["client-certificate-data", "client-key-data", "token", "username", "password", "extensions"];
+
+/// Refuses a kubeconfig with more than an address and credentials.
+fn check(config: &Value) -> Result<()> {
+    let cluster = (&config["clusters"][0]["cluster"], "cluster", &CLUSTER_FIELDS[..]);
+    let user = (&config["users"][0]["user"], "user", &USER_FIELDS[..]);
+    for (entry, kind, allowed) in [cluster, user] {
+        let fields = entry.as_object().into_iter().flatten();
+        // Clients treat these as absent.
+        let set = fields
+            .filter(|(_, value)| !matches!(value, Value::Null | Value::Bool(false)) && **value != json!(""));
+        if let Some((field, _)) = set.into_iter().find(|(field, _)| !allowed.contains(&field.as_str())) {
+            bail!(
+                "its {kind} has {field}, which {}: remove {field} from the Secret, or use `capstan kubeconfig` without \
+                 --merge and review what it prints",
+                meaning(field)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn meaning(field: &str) -> &'static str {
+    match field {
+        "exec" | "auth-provider" => "runs a program",
+        "certificate-authority" | "client-certificate" | "client-key" | "tokenFile" => "reads a file",
+        "proxy-url" => "sends all requests through a proxy",
+        "insecure-skip-tls-verify" => "turns off the check of the server's certificate",
+        "as" | "as-uid" | "as-groups" | "as-user-extra" => "acts as another user",
+        _ => "is not an address or a credential",
     }
 }
 
@@ -168,6 +215,42 @@ fn replace(file: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_runs_programs_or_reads_files_is_refused() {
+        let with = |cluster: &str, user: &str| {
+            let text = format!(
+                "current-context: c\nclusters: [{{name: k, cluster: {{server: 'https://a', {cluster}}}}}]\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: t, {user}}}}}]\n"
+            );
+            check(&named(&text, "demo").expect("a kubeconfig"))
+        };
+        for (cluster, user) in [
+            ("", ""),
+            ("certificate-authority-data: YQ==, tls-server-name: a", "client-key-data: YQ=="),
+            ("insecure-skip-tls-verify: false", "tokenFile: ''"),
+        ] {
+            with(cluster, user).expect("data only");
+        }
+        for (cluster, user, expected) in [
+            (
+                "",
+                "exec: {command: sh}",
+                "its user has exec, which runs a program: remove exec from the Secret",
+            ),
+            ("", "auth-provider: {name: x}", "auth-provider, which runs a program"),
+            ("", "tokenFile: /etc/passwd", "tokenFile, which reads a file"),
+            ("", "client-certificate: /a", "client-certificate, which reads a file"),
+            ("", "client-key: /a", "client-key, which reads a file"),
+            ("certificate-authority: /a", "", "its cluster has certificate-authority, which reads a file"),
+            ("proxy-url: 'http://evil'", "", "proxy-url, which sends all requests through a proxy"),
+            ("insecure-skip-tls-verify: true", "", "insecure-skip-tls-verify, which turns off"),
+            ("", "as: root", "as, which acts as another user"),
+        ] {
+            let error = with(cluster, user).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 
     fn config(cluster: &str, server: &str) -> Value {
         named(
