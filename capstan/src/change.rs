@@ -44,11 +44,12 @@ pub async fn apply_changes(
     report.finish()
 }
 
-async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<()> {
+/// Sends a change and returns the changed object.
+pub async fn send(management: &Management, change: &Change, dry_run: bool) -> Result<Value> {
     let path = change.kind.object_path(&Key::new(&management.namespace, &change.name), None);
     let kind = "application/merge-patch+json";
     let path = format!("{path}?fieldManager=capstan-cli");
-    patch(&management.client, &path, kind, &change.patch, dry_run).await.map(drop)
+    patch(&management.client, &path, kind, &change.patch, dry_run).await
 }
 
 /// Sends a patch to a path that has a query; with `dry_run` the server only validates it. Returns the patched object.

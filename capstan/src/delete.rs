@@ -141,7 +141,7 @@ async fn print_order(
     key: Key,
     report: &ActionReport,
 ) -> Result<Exit> {
-    let proposal = Proposal { apply: Vec::new(), delete: vec![(kind, key)] };
+    let proposal = Proposal { delete: vec![(kind, key)], ..Proposal::default() };
     match plan::simulate(management, proposal).await {
         Ok(plan) => report.note(plan.text(&TextOptions::plain()).trim_end())?,
         Err(error) => eprint_line(&format!("no plan of the order: {error:#}")),

@@ -47,6 +47,7 @@ mod store;
 mod up;
 mod upgrade;
 mod version;
+mod versions;
 mod wait;
 
 pub use cli::run;

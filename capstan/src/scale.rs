@@ -10,6 +10,7 @@ use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
 use crate::connection::{ConnectionArgs, Management, missing};
 use crate::exit::Exit;
 use crate::output::{ActionReport, OutputArgs, eprint_line};
+use crate::plan;
 use crate::plugins::Plugins;
 use crate::wait::{Goal, WaitArgs};
 
@@ -27,9 +28,12 @@ pub struct Args {
     /// Machines of a MachineDeployment, named in full or without the prefix CLUSTER-
     #[arg(long, value_name = "NAME=N", value_parser = named_count)]
     workers: Vec<(String, u32)>,
-    /// Validate the change on the server and change nothing
+    /// Validate the change on the server, print the plan and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not simulate the change and ask the cloud about it first
+    #[arg(long)]
+    no_plan: bool,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
@@ -66,6 +70,9 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         let mut report = ActionReport::new(args.output);
         if changes.is_empty() {
             report.note(&format!("cluster {} already has these numbers of machines", args.cluster))?;
+        }
+        if !args.no_plan {
+            plan::check(&management, &args.cluster, &changes, args.dry_run).await?;
         }
         apply_changes(&management, &changes, args.dry_run, &mut report).await?;
         args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &report).await

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use capstan_capi_types::core::Cluster;
-use capstan_controller::ListOptions;
 use serde_json::Value;
 
 use crate::apply::{Applier, read_all};
@@ -16,9 +14,6 @@ use crate::output::{Show as _, TextOptions, eprint_line, print_line};
 use crate::plan::{self, Proposal};
 use crate::plugins::Plugins;
 use crate::wait::duration;
-
-/// `up` skips the plan where more clusters would have to be copied: it would take more than a second or two.
-const MOST_CLUSTERS: usize = 10;
 
 /// Arguments of `capstan up`.
 #[derive(Debug, clap::Args)]
@@ -119,16 +114,10 @@ async fn validate(management: &Management, objects: &[Value]) -> Result<()> {
 
 /// Prints the plan. A plan that fails does not stop `up`.
 async fn print_plan(management: &Management, objects: &[Value]) {
-    let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await;
-    let many = there.map_or(0, |clusters| clusters.len());
-    if many > MOST_CLUSTERS {
-        return eprint_line(&format!(
-            "{many} clusters in namespace {}: the plan is skipped; `capstan plan` prints it",
-            management.namespace
-        ));
-    }
-    match plan::simulate(management, Proposal { apply: objects.to_vec(), delete: Vec::new() }).await {
-        Ok(plan) => eprint_line(plan.text(&TextOptions::plain()).trim_end()),
+    let proposal = Proposal { apply: objects.to_vec(), ..Proposal::default() };
+    match plan::preview(management, proposal).await {
+        Ok(Some(plan)) => eprint_line(plan.text(&TextOptions::plain()).trim_end()),
+        Ok(None) => {}
         Err(error) => eprint_line(&format!("no plan: {error:#}")),
     }
 }

@@ -3,23 +3,20 @@
 //! Versions of the workers are set together with the control plane's: MachineSets create no machine while their control
 //! plane is being upgraded or is older than they are, so the controllers keep the order, not this command.
 
-use anyhow::{Context, Result, bail};
-use capstan_capi_types::core::{Cluster, MachineDeployment};
-use capstan_capi_types::version::tolerant;
-use capstan_controller::KindName;
-use semver::Version;
+use anyhow::{Context, Result};
+use capstan_capi_types::core::{Cluster, Machine, MachineDeployment};
+use capstan_controller::{KindName, ListOptions};
 use serde_json::{Value, json};
 
 use crate::change::{Change, ControlPlane, apply_changes, refuse_topology};
-use crate::connection::ConnectionArgs;
+use crate::connection::{ConnectionArgs, Management};
 use crate::exit::Exit;
 use crate::output::{ActionReport, OutputArgs, eprint_line};
+use crate::plan;
 use crate::plugins::Plugins;
 use crate::scale::deployments;
+use crate::versions::{JoinedVersions, parsed};
 use crate::wait::{Goal, WaitArgs};
-
-/// How many minor versions a kubelet may be behind its API server.
-const KUBELET_SKEW: u64 = 3;
 
 /// Arguments of `capstan upgrade`.
 #[derive(Debug, clap::Args)]
@@ -40,9 +37,12 @@ pub struct Args {
     /// Do not upgrade the workers
     #[arg(long)]
     control_plane_only: bool,
-    /// Validate the change on the server and change nothing
+    /// Validate the change on the server, print the plan and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not simulate the change and ask the cloud about it first
+    #[arg(long)]
+    no_plan: bool,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
@@ -64,23 +64,40 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
             true => Vec::new(),
             false => deployments(&management, &args.cluster).await?,
         };
-        let changes = changes(&control_plane, &workers, args)?;
+        let machines = machines(&management, &args.cluster).await?;
+        let changes = changes(&control_plane, &workers, &JoinedVersions::of(&machines), args)?;
         let mut report = ActionReport::new(args.output);
         if changes.is_empty() {
             report.note(&format!("cluster {} is already at version {}", args.cluster, args.to))?;
+        }
+        if !args.no_plan {
+            plan::check(&management, &args.cluster, &changes, args.dry_run).await?;
         }
         apply_changes(&management, &changes, args.dry_run, &mut report).await?;
         args.wait.follow(&management, &args.cluster, Goal::Ready, args.dry_run, &report).await
     })
 }
 
-fn changes(control_plane: &ControlPlane, workers: &[MachineDeployment], args: &Args) -> Result<Vec<Change>> {
+async fn machines(management: &Management, cluster: &str) -> Result<Vec<Machine>> {
+    let all: Vec<Machine> =
+        management.client.list_all(&management.namespace, &ListOptions::default()).await?;
+    Ok(all.into_iter().filter(|machine| machine.spec.cluster_name == cluster).collect())
+}
+
+fn changes(
+    control_plane: &ControlPlane,
+    workers: &[MachineDeployment],
+    joined: &JoinedVersions,
+    args: &Args,
+) -> Result<Vec<Change>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let to = parsed(&args.to).context("--to")?;
     let target = format!("v{to}");
     let now = text(&control_plane.object["spec"]["version"]);
     let title = format!("{}/{}", control_plane.kind.kind, control_plane.name());
-    check_step(&parsed(&now).with_context(|| format!("spec.version of {title}"))?, &to)
+    let current = parsed(&now).with_context(|| format!("spec.version of {title}"))?;
+    joined
+        .check_control_plane(&current, &to)
         .with_context(|| format!("{title} cannot go from {now} to {target}"))?;
     let mut changes = Vec::new();
     let template = args.control_plane_template.as_deref();
@@ -100,7 +117,9 @@ fn changes(control_plane: &ControlPlane, workers: &[MachineDeployment], args: &A
         }
         let own = parsed(&now)
             .with_context(|| format!("spec.template.spec.version of machinedeployment/{name}"))?;
-        check_skew(&own, &to).with_context(|| format!("machinedeployment/{name} is at {now}"))?;
+        joined
+            .check_workers(name, &own, &to)
+            .with_context(|| format!("machinedeployment/{name} is at {now}"))?;
         let template = args.worker_template.as_deref();
         if now == target && template.is_none() {
             continue;
@@ -124,47 +143,9 @@ fn summary(from: &str, to: &str, template: Option<&str>) -> String {
     format!("version {from} → {to}{template}")
 }
 
-fn parsed(text: &str) -> Result<Version> {
-    // Without the patch release it is ambiguous.
-    let whole = text.split(['-', '+']).next().unwrap_or_default().matches('.').count() == 2;
-    match tolerant(text).filter(|_| whole) {
-        Some(version) => Ok(version),
-        None => bail!("{text:?} is not a Kubernetes version such as v1.36.0"),
-    }
-}
-
-/// Refuses downgrades and skipped minor versions.
-fn check_step(from: &Version, to: &Version) -> Result<()> {
-    if to < from {
-        bail!("Kubernetes cannot be downgraded; restore an etcd backup into a new cluster instead");
-    }
-    if (to.major, to.minor) > (from.major, from.minor + 1) {
-        bail!(
-            "a control plane cannot skip minor versions: upgrade to v{}.{} first",
-            from.major,
-            from.minor + 1
-        );
-    }
-    Ok(())
-}
-
-/// Refuses workers that are newer than their control plane, or too old for it.
-pub fn check_skew(own: &Version, to: &Version) -> Result<()> {
-    if own > to {
-        bail!("newer than v{to}: workers must not be newer than their control plane");
-    }
-    if own.minor + KUBELET_SKEW < to.minor {
-        bail!(
-            "a kubelet may be at most {KUBELET_SKEW} minor versions older than its API server: upgrade it to at least v{}.{} first",
-            to.major,
-            to.minor - KUBELET_SKEW
-        );
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use capstan_capi_types::core::label;
     use clap::Parser;
 
     use super::*;
@@ -179,7 +160,17 @@ mod tests {
         Line::parse_from(["upgrade", "c"].iter().chain(line)).args
     }
 
+    /// All machines have joined with the versions in the specs.
     fn decided(control_plane: &str, workers: &[&str], line: &[&str]) -> Result<Vec<String>> {
+        let joined = |version: &str, (key, value): (&str, &str)| {
+            let mut machine = Machine::default();
+            machine.spec.version = version.to_owned();
+            machine.status.node_ref.name = "node".to_owned();
+            machine.metadata.labels.insert(key.to_owned(), value.to_owned());
+            machine
+        };
+        let mut machines = vec![joined(control_plane, (label::CONTROL_PLANE, ""))];
+        machines.extend(workers.iter().map(|version| joined(version, (label::DEPLOYMENT_NAME, "md"))));
         let kind = KindName::namespaced("g", "v1", "KubeadmControlPlane", "p");
         let object = json!({"metadata": {"name": "cp"}, "spec": {"version": control_plane}});
         let workers: Vec<MachineDeployment> = workers
@@ -191,7 +182,8 @@ mod tests {
                 deployment
             })
             .collect();
-        let changes = changes(&ControlPlane { kind, object }, &workers, &args(line))?;
+        let changes =
+            changes(&ControlPlane { kind, object }, &workers, &JoinedVersions::of(&machines), &args(line))?;
         Ok(changes.into_iter().map(|change| format!("{}: {}", change.name, change.what)).collect())
     }
 

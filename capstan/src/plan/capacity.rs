@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_controller::Client;
 use capstan_object::Key;
-use capstan_provider_kit::{Amount, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Size};
+use capstan_provider_kit::{
+    Amount, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Refusal, Size,
+};
 use capstan_rehearsal::{Load, MachineEventKind, MachineInfo, Preview};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,6 +17,7 @@ use crate::plugins::Plugins;
 pub struct CapacityReport {
     pub quotas: Vec<QuotaUse>,
     /// Why machines could not be created.
+    pub refusals: Vec<Refusal>,
     pub warnings: Vec<String>,
     /// Sizes of machines whose spec does not have them.
     sizes: BTreeMap<Key, Size>,
@@ -53,8 +56,9 @@ pub async fn check(
     let question = CapacityQuestion { client, manifest, objects: &course.objects, machines: &machines };
     let mut report = CapacityReport::none(plugins.clone());
     for capacity in plugins.providers().filter_map(|provider| provider.capacity()) {
-        let CapacityAnswer { quotas, sizes, warnings } = capacity.answer(question).await;
+        let CapacityAnswer { quotas, sizes, refusals, warnings } = capacity.answer(question).await;
         report.sizes.extend(sizes);
+        report.refusals.extend(refusals);
         report.warnings.extend(warnings);
         for quota in &quotas {
             let counts = |machine: &MachineInfo| quota.machines.contains(&key(machine));
@@ -64,6 +68,7 @@ pub async fn check(
             report.quotas.push(used);
         }
     }
+    report.refusals.dedup();
     report.warnings.dedup();
     report
 }
@@ -95,7 +100,13 @@ fn machines(course: &Preview) -> Vec<PlannedMachine> {
 impl CapacityReport {
     /// Without any query.
     pub fn none(plugins: Plugins) -> Self {
-        Self { quotas: Vec::new(), warnings: Vec::new(), sizes: BTreeMap::new(), plugins }
+        Self {
+            quotas: Vec::new(),
+            refusals: Vec::new(),
+            warnings: Vec::new(),
+            sizes: BTreeMap::new(),
+            plugins,
+        }
     }
 
     /// Size of a machine, from its spec or its cloud.

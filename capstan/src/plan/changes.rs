@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::apply::{Applier, title};
+use crate::change;
 use crate::connection::Management;
 
 /// Most fields shown per object.
@@ -72,6 +73,25 @@ pub async fn of(management: &Management, objects: &[Value]) -> Result<Vec<Change
         [] => Ok(changes),
         all => bail!("{}", all.join("\n")),
     }
+}
+
+/// The changes of patches.
+pub async fn of_patches(management: &Management, patches: &[change::Change]) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for patch in patches {
+        let key = Key::new(&management.namespace, &patch.name);
+        let before: Value = match management.client.get_raw(&patch.kind, &key).await? {
+            Some(found) => found.parse()?,
+            None => bail!("{} {key} does not exist", patch.kind.kind),
+        };
+        let after = change::send(management, patch, true).await?;
+        let fields = differences(&before, &after);
+        if !fields.is_empty() {
+            let object = format!("{}/{}", patch.kind.kind, patch.name);
+            changes.push(Change { object, kind: ChangeKind::Changed, fields });
+        }
+    }
+    Ok(changes)
 }
 
 /// Fields that differ, without status and server-set metadata.

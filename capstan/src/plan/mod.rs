@@ -12,6 +12,7 @@
 
 mod capacity;
 mod changes;
+mod networks;
 mod report;
 mod snapshot;
 mod warnings;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use capstan_capi_plane::Settings;
-use capstan_controller::{Deletion, KindName};
+use capstan_capi_types::core::Cluster;
+use capstan_controller::{Deletion, KindName, ListOptions, Patch};
 use capstan_guest::Timings;
 use capstan_object::Key;
 use capstan_rehearsal::{Edit, Rehearsal, rehearse};
@@ -30,12 +32,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::apply::{Applier, read_all};
-use crate::connection::{ConnectionArgs, Management};
+use crate::change;
+use crate::connection::{ConnectionArgs, Management, is_unreachable};
 use crate::exit::Exit;
-use crate::output::OutputArgs;
+use crate::output::{OutputArgs, Show as _, TextOptions, eprint_line};
 use crate::plugins::Plugins;
+use warnings::Before;
 
 pub use report::Plan;
+
+/// Commands skip the plan where more clusters would have to be copied: it would take more than a second or two.
+const MOST_CLUSTERS: usize = 10;
 
 /// Arguments of `capstan plan`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +63,9 @@ pub struct Args {
 #[derive(Debug, Clone, Default)]
 pub struct Proposal {
     pub apply: Vec<Value>,
-    /// Deleted after `apply`.
+    /// Patched after `apply`, in the namespace of the command.
+    pub patch: Vec<change::Change>,
+    /// Deleted last.
     pub delete: Vec<(KindName, Key)>,
 }
 
@@ -68,7 +77,7 @@ pub fn run(args: &Args, plugins: &Plugins) -> Result<Exit> {
         for word in &args.delete {
             delete.push(resolve(&management, word).await?);
         }
-        simulate(&management, Proposal { apply, delete }).await
+        simulate(&management, Proposal { apply, delete, ..Proposal::default() }).await
     })?;
     args.output.show(&plan)?;
     Ok(if plan.is_empty() { Exit::Done } else { Exit::Differs })
@@ -87,14 +96,65 @@ async fn resolve(management: &Management, word: &str) -> Result<(KindName, Key)>
     Ok((kind, key))
 }
 
+/// Simulates the change of a command on a cluster. Refuses what the cloud cannot do, such as machines of a version that
+/// their image does not have, and prints warnings; with `dry_run` the whole plan.
+pub async fn check(
+    management: &Management,
+    cluster: &str,
+    changes: &[change::Change],
+    dry_run: bool,
+) -> Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let proposal = Proposal { patch: changes.to_vec(), ..Proposal::default() };
+    let plan = match preview(management, proposal).await {
+        Ok(Some(plan)) => plan,
+        Ok(None) => return Ok(()),
+        Err(error) if is_unreachable(&error) => return Err(error),
+        // The server says why when the change is sent.
+        Err(error) => {
+            eprint_line(&format!("no plan: {error:#}"));
+            return Ok(());
+        }
+    };
+    let refused = plan.refused(&Key::new(management.namespace.as_str(), cluster));
+    if !refused.is_empty() {
+        bail!("{}\nnothing was changed; --no-plan skips this check", refused.join("\n"));
+    }
+    if dry_run {
+        eprint_line(plan.text(&TextOptions::plain()).trim_end());
+    } else {
+        plan.warnings().iter().for_each(|warning| eprint_line(&format!("warning: {warning}")));
+    }
+    Ok(())
+}
+
+/// Like [`simulate`]; `None` with a note if too many clusters would have to be copied.
+pub async fn preview(management: &Management, proposal: Proposal) -> Result<Option<Plan>> {
+    let there = management.client.list_all::<Cluster>(&management.namespace, &ListOptions::default()).await?;
+    if there.len() > MOST_CLUSTERS {
+        eprint_line(&format!(
+            "{} clusters in namespace {}: the plan is skipped; `capstan plan` prints it",
+            there.len(),
+            management.namespace
+        ));
+        return Ok(None);
+    }
+    simulate(management, proposal).await.map(Some)
+}
+
 /// Runs a change on a copy of the clusters and checks it against the clouds.
 pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Plan> {
     let mut changes = changes::of(management, &proposal.apply).await?;
+    changes.extend(changes::of_patches(management, &proposal.patch).await?);
     changes.extend(proposal.delete.iter().map(|(kind, key)| changes::Change::deletion(kind, key)));
     let kinds = snapshot::kinds(&management.plugins, &management.client).await;
     let mut namespaces = snapshot::namespaces(&proposal.apply, &management.namespace);
+    namespaces.extend(proposal.patch.iter().map(|_| management.namespace.clone()));
     namespaces.extend(proposal.delete.iter().map(|(_, key)| key.namespace.clone()));
     let records = snapshot::records(&management.client, &kinds, &namespaces).await?;
+    let before = Before::of(&records);
     let rehearsal = Rehearsal {
         records,
         kinds,
@@ -108,7 +168,7 @@ pub async fn simulate(management: &Management, proposal: Proposal) -> Result<Pla
     let course = tokio::task::spawn_blocking(move || rehearse(rehearsal)).await?;
     let course = course.context("cannot simulate the change")?;
     let answers = capacity::check(&management.plugins, &management.client, &proposal.apply, &course).await;
-    let warnings = warnings::of(&management.client, &course).await;
+    let warnings = warnings::of(&management.client, &before, &course).await;
     Ok(Plan::new(changes, course, answers, warnings))
 }
 
@@ -121,6 +181,12 @@ fn edit(proposal: Proposal, namespace: String) -> Edit {
             let mut applier = Applier::new(&client, &namespace);
             for object in &proposal.apply {
                 applier.apply(object).await.map_err(|error| format!("{error:#}"))?;
+            }
+            for change in &proposal.patch {
+                let key = Key::new(namespace.as_str(), change.name.as_str());
+                let patched =
+                    client.patch(&change.kind, &key, None, &Patch::Merge(change.patch.clone())).await;
+                patched.map_err(|error| format!("cannot change {} {key}: {error}", change.kind.kind))?;
             }
             for (kind, key) in &proposal.delete {
                 let deleted = client.delete(kind, key, &Deletion::default()).await;

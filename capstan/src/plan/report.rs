@@ -1,13 +1,16 @@
 //! The plan as text and as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use capstan_object::Key;
+use capstan_provider_kit::Refusal;
 use capstan_rehearsal::{Load, MachineEvent, MachineEventKind, Preview};
 use serde::Serialize;
 
 use super::capacity::{CapacityReport, QuotaUse};
 use super::changes::{Change, ChangeKind};
+use super::warnings::deleted_clusters;
 use crate::output::{Show, TextOptions};
 
 /// What the simulation does not model.
@@ -35,8 +38,14 @@ pub struct Plan {
     /// Titles of the providers that report quota.
     #[serde(skip)]
     reporting_providers: Vec<&'static str>,
+    /// Clusters of machines of the plan that do not exist at its end.
+    #[serde(skip)]
+    deleted_clusters: BTreeSet<Key>,
     /// Steps that happen without the change.
     under_way: Vec<MachineEvent>,
+    /// Those of `warnings` that stop a command.
+    #[serde(skip)]
+    refusals: Vec<Refusal>,
     warnings: Vec<String>,
     not_modelled: [&'static str; 4],
 }
@@ -60,7 +69,9 @@ impl Plan {
     ) -> Self {
         let (now, peak) = course.loads(|_| true, |machine| capacity.size(machine));
         let reporting_providers = capacity.reporting_providers();
-        let warnings = capacity.warnings.into_iter().chain(warnings).collect();
+        let deleted_clusters = deleted_clusters(&course);
+        let refused = capacity.refusals.iter().map(|refusal| refusal.why.clone());
+        let warnings = refused.chain(capacity.warnings).chain(warnings).collect();
         Self {
             changes,
             summary: machine_counts(&course.steps),
@@ -70,10 +81,22 @@ impl Plan {
             peak,
             quotas: capacity.quotas,
             reporting_providers,
+            deleted_clusters,
             under_way: course.before,
+            refusals: capacity.refusals,
             warnings,
             not_modelled: NOT_MODELLED,
         }
+    }
+
+    /// Why orders of a cluster would fail.
+    pub fn refused(&self, cluster: &Key) -> Vec<&str> {
+        let mine = self.refusals.iter().filter(|refusal| refusal.cluster == *cluster);
+        mine.map(|refusal| refusal.why.as_str()).collect()
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     pub fn is_empty(&self) -> bool {
@@ -102,16 +125,18 @@ impl Show for Plan {
     fn text(&self, options: &TextOptions) -> String {
         if self.is_empty() {
             let mut text = "no changes\n".to_owned();
-            section(&mut text, "already in progress", &lines(&self.under_way));
+            section(&mut text, "already in progress", &lines(&self.under_way, &self.deleted_clusters));
             section(&mut text, "warnings", &self.warnings);
             return text;
         }
         let mut text = String::new();
         let changes: Vec<String> = self.changes.iter().map(changed).collect();
         section(&mut text, "changes", &changes);
-        section(&mut text, "already in progress", &lines(&self.under_way));
-        let heading = format!("steps ({}, simulated)", about(self.model_seconds));
-        section(&mut text, &heading, &lines(&self.steps));
+        section(&mut text, "already in progress", &lines(&self.under_way, &self.deleted_clusters));
+        let drains = self.steps.iter().any(|step| is_drained(step, &self.deleted_clusters));
+        let plus = if drains { " plus the time of drains" } else { "" };
+        let heading = format!("steps ({}{plus}, simulated)", about(self.model_seconds));
+        section(&mut text, &heading, &lines(&self.steps, &self.deleted_clusters));
         let mut sums: Vec<String> = self.summary.iter().map(MachineCount::line).collect();
         if sums.is_empty() {
             sums.push("no machine is created or deleted".to_owned());
@@ -182,7 +207,7 @@ fn changed(change: &Change) -> String {
 }
 
 /// A line for each step. New machines are numbered, since their names are not known yet.
-fn lines(steps: &[MachineEvent]) -> Vec<String> {
+fn lines(steps: &[MachineEvent], deleted: &BTreeSet<Key>) -> Vec<String> {
     let mut new: BTreeMap<&str, usize> = BTreeMap::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps.iter().filter(|step| step.what == MachineEventKind::Created) {
@@ -194,12 +219,19 @@ fn lines(steps: &[MachineEvent]) -> Vec<String> {
         let verb = match step.what {
             MachineEventKind::Created => "create",
             MachineEventKind::Ready => "ready",
-            MachineEventKind::Deleting => "drain",
+            MachineEventKind::Deleting if is_drained(step, deleted) => "drain",
+            MachineEventKind::Deleting => "delete",
             MachineEventKind::Deleted => "deleted",
         };
         format!("{:>6}  {verb:7} {}", clock(step.seconds), machine_label(step, &new))
     };
     steps.iter().map(line).collect()
+}
+
+/// Whether a step is the start of a drain. Machines of a cluster that is deleted as a whole are not drained.
+fn is_drained(step: &MachineEvent, deleted: &BTreeSet<Key>) -> bool {
+    let cluster = Key::new(step.machine.namespace.as_str(), step.machine.cluster.as_str());
+    step.what == MachineEventKind::Deleting && !deleted.contains(&cluster)
 }
 
 fn machine_label(step: &MachineEvent, new: &BTreeMap<&str, usize>) -> String {
@@ -254,7 +286,15 @@ mod tests {
         ];
         let present =
             ["w-old", "other"].map(|name| step(0, MachineEventKind::Ready, name, workers, true).machine);
-        let course = Preview { steps, present: present.to_vec(), idle: true, ..Preview::default() };
+        let cluster = serde_json::json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "c", "namespace": "default"}});
+        let course = Preview {
+            steps,
+            present: present.to_vec(),
+            idle: true,
+            objects: vec![cluster],
+            ..Preview::default()
+        };
         let change = Change {
             object: workers.to_owned(),
             kind: ChangeKind::Changed,
@@ -272,7 +312,7 @@ mod tests {
             plan.text(&options),
             "changes
   MachineDeployment/w: spec.x: 1 → 2
-steps (about 3 min, simulated)
+steps (about 3 min plus the time of drains, simulated)
     0:00  create  new machine 1 of MachineDeployment/w, v1.36.0
     1:02  ready   new machine 1 of MachineDeployment/w, v1.36.0
     1:03  drain   w-old of MachineDeployment/w, v1.36.0
@@ -294,6 +334,19 @@ not modelled: timing of this cloud, your workloads (-o wide for all)
         );
         assert!(nothing.is_empty());
         assert_eq!(nothing.text(&options), "no changes\n");
+    }
+
+    #[test]
+    fn machines_of_a_deleted_cluster_are_not_drained() {
+        let of = "MachineDeployment/w";
+        let steps = vec![
+            step(0, MachineEventKind::Deleting, "w-old", of, true),
+            step(9, MachineEventKind::Deleted, "w-old", of, true),
+        ];
+        let course = Preview { steps, idle: true, ..Preview::default() };
+        let capacity = CapacityReport::none(Plugins::new(Vec::new()));
+        let text = Plan::new(Vec::new(), course, capacity, Vec::new()).text(&TextOptions::plain());
+        assert!(text.starts_with("steps (about 9 s, simulated)\n    0:00  delete  w-old of "), "{text}");
     }
 
     #[test]

@@ -6,22 +6,49 @@ use std::time::Duration;
 
 use anyhow::Result;
 use capstan_capi_core::secret::Secret;
+use capstan_capi_types::core::Machine;
 use capstan_capi_types::version::tolerant;
 use capstan_controller::{Access, Client, Env, KindName, Remote, TcpDial};
 use capstan_object::Key;
-use capstan_rehearsal::{MachineEventKind, Preview};
+use capstan_rehearsal::{MachineEvent, MachineEventKind, Preview, Records};
 use capstan_view::{Part, Tree, one_line, why};
+use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::networks;
 use crate::kinds::list;
-use crate::upgrade::check_skew;
+use crate::versions::{JoinedVersions, check_skew, untested};
 
 /// For each workload cluster.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-pub async fn of(client: &Client, course: &Preview) -> Vec<String> {
+/// What the rules for versions depend on, before the change.
+#[derive(Debug, Default)]
+pub struct Before {
+    machines: Vec<Machine>,
+    /// Control planes of any kind.
+    control_planes: Vec<Value>,
+}
+
+impl Before {
+    pub fn of(records: &Records) -> Self {
+        let mut before = Self::default();
+        for (kind, object) in &records.0 {
+            if *kind == KindName::of::<Machine>() {
+                before.machines.extend(Machine::deserialize(object));
+            } else if kind.group.starts_with("controlplane.") && object["spec"]["version"].is_string() {
+                before.control_planes.push(object.clone());
+            }
+        }
+        before
+    }
+}
+
+pub async fn of(client: &Client, before: &Before, course: &Preview) -> Vec<String> {
     let mut warnings = not_ready(course);
+    warnings.extend(version_changes(before, course));
     warnings.extend(version_skew(course));
+    warnings.extend(clusters_of(course).flat_map(networks::overlaps));
     warnings.extend(course.without_network.iter().map(|cluster| {
         format!(
             "cluster {}: no resource set installs a CNI: the plan assumes that somebody does; until then its nodes are \
@@ -47,17 +74,26 @@ pub async fn of(client: &Client, course: &Preview) -> Vec<String> {
 fn drained(course: &Preview) -> BTreeSet<Key> {
     let deleting =
         course.steps.iter().filter(|step| step.what == MachineEventKind::Deleting && step.machine.existed);
-    let clusters =
-        deleting.map(|step| Key::new(step.machine.namespace.as_str(), step.machine.cluster.as_str()));
-    let is_kept = |cluster: &Key| {
-        clusters_of(course).any(|object| {
-            let meta = &object["metadata"];
-            meta["namespace"] == cluster.namespace.as_str()
-                && meta["name"] == cluster.name.as_str()
-                && meta["deletionTimestamp"].is_null()
-        })
-    };
-    clusters.filter(is_kept).collect()
+    deleting.map(cluster_of).filter(|cluster| is_kept(course, cluster)).collect()
+}
+
+/// Clusters of machines of the plan that do not exist at its end.
+pub fn deleted_clusters(course: &Preview) -> BTreeSet<Key> {
+    let steps = course.steps.iter().chain(&course.before);
+    steps.map(cluster_of).filter(|cluster| !is_kept(course, cluster)).collect()
+}
+
+fn cluster_of(step: &MachineEvent) -> Key {
+    Key::new(step.machine.namespace.as_str(), step.machine.cluster.as_str())
+}
+
+fn is_kept(course: &Preview, cluster: &Key) -> bool {
+    clusters_of(course).any(|object| {
+        let meta = &object["metadata"];
+        meta["namespace"] == cluster.namespace.as_str()
+            && meta["name"] == cluster.name.as_str()
+            && meta["deletionTimestamp"].is_null()
+    })
 }
 
 fn clusters_of(course: &Preview) -> impl Iterator<Item = &Value> {
@@ -70,16 +106,51 @@ fn of_kind<'a>(course: &'a Preview, kind: &'a str, group: &'a str) -> impl Itera
     })
 }
 
+/// The control plane of a cluster at the end of the plan.
+fn control_plane_of<'a>(course: &'a Preview, cluster: &Value) -> Option<&'a Value> {
+    let reference = &cluster["spec"]["controlPlaneRef"];
+    course.objects.iter().find(|object| {
+        object["kind"] == reference["kind"]
+            && object["metadata"]["name"] == reference["name"]
+            && object["metadata"]["namespace"] == cluster["metadata"]["namespace"]
+    })
+}
+
+/// Versions of control planes that `capstan upgrade` refuses, and versions that are not known.
+fn version_changes(before: &Before, course: &Preview) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for cluster in clusters_of(course) {
+        let Some(after) = control_plane_of(course, cluster) else { continue };
+        let Some(to) = after["spec"]["version"].as_str().and_then(tolerant) else { continue };
+        let title = crate::apply::title(after);
+        warnings.extend(untested(&to).map(|warning| format!("{title}: {warning}")));
+        let meta = &after["metadata"];
+        let same = |object: &&Value| {
+            object["kind"] == after["kind"]
+                && object["metadata"]["name"] == meta["name"]
+                && object["metadata"]["namespace"] == meta["namespace"]
+        };
+        let old = before.control_planes.iter().find(same);
+        let Some(from) = old.and_then(|old| tolerant(old["spec"]["version"].as_str()?)) else { continue };
+        let own = before.machines.iter().filter(|machine| {
+            cluster["metadata"]["namespace"] == machine.metadata.namespace.as_str()
+                && cluster["metadata"]["name"] == machine.spec.cluster_name.as_str()
+        });
+        if from != to
+            && let Err(error) = JoinedVersions::of(own).check_control_plane(&from, &to)
+        {
+            warnings.push(format!("{title} cannot go from v{from} to v{to}: {error}"));
+        }
+    }
+    warnings
+}
+
 /// Workers whose final version is outside the supported skew to their control plane.
 fn version_skew(course: &Preview) -> Vec<String> {
     let mut warnings = BTreeSet::new();
     for cluster in clusters_of(course) {
-        let (meta, reference) = (&cluster["metadata"], &cluster["spec"]["controlPlaneRef"]);
-        let control_plane = course.objects.iter().find(|object| {
-            object["kind"] == reference["kind"]
-                && object["metadata"]["name"] == reference["name"]
-                && object["metadata"]["namespace"] == meta["namespace"]
-        });
+        let meta = &cluster["metadata"];
+        let control_plane = control_plane_of(course, cluster);
         let Some(target) = control_plane.and_then(|it| tolerant(it["spec"]["version"].as_str()?)) else {
             continue;
         };
@@ -188,6 +259,48 @@ mod tests {
                 warnings.iter().all(|it| expected.is_some_and(|expected| it.contains(expected))),
                 "{warnings:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_plan_warns_of_versions_that_upgrade_refuses() {
+        let meta = |name: &str| json!({"name": name, "namespace": "n"});
+        let control_plane = |version: &str| {
+            json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane",
+                "metadata": meta("c"), "spec": {"version": version}})
+        };
+        let kind = |kind: &'static str| {
+            KindName::namespaced("controlplane.cluster.x-k8s.io", "v1beta2", kind, "kubeadmcontrolplanes")
+        };
+        let machine = json!({"metadata": {"name": "m", "namespace": "n", "labels": {"cluster.x-k8s.io/control-plane": ""}},
+            "spec": {"clusterName": "c", "version": "v1.35.0"}, "status": {"nodeRef": {"name": "node"}}});
+        for (from, to, expected) in [
+            ("v1.35.0", "v1.36.0", None),
+            ("v1.36.0", "v1.35.0", None),
+            (
+                "v1.35.0",
+                "v1.34.0",
+                Some(
+                    "KubeadmControlPlane/c cannot go from v1.35.0 to v1.34.0: Kubernetes cannot be downgraded",
+                ),
+            ),
+            ("v1.36.0", "v1.37.0", Some("cannot skip minor versions")),
+            ("v1.36.0", "v1.37.0", Some("KubeadmControlPlane/c: v1.37.0 is not known to this release")),
+        ] {
+            let records = Records(vec![
+                (kind("KubeadmControlPlane"), control_plane(from)),
+                (KindName::of::<Machine>(), machine.clone()),
+            ]);
+            let cluster = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": meta("c"),
+                "spec": {"controlPlaneRef": {"kind": "KubeadmControlPlane", "name": "c"}}});
+            let course = Preview { objects: vec![cluster, control_plane(to)], ..Preview::default() };
+            let warnings = version_changes(&Before::of(&records), &course);
+            match expected {
+                None => assert_eq!(warnings, [""; 0], "{from} {to}"),
+                Some(words) => {
+                    assert!(warnings.iter().any(|it| it.contains(words)), "{from} {to}: {warnings:?}")
+                }
+            }
         }
     }
 

@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::program::{capstan, failed, succeeded};
 
 /// A running demo; killed when dropped.
-struct Demo {
+pub struct Demo {
     process: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Demo {
-    fn start(dir: &Path, port: u16) -> Self {
+    pub fn start(dir: &Path, port: u16) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_capstan"))
             .args(["demo", "--headless", "--speed", "200", "--listen", "127.0.0.1:0"])
             .args(["--endpoint-port", &port.to_string(), "--data-dir"])
@@ -31,7 +31,7 @@ impl Demo {
     }
 
     /// Reads until a line contains `words`; returns the lines until then.
-    fn until(&mut self, words: &str) -> Vec<String> {
+    pub fn until(&mut self, words: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for line in self.lines.by_ref() {
             lines.push(line.unwrap());

@@ -12,5 +12,6 @@ mod program;
 mod sample;
 mod site;
 mod stores;
+mod undo;
 mod verbs;
 mod why;

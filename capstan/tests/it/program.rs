@@ -23,7 +23,7 @@ pub fn succeeded(output: Output) -> String {
 
 /// Stderr of a run, which must have failed.
 pub fn failed(output: Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(!output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 

@@ -133,8 +133,18 @@ pub struct CapacityAnswer {
     pub quotas: Vec<Quota>,
     /// Sizes that only the cloud knows, by machine.
     pub sizes: BTreeMap<Key, Size>,
-    /// Why orders would fail: error code, problem, and fix.
+    /// Orders that the cloud cannot carry out as the plan has them.
+    pub refusals: Vec<Refusal>,
+    /// What could not be checked: error code, problem, and fix.
     pub warnings: Vec<String>,
+}
+
+/// Why orders of a cluster would fail until the manifest or the cloud changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub cluster: Key,
+    /// What is ordered, error code, problem, and fix.
+    pub why: String,
 }
 
 /// The limits of one account, project or host.

@@ -141,8 +141,9 @@ impl Model {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let vm = match self.site.vm(uid) {
             Some(vm) => vm,
-            // A machine that is gone is reported, never created again.
-            None if is_provisioned(object) => return Ok(()),
+            // A machine that is gone is reported, never created again. The first machine of a cluster that was recorded while it
+            // booted is not gone: its boot is repeated.
+            None if is_provisioned(object) && !is_first_boot(machine, cluster) => return Ok(()),
             None if waits_for(machine, cluster).is_some() => return Ok(()),
             None => {
                 let Some(spec) = self.specification(snapshot, machine, kind, object).await? else {
@@ -188,7 +189,8 @@ impl Model {
         let data = found["data"]["value"].as_str().and_then(|text| STANDARD.decode(text).ok());
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let model = self.models.iter().find(|model| kind.kind == model.kind);
-        let id = provider_id(snapshot, kind, model, &uid);
+        let recorded = object["spec"]["providerID"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
+        let id = recorded.unwrap_or_else(|| provider_id(snapshot, kind, model, &uid));
         let size = model.map_or(Size::in_spec as fn(&Value) -> _, |model| model.size)(object);
         let cpus = size.and_then(|size| size.cpus.try_into().ok()).unwrap_or(CPUS);
         Ok(data.map(|user_data| VmSpec {
@@ -312,6 +314,13 @@ impl Model {
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     Key::new(text("namespace"), text("name"))
+}
+
+/// Whether the machine may still become the first node of its cluster.
+fn is_first_boot(machine: &Machine, cluster: &Cluster) -> bool {
+    machine.metadata.labels.contains_key(label::CONTROL_PLANE)
+        && machine.status.node_ref.name.is_empty()
+        && cluster.status.initialization.control_plane_initialized != Some(true)
 }
 
 fn is_deleting(object: &Value) -> bool {

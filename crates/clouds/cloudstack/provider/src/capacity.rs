@@ -8,7 +8,7 @@ use capstan_cloudstack_types::v1beta3::{
 };
 use capstan_object::Key;
 use capstan_provider_kit::{
-    Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Secret, Size,
+    Amount, Capacity, CapacityAnswer, CapacityQuestion, Left, PlannedMachine, Quota, Refusal, Secret, Size,
 };
 use futures::future::BoxFuture;
 
@@ -66,7 +66,7 @@ impl CloudStack {
                 let asked = self.clouds().outlook(&place.spec, &keys, &prospects);
                 left = match tokio::time::timeout(PATIENCE, asked).await {
                     Ok(Ok(outlook)) => {
-                        hear(&orders, &outlook, &mut sizes, &mut answer.warnings);
+                        hear(&orders, &outlook, &place.cluster, &mut sizes, &mut answer);
                         outlook.left.map(|quota| remaining(&quota))
                     }
                     Ok(Err(trouble)) => {
@@ -93,13 +93,23 @@ impl CloudStack {
 }
 
 /// Takes note of what the cloud says to orders.
-fn hear(orders: &[Order], outlook: &Outlook, sizes: &mut BTreeMap<String, Size>, warnings: &mut Vec<String>) {
+fn hear(
+    orders: &[Order],
+    outlook: &Outlook,
+    cluster: &Key,
+    sizes: &mut BTreeMap<String, Size>,
+    answer: &mut CapacityAnswer,
+) {
     for (order, verdict) in orders.iter().zip(&outlook.verdicts) {
         if let Some(size) = verdict.size {
             sizes.insert(order.key.clone(), size);
         }
         if let (Some(of), Some(trouble)) = (&order.of, &verdict.trouble) {
-            warnings.push(format!("{of}: {}", trouble.text()));
+            let why = format!("{of}: {}", trouble.text());
+            match trouble.code == code::UNREACHABLE {
+                true => answer.warnings.push(why),
+                false => answer.refusals.push(Refusal { cluster: cluster.clone(), why }),
+            }
         }
     }
 }

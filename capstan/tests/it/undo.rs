@@ -1,0 +1,79 @@
+//! An upgrade that cannot work is refused; one that fails is taken back.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::demo::Demo;
+use crate::program::{failed, succeeded};
+use crate::verbs::on_dir;
+
+#[test]
+fn a_failed_upgrade_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut demo = Demo::start(&data, port);
+    demo.until("cluster demo is ready");
+    let machines = || -> Vec<(String, String)> {
+        let list: Value =
+            serde_json::from_str(&succeeded(on_dir(&data, &["get", "machines", "-o", "json"]))).unwrap();
+        let items = list["items"].as_array().or(list.as_array()).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let mut all: Vec<_> =
+            items.iter().map(|it| (text(&it["metadata"]["name"]), text(&it["spec"]["version"]))).collect();
+        all.sort();
+        all
+    };
+    let before = machines();
+    assert_eq!(before.len(), 6, "{before:?}");
+
+    // The templates of the cluster hold images of v1.35.0.
+    let upgrade = ["upgrade", "demo", "--to", "v1.36.0"];
+    for arguments in [&upgrade[..], &[&upgrade[..], &["--dry-run"]].concat()] {
+        let refused = failed(on_dir(&data, arguments));
+        assert!(refused.contains("KubeadmControlPlane/demo: E-CS-TEMPLATE"), "{refused}");
+        assert!(refused.contains("nothing was changed"), "{refused}");
+    }
+    assert_eq!(machines(), before, "nothing was changed");
+
+    succeeded(on_dir(&data, &[&upgrade[..], &["--no-plan"]].concat()));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    loop {
+        let why = succeeded(on_dir(&data, &["why", "demo"]));
+        if why.contains("E-CS-TEMPLATE") {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{why}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let far = failed(on_dir(&data, &["upgrade", "demo", "--to", "v1.34.0"]));
+    assert!(far.contains("cannot be downgraded"), "{far}");
+
+    let back = on_dir(&data, &["upgrade", "demo", "--to", "v1.35.0", "--wait", "--timeout", "5m"]);
+    assert!(
+        succeeded(back).starts_with("kubeadmcontrolplane/demo: version v1.36.0 → v1.35.0\n"),
+        "the command line takes it back"
+    );
+    assert_eq!(machines(), before, "machines that never joined are gone, the others are the same");
+    assert_eq!(succeeded(on_dir(&data, &["why", "demo"])), "Cluster/demo is ready\n");
+    let doctor = succeeded(on_dir(&data, &["doctor"]));
+    assert!(!doctor.contains("E-NOT-SETTLED"), "{doctor}");
+
+    let templates = [
+        "--control-plane-template",
+        "demo-control-plane-v1.36.0",
+        "--worker-template",
+        "demo-workers-v1.36.0",
+        "--wait",
+        "--timeout",
+        "5m",
+    ];
+    succeeded(on_dir(&data, &[&upgrade[..], &["--no-plan"], &templates].concat()));
+    assert!(machines().iter().all(|(_, version)| version == "v1.36.0"), "{:?}", machines());
+    let refused = failed(on_dir(&data, &["upgrade", "demo", "--to", "v1.35.0"]));
+    assert!(refused.contains("cannot be downgraded"), "{refused}");
+    drop(demo);
+    // The cloud exits with its directory.
+    std::fs::remove_dir_all(&data).unwrap();
+}
