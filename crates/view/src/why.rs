@@ -107,27 +107,46 @@ fn collect<'a>(tree: &'a Tree, path: &mut Vec<&'a Part>, found: &mut Vec<Blocker
             collect(child, path, found);
         }
     }
-    if found.len() == before || is_own_problem(&tree.part, &found[before..]) {
+    if found.len() == before || is_own_problem(tree, &found[before..]) {
         found.push(blocker(path, &tree.part));
     }
     path.pop();
 }
 
 /// Whether a part has a problem that `below` does not explain. Parents repeat the codes and messages of their children.
-fn is_own_problem(part: &Part, below: &[Blocker]) -> bool {
+fn is_own_problem(tree: &Tree, below: &[Blocker]) -> bool {
+    let part = &tree.part;
     if part.not_settled().is_some() {
         return true;
     }
     match Problem::of(part, false) {
         Problem::Unreachable | Problem::DoesNotExist => true,
         Problem::Failed => {
-            let condition = part.explaining_condition();
+            let condition = part.explaining_condition().filter(|it| !repeats_a_child(tree, it, below));
             let own = condition.and_then(code);
             condition.is_some_and(blocked)
                 || own.is_some_and(|own| below.iter().all(|it| it.cause.code.as_deref() != Some(own)))
         }
         _ => false,
     }
+}
+
+/// Whether a condition only aggregates what a child says that is listed in `below`.
+fn repeats_a_child(tree: &Tree, condition: &Condition, below: &[Blocker]) -> bool {
+    let words = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "*").collect();
+        words.join(" ")
+    };
+    let message = words(&condition.message);
+    let listed = |child: &&Tree| {
+        let title = child.part.title();
+        below.iter().any(|blocker| blocker.chain.iter().any(|link| link.part == title))
+    };
+    let says = |child: &Tree| {
+        let messages = child.part.conditions.iter().map(|it| words(&it.message));
+        messages.into_iter().any(|text| !text.is_empty() && message.contains(&text))
+    };
+    tree.children.iter().filter(listed).any(says)
 }
 
 /// Whether somebody has to act on this part itself.

@@ -291,6 +291,31 @@ fn every_blocker_is_listed_and_the_same_problem_only_once() {
 }
 
 #[test]
+fn a_condition_that_only_aggregates_those_of_children_is_no_second_problem() {
+    let blocked = "Scaling up from 0 to 3 replicas is blocked because:\n* SimMachineTemplate does not exist";
+    let mut objects = healthy();
+    set_conditions(
+        &mut objects,
+        "KubeadmControlPlane/demo-cp",
+        &[("Available", "False", "NotAvailable", ""), ("ScalingUp", "True", "ScalingUp", blocked)],
+    );
+    let aggregated = format!("* KubeadmControlPlane demo-cp:\n  * {}", blocked.replace('\n', "\n    "));
+    let of_cluster =
+        [("Available", "False", "NotAvailable", ""), ("ScalingUp", "True", "ScalingUp", &*aggregated)];
+    set_conditions(&mut objects, "Cluster/demo", &of_cluster);
+    let answer = why(&tree(&objects)).expect("a cause");
+    assert_eq!((answer.first.cause.part.as_str(), answer.others.len()), ("KubeadmControlPlane/demo-cp", 0));
+
+    // A problem of the cluster's own is listed beside it.
+    let own = [
+        ("Available", "False", "NotAvailable", ""),
+        ("ScalingUp", "True", "ScalingUp", "is blocked because: * SimCluster does not exist"),
+    ];
+    set_conditions(&mut objects, "Cluster/demo", &own);
+    assert_eq!(why(&tree(&objects)).expect("causes").others.len(), 1);
+}
+
+#[test]
 fn a_paused_cluster_is_the_only_blocker() {
     let mut objects = healthy();
     let paused = ("Paused", "True", "Paused", "Cluster spec.paused is set to true");
