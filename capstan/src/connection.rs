@@ -9,6 +9,7 @@ use capstan_object::{Key, Object};
 use tokio::sync::OnceCell;
 
 use crate::kinds::{ServedKind, served_kinds};
+use crate::output::eprint_line;
 use crate::plugins::Plugins;
 
 /// Default data directory of commands.
@@ -115,6 +116,36 @@ impl Management {
     }
 }
 
+/// Keeps a command that polls alive while its server is restarted.
+#[derive(Debug, Default)]
+pub struct Reconnect {
+    answered: bool,
+    /// Since the last answer, somebody was told that there is none.
+    noted: bool,
+}
+
+impl Reconnect {
+    /// The answer of a poll; `None` to try again later. A server that never answered is an error.
+    pub fn retry<T>(&mut self, polled: Result<T>) -> Result<Option<T>> {
+        match polled {
+            Ok(answer) => {
+                if std::mem::take(&mut self.noted) {
+                    eprint_line("the server answers again");
+                }
+                self.answered = true;
+                Ok(Some(answer))
+            }
+            Err(error) if self.answered && is_unreachable(&error) => {
+                if !std::mem::replace(&mut self.noted, true) {
+                    eprint_line(&format!("the server does not answer; trying again: {error:#}"));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Whether an error means that the server could not be reached.
 pub fn is_unreachable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<TransportError>())
@@ -135,7 +166,21 @@ pub fn missing(what: &str, name: &str, namespace: &str, existing: &[&str]) -> St
 
 #[cfg(test)]
 mod tests {
-    use super::missing;
+    use capstan_controller::TransportError;
+
+    use super::{Reconnect, missing};
+
+    #[test]
+    fn a_server_that_answered_before_is_waited_for() {
+        let lost = || anyhow::Error::from(TransportError::never_sent("connection refused"));
+        let mut connection = Reconnect::default();
+        assert!(connection.retry::<()>(Err(lost())).is_err(), "it never answered");
+        assert_eq!(connection.retry(Ok(1)).expect("an answer"), Some(1));
+        assert_eq!(connection.retry::<()>(Err(lost())).expect("no error"), None);
+        assert_eq!(connection.retry::<()>(Err(lost())).expect("no error"), None);
+        assert_eq!(connection.retry(Ok(2)).expect("an answer"), Some(2));
+        assert!(connection.retry::<()>(Err(anyhow::anyhow!("forbidden"))).is_err());
+    }
 
     #[test]
     fn missing_objects_are_reported_with_those_that_exist() {

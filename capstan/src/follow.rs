@@ -4,10 +4,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use capstan_view::{ProgressSnapshot, Tree, clipped, draw, why};
+use capstan_view::{ProgressSnapshot, Tree, draw_within, why};
+use futures::FutureExt as _;
 use jiff::Timestamp;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::connection::Management;
+use crate::connection::{Management, Reconnect};
 use crate::inspect;
 use crate::output::{colours, print_line};
 
@@ -19,7 +21,8 @@ const DEFAULT_SIZE: (usize, usize) = (100, 40);
 /// How following ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    Ready,
+    /// After this time.
+    Ready(Duration),
     /// The cluster does not exist any more.
     Gone,
     Interrupted,
@@ -45,6 +48,8 @@ pub enum Screen {
         drawn: usize,
         /// Width and height of the terminal.
         size: (usize, usize),
+        /// Notified when the terminal has another size.
+        resized: Option<Signal>,
     },
     /// A line for every transition.
     Lines { printed: ProgressSnapshot, started: Instant },
@@ -56,7 +61,7 @@ impl Screen {
         if lines || !std::io::stdout().is_terminal() {
             Self::lines()
         } else {
-            Self::Live { drawn: 0, size: size() }
+            Self::Live { drawn: 0, size: size(), resized: signal(SignalKind::window_change()).ok() }
         }
     }
 
@@ -80,17 +85,21 @@ impl Screen {
                 }
                 *printed = current;
             }
-            Self::Live { drawn, size: (width, height) } => {
-                let drawing = draw(tree, false, now, colours(true));
-                // The progress of the operation comes last and must fit.
-                let lines: Vec<&str> = drawing.lines().collect();
-                let shown = &lines[lines.len().saturating_sub(height.saturating_sub(1))..];
+            Self::Live { drawn, size, resized } => {
                 let mut text = if *drawn > 0 { format!("\u{1b}[{drawn}A\u{1b}[J") } else { String::new() };
-                for line in shown {
-                    text.push_str(&clipped(line, *width));
+                if resized.as_mut().is_some_and(has_come) {
+                    *size = self::size();
+                    // Nobody knows how the terminal has wrapped the old lines.
+                    text = "\u{1b}[H\u{1b}[J".to_owned();
+                }
+                // The cursor is on the line after the last.
+                let (width, height) = (size.0, size.1.saturating_sub(1));
+                let lines = draw_within(tree, now, colours(true), (width, height));
+                for line in &lines {
+                    text.push_str(line);
                     text.push('\n');
                 }
-                *drawn = shown.len();
+                *drawn = lines.len();
                 let mut out = std::io::stdout();
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
@@ -100,7 +109,16 @@ impl Screen {
     }
 }
 
-/// Width and height of the terminal, read once.
+/// Whether a signal has come since the last call.
+fn has_come(signal: &mut Signal) -> bool {
+    let mut come = false;
+    while signal.recv().now_or_never().flatten().is_some() {
+        come = true;
+    }
+    come
+}
+
+/// Width and height of the terminal.
 fn size() -> (usize, usize) {
     let asked = std::process::Command::new("stty").arg("size").stdin(std::process::Stdio::inherit()).output();
     let text = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok());
@@ -130,12 +148,22 @@ pub async fn follow(
     let started = Instant::now();
     let mut ready_polls = 0;
     let mut blocked: Option<(String, Instant)> = None;
+    let mut connection = Reconnect::default();
     loop {
-        let Some(tree) = inspect::find_tree(management, cluster).await? else { return Ok(Ending::Gone) };
+        let Some(found) = connection.retry(inspect::find_tree(management, cluster).await)? else {
+            if limits.timeout.is_some_and(|timeout| started.elapsed() > timeout) {
+                return Ok(Ending::TimedOut);
+            }
+            tokio::select! {
+                () = &mut stop => return Ok(Ending::Interrupted),
+                () = tokio::time::sleep(INTERVAL) => continue,
+            }
+        };
+        let Some(tree) = found else { return Ok(Ending::Gone) };
         screen.show(&tree, Timestamp::now())?;
         ready_polls = if tree.is_ready() { ready_polls + 1 } else { 0 };
         if ready_polls >= limits.ready_polls.max(1) {
-            return Ok(Ending::Ready);
+            return Ok(Ending::Ready(started.elapsed()));
         }
         blocked = blocking_code(&tree).map(|code| match blocked.take() {
             Some((before, since)) if before == code => (before, since),

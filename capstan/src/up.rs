@@ -128,8 +128,11 @@ async fn until_ready(management: &Management, cluster: &str, args: &Args) -> Res
     let stop = crate::signals::stop();
     let name = format!("{cluster} -n {}", management.namespace);
     Ok(match follow(management, cluster, &mut screen, limits, stop).await? {
-        Ending::Ready => {
-            print_line(&format!("cluster {cluster} is ready; get access with `capstan kubeconfig {name}`"))?;
+        Ending::Ready(took) => {
+            let seconds = took.as_secs();
+            print_line(&format!(
+                "cluster {cluster} is ready in {seconds} s; get access with `capstan kubeconfig {name}`"
+            ))?;
             Exit::Done
         }
         Ending::Gone => bail!("cluster {cluster} was deleted meanwhile"),

@@ -7,7 +7,7 @@ use capstan_view::{State, Tree, why};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use crate::connection::{ConnectionArgs, Management};
+use crate::connection::{ConnectionArgs, Management, Reconnect};
 use crate::exit::Exit;
 use crate::inspect::{self, explain};
 use crate::output::{ActionReport, eprint_line, print_line};
@@ -123,8 +123,16 @@ async fn until(management: &Management, name: &str, goal: &Goal, timeout: Durati
     let deadline = Instant::now() + timeout;
     let mut printed = String::new();
     let mut first: Option<String> = None;
+    let mut connection = Reconnect::default();
     loop {
-        let tree = inspect::find_tree(management, name).await?;
+        let Some(tree) = connection.retry(inspect::find_tree(management, name).await)? else {
+            if Instant::now() + INTERVAL > deadline {
+                eprint_line(&format!("{name} is not {} after {}s", goal_word(goal), timeout.as_secs()));
+                return Ok(Exit::TimedOut);
+            }
+            tokio::time::sleep(INTERVAL).await;
+            continue;
+        };
         let uid = tree.as_ref().map(|tree| tree.part.uid.clone());
         if first.is_some() && uid.is_some() && first != uid && *goal == Goal::Deleted {
             return Ok(Exit::Done);

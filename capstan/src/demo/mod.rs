@@ -120,7 +120,8 @@ async fn until(mut stop: tokio::sync::watch::Receiver<bool>) {
 async fn show(args: &Args, state: &mut State, management: &Management, cloud: &Cloud) -> Result<Exit> {
     let mut applier = Applier::new(&management.client, &management.namespace);
     applier.apply(&credentials(cloud)).await?;
-    if !state.applied {
+    let new = !state.applied;
+    if new {
         let mut objects = [read(NETWORK)?, read(CLUSTER)?].concat();
         // Referenced objects first, so that the tree does not start with missing references.
         objects.sort_by_key(|object| match object["kind"].as_str() {
@@ -148,9 +149,14 @@ async fn show(args: &Args, state: &mut State, management: &Management, cloud: &C
             "cluster {NAME} was deleted; remove {} to start over",
             args.data_dir.display()
         ))?,
-        _ => {
+        ending => {
             let kubeconfig = write_kubeconfig(args, management).await?;
-            print_line(&next(args, &kubeconfig))?;
+            let took = match ending {
+                // An earlier run has created the cluster.
+                Ending::Ready(took) if new => format!(" in {} s", took.as_secs()),
+                _ => String::new(),
+            };
+            print_line(&next(args, &kubeconfig, &took))?;
         }
     }
     if !args.once {
@@ -202,12 +208,12 @@ fn continue_command(args: &Args) -> String {
     format!("capstan demo --data-dir {}", absolute(&args.data_dir).display())
 }
 
-fn next(args: &Args, kubeconfig: &Path) -> String {
+fn next(args: &Args, kubeconfig: &Path, took: &str) -> String {
     let dir = absolute(&args.data_dir);
     let dir = dir.display();
     let to = VERSIONS[1];
     format!(
-        "\ncluster {NAME} is ready. In another terminal:\n\n  \
+        "\ncluster {NAME} is ready{took}. In another terminal:\n\n  \
            kubectl --kubeconfig {} get nodes            # the new cluster\n  \
            export KUBECONFIG={dir}/admin.kubeconfig     # the management cluster\n  \
            kubectl get cluster,machine,{MACHINES}\n  \

@@ -13,6 +13,7 @@
 
 mod advice;
 mod events;
+mod fit;
 mod fold;
 mod part;
 mod problem;
@@ -24,6 +25,7 @@ mod why;
 
 pub use advice::Advice;
 pub use events::{about, event_line, seen};
+pub use fit::draw_within;
 pub use fold::{Row, rows};
 pub use part::{Part, State};
 pub use problem::Problem;

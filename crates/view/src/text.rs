@@ -19,24 +19,28 @@ const MESSAGE: usize = 160;
 
 /// Draws a tree as of `now`; with `all`, nothing is collapsed.
 pub fn draw(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> String {
+    let rows = drawn_rows(tree, all, now, paint).into_iter().map(|(_, line)| line);
+    rows.chain(operation_lines(tree, now, paint)).map(|line| line + "\n").collect()
+}
+
+/// The rows of a tree with their lines.
+pub(crate) fn drawn_rows(tree: &Tree, all: bool, now: Timestamp, paint: Paint) -> Vec<(Row<'_>, String)> {
     let rows = rows(tree, all);
     let left: Vec<String> = rows.iter().map(|row| format!("{}{}", branch(row), title(row))).collect();
     let width = left.iter().map(|text| text.chars().count()).max().unwrap_or_default();
-    let mut text = String::new();
-    for (row, left) in rows.iter().zip(left) {
+    let line = |row: &Row<'_>, left: &str| {
         let gap = " ".repeat(width + 2 - left.chars().count());
-        let line = format!("{left}{gap}{}", beside(row, now, paint));
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+        format!("{left}{gap}{}", beside(row, now, paint)).trim_end().to_owned()
+    };
+    let lines: Vec<String> = rows.iter().zip(&left).map(|(row, left)| line(row, left)).collect();
+    rows.into_iter().zip(lines).collect()
+}
+
+/// The progress of the current operation.
+pub(crate) fn operation_lines(tree: &Tree, now: Timestamp, paint: Paint) -> Vec<String> {
     let part = &tree.part;
-    if let Some(operation) = part.operation.as_ref().filter(|operation| !operation.is_over()) {
-        for line in progress(operation, &part.history, now, paint) {
-            text.push_str(&line);
-            text.push('\n');
-        }
-    }
-    text
+    let current = part.operation.as_ref().filter(|operation| !operation.is_over());
+    current.map(|operation| progress(operation, &part.history, now, paint)).unwrap_or_default()
 }
 
 /// A line cut to a visible width; colour codes have no width and are kept.

@@ -1,4 +1,4 @@
-use capstan_view::{Paint, age, draw};
+use capstan_view::{Paint, age, draw, draw_within};
 use serde_json::json;
 
 use crate::cluster::{change, healthy, now, object, set_conditions, tree};
@@ -55,6 +55,32 @@ fn of_machines_with_the_same_problem_one_is_expanded_and_the_others_share_a_row(
     assert!(
         rows[3].contains("2 × Machine") && rows[3].ends_with("Failing  same problem: demo-cp-b, demo-cp-c"),
         "{drawn}"
+    );
+}
+
+#[test]
+fn a_tree_fits_its_terminal() {
+    let mut objects = healthy();
+    let message =
+        "the machine is being created and waits for an address that the cloud assigns to it after a while";
+    set_conditions(&mut objects, "SimMachine/demo-cp-b", &[("Ready", "False", "Booting", message)]);
+    set_conditions(&mut objects, "Machine/demo-cp-b", &[("Ready", "False", "NotReady", "")]);
+    let tree = tree(&objects);
+    let draw = |size| draw_within(&tree, now(), Paint::Plain, size);
+    let large = draw((200, 40));
+    assert_eq!(large.join("\n") + "\n", capstan_view::draw(&tree, false, now(), Paint::Plain));
+    for (width, height) in [(200, 40), (80, 24), (60, 10), (40, 6), (20, 3), (10, 1)] {
+        let lines = draw((width, height));
+        assert!(lines.len() <= height, "{width}×{height}: {lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}×{height}: {lines:#?}");
+    }
+    let wrapped = draw((60, 24)).join(" ");
+    let words: Vec<&str> = wrapped.split_whitespace().collect();
+    assert!(words.join(" ").contains(message), "wrapped, not cut: {wrapped}");
+    let narrow = draw((60, large.len() + 1)).join("\n");
+    assert!(
+        narrow.contains("SimMachine/demo-cp-b") && narrow.contains("healthy parts are not shown"),
+        "{narrow}"
     );
 }
 
