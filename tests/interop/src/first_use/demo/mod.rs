@@ -202,10 +202,11 @@ async fn up_interrupted(demo: &mut Demo, manifest: &str) -> Result<()> {
 async fn deleted(demo: &mut Demo, mut plane: Process) -> Result<()> {
     demo.killed_on_the_way(&demo.about(&["delete", "demo", "--wait", "--yes"])?, 2).await?;
     let mut command = demo.command_on_a_terminal(&["delete", "demo", "--wait", "--yes"])?;
-    command.shows("cluster demo is being deleted").await?;
+    // Each of the killed commands may have reached the server.
+    command.shows_one_of(&["cluster demo is being deleted", "cluster demo is already being deleted"]).await?;
     command.interrupt().await?;
     let mut command = demo.command_on_a_terminal(&["delete", "demo", "--wait", "--yes"])?;
-    command.shows("cluster demo is already being deleted").await?;
+    command.shows_one_of(&["cluster demo is already being deleted", "no cluster named demo"]).await?;
     command.kill().await?;
     plane.kill()?;
     let mut plane = demo.headless()?;

@@ -66,9 +66,14 @@ impl Terminal {
 
     /// Waits until the screen contains `words`.
     pub async fn shows(&self, words: &str) -> Result<String> {
-        let seen = wait::until(words, Duration::from_secs(120), || async {
+        self.shows_one_of(&[words]).await
+    }
+
+    /// Waits until the screen contains one of these texts.
+    pub async fn shows_one_of(&self, texts: &[&str]) -> Result<String> {
+        let seen = wait::until(&texts.join(", or "), Duration::from_secs(120), || async {
             let text = self.screen()?.text();
-            Ok(text.contains(words).then_some(text))
+            Ok(texts.iter().any(|words| text.contains(words)).then_some(text))
         });
         seen.await.with_context(|| {
             format!("the terminal shows\n{}", self.screen().map(|it| it.text()).unwrap_or_default())
