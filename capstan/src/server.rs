@@ -11,6 +11,7 @@ use capstan_apiserver::{Config, InFlightLimits, Server as ApiServer};
 use capstan_capi_plane::ClusterApi;
 use capstan_controller::{Client, Runtime};
 use capstan_env::Env;
+use capstan_oidc::Oidc;
 use capstan_pki::Pki;
 use clap::{ArgAction, ArgMatches, Command, Id};
 use tokio::net::TcpListener;
@@ -45,11 +46,32 @@ pub struct Args {
     #[arg(long)]
     new_token_key: bool,
     #[command(flatten)]
-    limits: LimitArgs,
-    #[command(flatten)]
-    audit: LogArgs,
+    api: ApiArgs,
     #[command(flatten)]
     assembly: ControllerArgs,
+}
+
+/// Whom a server lets in, what it takes on at once, and what it records.
+#[derive(clap::Args, Clone, Default)]
+pub struct ApiArgs {
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Accept tokens of OpenID Connect issuers: an AuthenticationConfiguration (apiserver.config.k8s.io/v1)
+    #[arg(long, value_name = "FILE")]
+    authentication_config: Option<PathBuf>,
+    #[command(flatten)]
+    audit: LogArgs,
+}
+
+impl ApiArgs {
+    fn oidc(&self) -> Result<Option<Arc<Oidc>>> {
+        let Some(file) = &self.authentication_config else { return Ok(None) };
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read the authentication configuration {}", file.display()))?;
+        let oidc = Oidc::parse(&text);
+        let oidc = oidc.with_context(|| format!("authentication configuration {}", file.display()))?;
+        Ok(Some(Arc::new(oidc)))
+    }
 }
 
 /// How much a server takes on at once.
@@ -142,7 +164,7 @@ async fn serve(args: Args, plugins: &Plugins, matches: &ArgMatches) -> Result<()
         true => None,
         false => Some(Assembly::new(&args.assembly, plugins, matches, &env).await?),
     };
-    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.limits, &args.audit).await?;
+    let mut server = Server::open(dir, args.in_memory, args.listen, assembly, &args.api).await?;
     server.start_controllers(env).await?;
     announce(&server, &args, started)?;
     server.serve(args.tls_san, signals::stop()).await
@@ -166,8 +188,7 @@ impl Server {
         in_memory: bool,
         listen: SocketAddr,
         assembly: Option<Assembly>,
-        limits: &LimitArgs,
-        audit: &LogArgs,
+        args: &ApiArgs,
     ) -> Result<Self> {
         if !in_memory {
             crate::store::expect(dir)?;
@@ -182,8 +203,13 @@ impl Server {
         })?;
         let address = listener.local_addr()?;
         let config = if in_memory { Config::in_memory() } else { Config::on_disk(dir) };
-        let mut config = config.with_connections(limits.connections()).with_in_flight(limits.requests());
-        let audit = audit.open()?;
+        let mut config = config
+            .with_connections(args.limits.connections())
+            .with_in_flight(args.limits.requests());
+        if let Some(oidc) = args.oidc()? {
+            config = config.with_oidc(oidc);
+        }
+        let audit = args.audit.open()?;
         if let Some(audit) = &audit {
             config = config.with_audit(audit.clone());
         }

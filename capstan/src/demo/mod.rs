@@ -26,13 +26,12 @@ use serde_json::{Value, json};
 
 use crate::apply::{Applier, read};
 use crate::assembly::{Assembly, ControllerArgs};
-use crate::audit::LogArgs;
 use crate::connection::Management;
 use crate::exit::Exit;
 use crate::follow::{Ending, Limits, Screen, follow, watch};
 use crate::output::print_line;
 use crate::plugins::Plugins;
-use crate::server::{LimitArgs, Server};
+use crate::server::{ApiArgs, Server};
 use crate::signals;
 pub use choice::ABOUT;
 use choice::{CLOUD, CLUSTER, CLUSTER_KIND, CREDENTIALS, MACHINES};
@@ -90,7 +89,7 @@ async fn run_demo(args: &Args, plugins: &Plugins, mut state: State) -> Result<Ex
     let assembly = Assembly::new(&controllers, plugins, &flags, &env).await?;
     // The lock of the store also protects the cloud from a second demo.
     let mut server =
-        Server::open(&args.data_dir, false, args.listen, Some(assembly), &LimitArgs::default(), &LogArgs::default()).await?;
+        Server::open(&args.data_dir, false, args.listen, Some(assembly), &ApiArgs::default()).await?;
     let cloud =
         Cloud::open(&args.data_dir, state.endpoint_port, args.speed, &VERSIONS, !state.applied).await?;
     let client = server.client("capstan-demo");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use capstan_env::Env;
+use capstan_oidc::Oidc;
 use capstan_pki::PkiError;
 use capstan_store::{OpenError, Options, RealDisk, Seed, Store};
 use capstan_streams::PodStreams;
@@ -27,6 +28,7 @@ pub struct Config {
     pub(crate) connections: ConnectionLimits,
     pub(crate) in_flight: InFlightLimits,
     pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) oidc: Option<Arc<Oidc>>,
     history_bytes: Option<u64>,
     policy: Option<SharedPolicy>,
 }
@@ -77,6 +79,7 @@ impl Config {
             connections: ConnectionLimits::default(),
             in_flight: InFlightLimits::default(),
             audit: None,
+            oidc: None,
             history_bytes: None,
             policy: None,
         }
@@ -141,6 +144,13 @@ impl Config {
     #[must_use]
     pub fn with_audit(mut self, audit: Arc<Audit>) -> Self {
         self.audit = Some(audit);
+        self
+    }
+
+    /// Accepts tokens of OpenID Connect issuers.
+    #[must_use]
+    pub fn with_oidc(mut self, oidc: Arc<Oidc>) -> Self {
+        self.oidc = Some(oidc);
         self
     }
 

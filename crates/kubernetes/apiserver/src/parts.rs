@@ -103,7 +103,7 @@ impl ServerParts {
             admission,
             conversions,
             rbac,
-            authenticator: Authenticator::new(tokens, objects, env.clone()),
+            authenticator: Authenticator::new(tokens, objects, env.clone()).with_oidc(config.oidc),
             followers,
             definitions: Definitions::default(),
             discovery: Discovery::default(),

@@ -19,12 +19,17 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 }
 
 /// Answers a review.
-pub(crate) fn create(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
+pub(crate) async fn create(call: &Call, authenticator: &Authenticator, body: &Bytes) -> Result<Answer> {
     let options = call.query.write_options(WriteKind::Create)?;
     let object = call.decode(body, options.field_validation)?;
     let authorizer = &*call.parts.authorizer;
     let answer = match call.resource().plural.as_str() {
-        "tokenreviews" => review::token_review(authenticator, object)?,
+        "tokenreviews" => {
+            if let Some(token) = object["spec"]["token"].as_str() {
+                authenticator.prepare_token(token).await;
+            }
+            review::token_review(authenticator, object)?
+        }
         "selfsubjectreviews" => {
             review::self_subject_review(&call.parts.env, &call.user, &call.resource().api_version())
         }

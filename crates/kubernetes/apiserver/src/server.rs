@@ -164,6 +164,7 @@ impl Server {
             None => {
                 // Whoever accepts connections leaves the client's proven identity here.
                 let peer = head.extensions.get::<Arc<PeerIdentity>>();
+                self.parts.authenticator.prepare(&head.headers).await;
                 match self.parts.authenticator.authenticate(&head.headers, peer.map(|p| &**p), warnings) {
                     Ok(user) => user,
                     Err(status) => {
@@ -303,7 +304,7 @@ async fn dispatch(call: &Arc<Call>, body: &Bytes) -> Result<Answer> {
     }
     match call.verb() {
         Verb::Create if reviews::is_review(call.resource()) => {
-            reviews::create(call, &call.parts.authenticator, body)
+            reviews::create(call, &call.parts.authenticator, body).await
         }
         Verb::Get => verbs::read::get(call).await,
         Verb::List => verbs::list::list(call).await,

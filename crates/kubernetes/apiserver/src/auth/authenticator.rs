@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use capstan_env::Env;
+use capstan_oidc::{Identity, Oidc};
 use capstan_pki::{PeerIdentity, Subject};
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
@@ -22,13 +23,14 @@ pub struct Authenticator {
     env: Env,
     /// Users of tokens that are configured, by digest of the token.
     configured: HashMap<[u8; 32], User>,
+    oidc: Option<Arc<Oidc>>,
     anonymous: bool,
 }
 
 impl Authenticator {
     /// Knows ServiceAccount and bootstrap tokens; lets strangers in as `system:anonymous`.
     pub fn new(tokens: Arc<ServiceAccountTokens>, source: Arc<dyn ObjectSource>, env: Env) -> Self {
-        Self { tokens, source, env, configured: HashMap::new(), anonymous: true }
+        Self { tokens, source, env, configured: HashMap::new(), oidc: None, anonymous: true }
     }
 
     /// Knows one more token.
@@ -36,6 +38,29 @@ impl Authenticator {
     pub fn with_token(mut self, token: &str, user: User) -> Self {
         self.configured.insert(Sha256::digest(token).into(), user);
         self
+    }
+
+    /// Accepts tokens of OpenID Connect issuers.
+    #[must_use]
+    pub fn with_oidc(mut self, oidc: Option<Arc<Oidc>>) -> Self {
+        self.oidc = oidc;
+        self
+    }
+
+    /// Fetches what [`Authenticator::authenticate`] needs to know of a request's token: keys of its issuer.
+    pub async fn prepare(&self, headers: &HeaderMap) {
+        if self.oidc.is_some()
+            && let Some(token) = bearer_token(headers, &Warnings::default())
+        {
+            self.prepare_token(&token).await;
+        }
+    }
+
+    /// The same for a token that [`Authenticator::check_token`] is about to check.
+    pub async fn prepare_token(&self, token: &str) {
+        if let Some(oidc) = &self.oidc {
+            oidc.prepare(token).await;
+        }
     }
 
     /// Turns strangers away with 401.
@@ -101,6 +126,14 @@ impl Authenticator {
             }
             // Two authenticators see a token upstream, and both tell what they think of it.
             Some(Err(error)) => return Err(format!("[{INVALID}, {error}]")),
+            None => {}
+        }
+        match self.oidc.as_ref().and_then(|oidc| oidc.check(token, self.env.now())) {
+            Some(Ok(found)) => {
+                let Identity { username, uid, groups, extra } = found;
+                return Ok(identity(User { name: username, uid, groups, extra }));
+            }
+            Some(Err(error)) => return Err(format!("[{INVALID}, oidc: {error}]")),
             None => {}
         }
         match check_bootstrap_token(&*self.source, self.env.now(), token) {

@@ -14,6 +14,7 @@ mod housekeeping;
 mod in_flight;
 mod lifecycle;
 mod objects;
+mod oidc;
 mod policy;
 mod quotas;
 mod scale;
