@@ -115,6 +115,7 @@ pub fn options(settings: &Settings) -> Options {
         watch_filter: settings.watch_filter.clone().map(|value| (label::WATCH_FILTER.to_owned(), value)),
         pause_annotation: Some(annotation::PAUSED.to_owned()),
         concurrency: settings.concurrency,
+        cluster_label: Some(label::CLUSTER_NAME.to_owned()),
         instance: settings.instance.clone(),
         ..Options::default()
     }

@@ -6,11 +6,13 @@
 //!                             a key woken while busy waits for its turn again
 //! ```
 //!
-//! A key is in the queue once and is handed out to one reconcile at a time. Within a priority, first come,
-//! first served; every eighth pick goes to the lowest priority, so that a busy plane does not starve a restart's
-//! backlog. Failures of a key wait twice as long each time, and a success or a change of what is wanted forgets
+//! A key is in the queue once and is handed out to one reconcile at a time. Within a priority, namespaces take turns, and
+//! so do the groups of a namespace; keys of one group are first come, first served. Every eighth pick goes to the lowest
+//! priority, so that a busy plane does not starve a restart's backlog. Failures of a key wait twice as long each time, and a success or a change of what is wanted forgets
 //! them. What a failed reconcile itself wrote to its object does not end that wait: every try writes down what it is
 //! about to do, and would follow upon the last without a pause.
+
+mod fair;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::metrics::QueueMetrics;
+use fair::{Position, Turns};
 
 /// How soon a key is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,12 +71,16 @@ pub struct WorkQueue {
     bell: Notify,
     backoff: Backoff,
     metrics: Arc<QueueMetrics>,
+    group: GroupOf,
 }
+
+/// The name of the group that a key takes turns with.
+type GroupOf = Box<dyn Fn(&Key) -> String + Send + Sync>;
 
 #[derive(Default)]
 struct State {
     entries: BTreeMap<Key, Entry>,
-    ready: [BTreeMap<u64, Key>; PRIORITIES],
+    ready: [Turns; PRIORITIES],
     later: BTreeMap<(Instant, u64), Key>,
     sequence: u64,
     picks: u64,
@@ -111,7 +118,7 @@ impl Crowd {
 
 #[derive(Default)]
 struct Entry {
-    ready: Option<(Priority, u64)>,
+    ready: Option<(Priority, Position)>,
     since: Option<Instant>,
     later: Option<(Instant, u64)>,
     /// Since when it is looked at.
@@ -132,27 +139,25 @@ impl Entry {
 }
 
 impl State {
-    fn make_ready(&mut self, key: &Key, priority: Priority, now: Instant) -> bool {
+    fn make_ready(&mut self, key: &Key, priority: Priority, now: Instant, group: &GroupOf) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.busy.is_some() {
             entry.again = entry.again.max(Some(priority));
             return false;
         }
-        if let Some((have, sequence)) = entry.ready {
-            if have < priority {
-                self.ready[have as usize].remove(&sequence);
-                self.ready[priority as usize].insert(sequence, key.clone());
-                entry.ready = Some((priority, sequence));
+        if let Some((have, position)) = &mut entry.ready {
+            if *have < priority {
+                self.ready[*have as usize].remove(position);
+                *have = priority;
+                *position = self.ready[priority as usize].add(key, &position.group);
             }
             return false;
         }
         if let Some(due) = entry.later.take() {
             self.later.remove(&due);
         }
-        self.sequence += 1;
-        entry.ready = Some((priority, self.sequence));
+        entry.ready = Some((priority, self.ready[priority as usize].add(key, &group(key))));
         entry.since = Some(now);
-        self.ready[priority as usize].insert(self.sequence, key.clone());
         true
     }
 
@@ -179,7 +184,7 @@ impl State {
             order.reverse();
         }
         for priority in order {
-            if let Some((_, key)) = self.ready[priority].pop_first() {
+            if let Some(key) = self.ready[priority].pop() {
                 return Some(key);
             }
         }
@@ -189,12 +194,18 @@ impl State {
 
 impl WorkQueue {
     pub(crate) fn new(backoff: Backoff, metrics: Arc<QueueMetrics>) -> Self {
-        Self { state: Mutex::default(), bell: Notify::new(), backoff, metrics }
+        let group: GroupOf = Box::new(|_| String::new());
+        Self { state: Mutex::default(), bell: Notify::new(), backoff, metrics, group }
+    }
+
+    /// The same queue whose keys take turns by group within their namespace.
+    pub(crate) fn grouped(self, group: impl Fn(&Key) -> String + Send + Sync + 'static) -> Self {
+        Self { group: Box::new(group), ..self }
     }
 
     /// Has a key looked at.
     pub fn wake(&self, key: &Key, priority: Priority) {
-        let added = self.state.lock().make_ready(key, priority, Instant::now());
+        let added = self.state.lock().make_ready(key, priority, Instant::now(), &self.group);
         if added {
             self.metrics.added();
             self.bell.notify_one();
@@ -287,7 +298,7 @@ impl WorkQueue {
                     if let Some(entry) = state.entries.get_mut(&key) {
                         entry.later = None;
                     }
-                    if state.make_ready(&key, Priority::Normal, now) {
+                    if state.make_ready(&key, Priority::Normal, now, &self.group) {
                         self.metrics.added();
                     }
                 }
@@ -330,7 +341,7 @@ impl WorkQueue {
             entry.again = entry.again.max(Some(Priority::Normal));
         }
         if let Some(priority) = entry.again.take() {
-            if state.make_ready(key, priority, Instant::now()) {
+            if state.make_ready(key, priority, Instant::now(), &self.group) {
                 self.metrics.added();
                 self.bell.notify_one();
             }
@@ -342,7 +353,7 @@ impl WorkQueue {
     /// Keys that are ready or being looked at, and keys that wait for a time.
     pub fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
-        let ready = state.ready.iter().map(BTreeMap::len).sum::<usize>();
+        let ready = state.ready.iter().map(Turns::len).sum::<usize>();
         (ready + state.entries.values().filter(|entry| entry.busy.is_some()).count(), state.later.len())
     }
 }
@@ -405,6 +416,17 @@ mod tests {
         let order = names(&queue, 10).await;
         assert_eq!(order[0], "n8");
         assert_eq!(order[7], "old", "the eighth pick is a fair one: {order:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_and_groups_take_turns() {
+        let queue = queue().grouped(|key| key.name.split('-').next().unwrap_or_default().to_owned());
+        for n in 0..100 {
+            queue.wake(&key(&format!("flood-{n}")), Priority::Normal);
+        }
+        queue.wake(&key("other-0"), Priority::Normal);
+        queue.wake(&Key::new("b", "tenant-0"), Priority::Normal);
+        assert_eq!(names(&queue, 3).await, ["flood-0", "tenant-0", "other-0"]);
     }
 
     #[tokio::test(start_paused = true)]

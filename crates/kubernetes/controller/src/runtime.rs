@@ -29,8 +29,11 @@ pub struct Options {
     pub watch_filter: Option<(String, String)>,
     /// An annotation that pauses the object it is on.
     pub pause_annotation: Option<String>,
-    /// Objects of one controller that are looked at at the same time.
+    /// Objects of one controller that are reconciled at the same time.
     pub concurrency: usize,
+    /// A label that names the cluster an object belongs to. The clusters of a namespace take turns; an object without the
+    /// label counts as a cluster of its own name.
+    pub cluster_label: Option<String>,
     /// How long failing objects wait.
     pub backoff: Backoff,
     /// Longest look.
@@ -50,6 +53,7 @@ impl Default for Options {
             watch_filter: None,
             pause_annotation: None,
             concurrency: 32,
+            cluster_label: None,
             backoff: Backoff::default(),
             observe_timeout: Duration::from_secs(60),
             call_timeout: Duration::from_secs(300),
@@ -211,7 +215,18 @@ impl Runtime {
     /// Adds a controller. All are added before [`Runtime::start`].
     pub fn add<C: Controller>(&mut self, controller: C) -> &mut Self {
         let shared = &self.shared;
-        let queue = Arc::new(WorkQueue::new(shared.options.backoff, shared.metrics.queue(C::NAME)));
+        let cache = shared.caches.ensure::<C::Kind>();
+        let mut queue = WorkQueue::new(shared.options.backoff, shared.metrics.queue(C::NAME));
+        if let Some(label) = shared.options.cluster_label.clone() {
+            // The cache wakes the queue: one of them must not hold the other.
+            let cache = Arc::downgrade(&cache);
+            queue = queue.grouped(move |key| {
+                let object = cache.upgrade().and_then(|cache| cache.get(key).ok().flatten());
+                let cluster = object.and_then(|object| object.metadata().labels.get(&label).cloned());
+                cluster.unwrap_or_else(|| key.name.clone())
+            });
+        }
+        let queue = Arc::new(queue);
         let mut watches = Watches::<C::Kind>::new(shared.caches.clone(), queue.clone());
         let options = shared.options.clone();
         watches.own(move |meta| options.selects(meta));
@@ -222,7 +237,7 @@ impl Runtime {
             write_through: shared.options.write_through,
         };
         self.tenants.push(Arc::new(Tenant {
-            cache: shared.caches.ensure::<C::Kind>(),
+            cache,
             external: Arc::new(External::new(KindName::of::<C::Kind>(), queue.clone())),
             memory: Memory::default(),
             shared: shared.clone(),
