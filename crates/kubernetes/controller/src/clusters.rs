@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use capstan_env::Env;
 use capstan_object::Key;
 use futures::future::BoxFuture;
@@ -13,10 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::error::Elapsed;
 
 use crate::KindName;
 use crate::client::{ApiError, Client, WorkloadBudgets};
 use crate::remote::{Access, Dial, Remote, Windows};
+use crate::worker::off_worker;
 use crate::workload::{Health, Stream, WorkloadError, Workloads};
 
 /// A cluster that answered is not asked again for this long; the times are those of upstream's cluster cache.
@@ -24,6 +27,9 @@ const PROBE_EVERY: SignedDuration = SignedDuration::from_secs(10);
 /// The same for a cluster that has never answered: it is being made, and may answer any moment.
 const PROBE_NEW_EVERY: SignedDuration = SignedDuration::from_millis(500);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A cluster whose probes time out is asked ever less often, at most this seldom. One that has never answered is asked
+/// as often as a healthy one at least: it is being made.
+const PROBE_SELDOM: SignedDuration = SignedDuration::from_secs(60);
 /// What is asked for, upstream's too: the one document that in-memory API servers of providers have.
 const PROBE: &str = "/";
 
@@ -31,8 +37,9 @@ const PROBE: &str = "/";
 pub type KubeconfigOf = fn(cluster: &Key) -> (Key, &'static str);
 
 /// Reaches clusters by their kubeconfig Secrets. A client is made once and again when its Secret changes; before it
-/// is handed out, the cluster must have answered within the last ten seconds. Nothing runs for clusters nobody asks
-/// about.
+/// is handed out, the cluster must have answered within the last ten seconds. One whose probes time out is probed ever less
+/// often, and who asks in between gets the last error at once. No reconcile keeps its worker while a cluster is asked.
+/// Nothing runs for clusters nobody asks about.
 pub struct Clusters {
     management: Client,
     kubeconfig: KubeconfigOf,
@@ -51,9 +58,31 @@ struct Known {
     remote: Arc<Remote>,
     client: Client,
     health: Mutex<Health>,
-    probed: Mutex<Option<Timestamp>>,
-    /// The limit that the last probe exceeded.
-    exceeded: Mutex<Option<String>>,
+    probes: Mutex<Probes>,
+    /// Held while a probe is under way.
+    probing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Probes {
+    /// When the last one began.
+    begun: Option<Timestamp>,
+    /// How many in a row timed out.
+    timed_out: u32,
+    /// The limit that the last one exceeded.
+    exceeded: Option<String>,
+}
+
+impl Probes {
+    /// How long after the last probe the next one is made.
+    fn pause(&self, is_new: bool) -> SignedDuration {
+        let usual = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
+        if self.timed_out == 0 {
+            return usual;
+        }
+        let most = if is_new { PROBE_EVERY } else { PROBE_SELDOM };
+        usual.max(PROBE_EVERY.saturating_mul(1 << (self.timed_out - 1).min(8)).min(most))
+    }
 }
 
 /// The version of an object.
@@ -110,47 +139,59 @@ impl Clusters {
         if let Some(gate) = self.management.gate() {
             client = client.gated(gate.clone());
         }
-        let (health, probed, exceeded) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let known = Arc::new(Known { version, remote, client, health, probed, exceeded });
+        let (health, probes, probing) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        let known = Arc::new(Known { version, remote, client, health, probes, probing });
         self.known.lock().insert(cluster.clone(), known.clone());
         Ok(known)
     }
 
-    /// Asks the cluster unless it was asked just now; one that does not answer is not asked by everybody at once.
+    /// Asks the cluster unless it was asked just now; one that does not answer is not asked by everybody at once. Who asks
+    /// while the first probe is under way waits for that.
     async fn probe(&self, cluster: &Key, known: &Known) -> Result<(), WorkloadError> {
-        let now = self.env.now();
-        let due = {
-            let is_new = known.health.lock().last_success.is_none();
-            let every = if is_new { PROBE_NEW_EVERY } else { PROBE_EVERY };
-            let mut probed = known.probed.lock();
-            let due = probed.is_none_or(|at| now.duration_since(at) >= every);
-            if due {
-                *probed = Some(now);
+        let is_new = known.health.lock().last_success.is_none();
+        match self.begin_probe(known, is_new) {
+            Some(_probing) => {
+                let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document(PROBE));
+                let answer = off_worker(answer).await;
+                self.conclude_probe(known, &answer);
             }
-            due
-        };
-        if due {
-            let answer = tokio::time::timeout(PROBE_TIMEOUT, known.client.document(PROBE)).await;
-            *known.exceeded.lock() = match &answer {
-                Ok(Err(ApiError::Limit(exceeded))) => Some(exceeded.to_string()),
-                _ => None,
-            };
-            let mut health = known.health.lock();
-            if matches!(answer, Ok(Ok(_))) {
-                *health = Health { last_success: Some(self.env.now()), failures: 0 };
-            } else {
-                health.failures += 1;
-            }
+            None if is_new => drop(off_worker(known.probing.lock()).await),
+            None => {}
         }
         let health = *known.health.lock();
         if health.failures == 0 {
             return Ok(());
         }
         let mut why = format!("{} probes in a row failed", health.failures);
-        if let Some(exceeded) = &*known.exceeded.lock() {
+        if let Some(exceeded) = &known.probes.lock().exceeded {
             why = format!("{why}: {exceeded}");
         }
         Err(WorkloadError::Unreachable { cluster: cluster.clone(), why })
+    }
+
+    /// Begins a probe, if one is due and none under way.
+    fn begin_probe<'a>(&self, known: &'a Known, is_new: bool) -> Option<tokio::sync::MutexGuard<'a, ()>> {
+        let now = self.env.now();
+        let mut probes = known.probes.lock();
+        let due = probes.begun.is_none_or(|at| now.duration_since(at) >= probes.pause(is_new));
+        let probing = known.probing.try_lock().ok().filter(|_| due)?;
+        probes.begun = Some(now);
+        Some(probing)
+    }
+
+    fn conclude_probe(&self, known: &Known, answer: &Result<Result<Bytes, ApiError>, Elapsed>) {
+        let mut probes = known.probes.lock();
+        probes.timed_out = if answer.is_err() { probes.timed_out + 1 } else { 0 };
+        probes.exceeded = match answer {
+            Ok(Err(ApiError::Limit(exceeded))) => Some(exceeded.to_string()),
+            _ => None,
+        };
+        let mut health = known.health.lock();
+        if matches!(answer, Ok(Ok(_))) {
+            *health = Health { last_success: Some(self.env.now()), failures: 0 };
+        } else {
+            health.failures += 1;
+        }
     }
 }
 
@@ -171,7 +212,8 @@ impl Workloads for Clusters {
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, WorkloadError>> {
         Box::pin(async move {
             let known = self.reach(cluster).await?;
-            let stream = tokio::time::timeout(PROBE_TIMEOUT, known.remote.port_forward(pod, port)).await;
+            let stream = tokio::time::timeout(PROBE_TIMEOUT, known.remote.port_forward(pod, port));
+            let stream = off_worker(stream).await;
             let unreachable = |why: String| WorkloadError::Unreachable { cluster: cluster.clone(), why };
             match stream {
                 Ok(stream) => stream.map_err(|error| unreachable(error.to_string())),
@@ -188,3 +230,21 @@ impl Workloads for Clusters {
         self.known.lock().remove(cluster);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_whose_probes_time_out_is_asked_ever_less_often() {
+        let milliseconds = |is_new: bool, timed_out: u32| {
+            Probes { timed_out, ..Probes::default() }.pause(is_new).as_millis()
+        };
+        let pauses = |is_new| [0, 1, 2, 3, 4, 5, u32::MAX].map(|timed_out| milliseconds(is_new, timed_out));
+        assert_eq!(pauses(false), [10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+        assert_eq!(pauses(true), [500, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
+    }
+}
+
+#[cfg(test)]
+mod silent_tests;

@@ -42,6 +42,7 @@ mod remote;
 mod runtime;
 mod view;
 mod watches;
+mod worker;
 mod workload;
 mod writer;
 
@@ -69,4 +70,5 @@ pub use remote::{
 pub use runtime::{Options, Runtime};
 pub use view::View;
 pub use watches::{GATHER, Watches};
+pub use worker::off_worker;
 pub use workload::{Health, Stream, WorkloadError, Workloads};

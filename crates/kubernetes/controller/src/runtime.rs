@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_env::Env;
 use capstan_object::{Key, Object, ObjectMeta};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -16,6 +16,7 @@ use crate::queue::{Backoff, WorkQueue};
 use crate::reconcile::facts::Memory;
 use crate::reconcile::{self};
 use crate::watches::External;
+use crate::worker::Workers;
 use crate::workload::Workloads;
 use crate::writer::Writer;
 use crate::{Cache, Caches, Client, Controller, KindName, View, Wait, Watches};
@@ -29,7 +30,8 @@ pub struct Options {
     pub watch_filter: Option<(String, String)>,
     /// An annotation that pauses the object it is on.
     pub pause_annotation: Option<String>,
-    /// Objects of one controller that are reconciled at the same time.
+    /// Objects of one controller that are reconciled at the same time. Those that wait for a slow workload cluster do not
+    /// count.
     pub concurrency: usize,
     /// A label that names the cluster an object belongs to. The clusters of a namespace take turns; an object without the
     /// label counts as a cluster of its own name.
@@ -120,16 +122,13 @@ impl<C: Controller> Tenant<C> {
 
     async fn hand_out(self: &Arc<Self>, running: &mut JoinSet<()>) {
         self.shared.caches.synced().await;
-        let permits = Arc::new(Semaphore::new(self.shared.options.concurrency.max(1)));
+        let workers = Workers::new(self.shared.options.concurrency);
         loop {
-            let Ok(permit) = permits.clone().acquire_owned().await else { return };
+            let Some(worker) = workers.free().await else { return };
             while running.try_join_next().is_some() {}
             let key = self.queue.next().await;
             let tenant = self.clone();
-            running.spawn(async move {
-                tenant.reconcile(&key).await;
-                drop(permit);
-            });
+            running.spawn(workers.clone().run(worker, async move { tenant.reconcile(&key).await }));
         }
     }
 

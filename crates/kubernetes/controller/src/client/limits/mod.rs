@@ -21,6 +21,7 @@ pub(crate) use weight::Weight;
 
 use super::ApiError;
 use crate::code::{Code, catalogue};
+use crate::worker::off_worker;
 
 const MIB: usize = 1024 * 1024;
 
@@ -185,7 +186,13 @@ impl Limits {
         answer: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let Some(times) = &self.times else { return answer.await };
-        match tokio::time::timeout(times.answer, answer).await {
+        let answer = tokio::time::timeout(times.answer, answer);
+        // A server that is not trusted with memory is not trusted with workers either.
+        let answer = match self.answers {
+            Some(_) => off_worker(answer).await,
+            None => answer.await,
+        };
+        match answer {
             Ok(answer) => answer,
             Err(_) => Err(self.exceeded(Limit::AnswerTime(times.answer))),
         }
