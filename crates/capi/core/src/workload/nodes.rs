@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::core::Machine;
-use capstan_controller::{Cache, Caches, Change, Client, Transport, View, Wake, WorkloadError};
+use capstan_controller::{Cache, Caches, Change, Client, Transport, View, Wake, WorkloadError, off_worker};
 use capstan_object::{Key, Object};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -100,7 +100,7 @@ impl Nodes {
         cluster: &Key,
         cache: Arc<Cache<Node>>,
     ) -> Result<Arc<Cache<Node>>, WorkloadError> {
-        match tokio::time::timeout(FIRST_LIST, cache.synced()).await {
+        match off_worker(tokio::time::timeout(FIRST_LIST, cache.synced())).await {
             Ok(()) => Ok(cache),
             Err(_) => {
                 self.clusters.lock().remove(cluster);

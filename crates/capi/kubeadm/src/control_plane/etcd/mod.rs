@@ -11,7 +11,7 @@ mod tls;
 
 use std::time::Duration;
 
-use capstan_controller::Workloads;
+use capstan_controller::{Workloads, off_worker};
 use capstan_etcd::{AlarmKind, Client};
 use capstan_object::Key;
 use rustls::pki_types::ServerName;
@@ -53,7 +53,7 @@ impl Etcd<'_> {
                 let leader = client.status().await.map_err(|error| error_chain(&error))?.leader;
                 if leader == 0 { Err("etcd has no leader".to_owned()) } else { Ok((client, leader)) }
             };
-            match tried.await {
+            match off_worker(tried).await {
                 Ok(answered) => return Ok(answered),
                 Err(why) => last = format!("etcd-{node}: {why}"),
             }

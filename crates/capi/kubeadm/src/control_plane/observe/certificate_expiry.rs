@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_capi_types::bootstrap::KubeadmConfigSpec;
-use capstan_controller::Workloads;
+use capstan_controller::{Workloads, off_worker};
 use capstan_object::Key;
 use jiff::Timestamp;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -38,7 +38,7 @@ pub(super) async fn read(
 ) -> BTreeMap<String, Timestamp> {
     let mut found = BTreeMap::new();
     for (node, port) in nodes {
-        let shown = tokio::time::timeout(TIMEOUT, shown(workloads, cluster, node, *port)).await;
+        let shown = off_worker(tokio::time::timeout(TIMEOUT, shown(workloads, cluster, node, *port))).await;
         match shown.unwrap_or_else(|_| Err("it took too long".to_owned())) {
             Ok(expiry) => drop(found.insert(node.clone(), expiry)),
             Err(why) => tracing::debug!(%cluster, node, why, "cannot read the certificate of an API server"),

@@ -1,7 +1,7 @@
 //! Reads a workload cluster.
 
 use capstan_capi_core::workload::{NodeError, Nodes};
-use capstan_controller::{Client, KindName, View};
+use capstan_controller::{Client, KindName, View, off_worker};
 use capstan_object::Key;
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ async fn read_all(query: &WorkloadQuery<'_>, view: &View, nodes: &Nodes) -> Resu
         reached.etcd = match &query.credentials {
             Ok(credentials) => {
                 let etcd = Etcd { workloads, cluster, credentials: credentials.clone() };
-                etcd.look(&asked).await.unwrap_or_else(EtcdState::Failed)
+                off_worker(etcd.look(&asked)).await.unwrap_or_else(EtcdState::Failed)
             }
             Err(why) => EtcdState::Failed(why.clone()),
         };
