@@ -1,5 +1,5 @@
 //! The smallest provider there is. A cluster is a harbour, which is a directory; a machine is a berth, which is a file in it
-//! that somebody else makes. It proves that a cloud is a plug-in: everything the program knows of it is in here.
+//! that another program makes. It proves that a cloud is a plug-in: everything the program knows of it is in here.
 
 mod cloud;
 mod harbour;

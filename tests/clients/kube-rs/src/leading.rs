@@ -18,7 +18,7 @@ const NAME: &str = "leader";
 const DURATION_SECONDS: i32 = 2;
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Somebody who wants to lead.
+/// A candidate for leadership.
 #[derive(Clone)]
 struct Candidate {
     name: &'static str,
@@ -42,7 +42,7 @@ impl Candidate {
         }
     }
 
-    /// Takes or renews the Lease; false when somebody else has it or was faster.
+    /// Takes or renews the Lease; false when another candidate has it or was faster.
     async fn try_to_lead(&self) -> Result<bool> {
         let now = Timestamp::now();
         let params = PostParams::default();
